@@ -1,0 +1,75 @@
+# `make` lists the targets. Nothing here needs more than Python 3.11+ and what Debian ships.
+
+PYTHON ?= python3
+JOBS ?= 2
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+# uv brings certificates of its own; trust the system's instead, as pip, apt and curl do.
+export UV_SYSTEM_CERTS := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup redis up test check format bench docs clean
+
+# $(call debian_package,NAME): installs a Debian package, or says in one sentence what is missing.
+# dpkg needs the sbin folders, which a bare PATH leaves out.
+debian_package = \
+	if [ "$$(id -u)" = 0 ]; then as="env"; \
+	elif command -v sudo >/dev/null; then as="sudo env"; \
+	else echo "Please install the Debian package $(1): it is needed and only root can install it." >&2; exit 1; fi; \
+	command -v apt-get >/dev/null || { echo "Please install what Debian calls $(1)." >&2; exit 1; }; \
+	apt="$$as DEBIAN_FRONTEND=noninteractive PATH=$$PATH:/usr/sbin:/sbin apt-get -qq"; \
+	$$apt update && $$apt install -y --no-install-recommends $(1)
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) redis ## Make .venv with everything, and see that a Redis server is there
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Fairlane needs Python 3.11 or newer; choose one with make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { $(call debian_package,python3-venv); }
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[all]' --group dev
+	@touch $@
+
+# redis-tools carries the server's binary under the name redis-check-rdb, and starts no service.
+# Without it `make check` still works, so this only speaks; the tests that need Redis will fail.
+redis:
+	@command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null || ( $(call debian_package,redis-tools) ) || true
+
+up: ## Start server, worker and dashboard (not there yet)
+	@echo "make up will start the server, a worker and the dashboard; they are not written yet." >&2; exit 1
+
+test: check ## Everything CI runs: check, unit tests with full coverage of the core, all other tests
+	$(BIN)/coverage run -m pytest tests/unit
+	$(BIN)/coverage report --include='src/fairlane/core/*' --fail-under=100
+	$(BIN)/pytest -n $(JOBS) --ignore=tests/unit
+
+check: setup ## Lint, formatting, types, imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## Fix what can be fixed by a tool
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# limit: what the vendors' libraries can do at best; engine: what Fairlane makes of it.
+BENCHES := $(filter-out __init__,$(basename $(notdir $(wildcard bench/*.py))))
+BENCH ?= $(filter limit engine,$(BENCHES))
+bench: setup ## Run bench/limit.py and bench/engine.py, or those named by BENCH="..."
+	@echo "Benches:" $(or $(BENCHES),none yet)
+	@for name in $(BENCH); do $(BIN)/python -m bench.$$name || exit 1; done
+
+docs: setup ## Check that the links between the pages resolve
+	$(BIN)/pytest tests/docs
+
+clean: ## Remove .venv and everything else that was made
+	rm -rf .venv build dist .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

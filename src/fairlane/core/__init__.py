@@ -1,0 +1,1 @@
+"""The rules of the queue: pure, without a clock, a socket or an engine."""

@@ -1,0 +1,258 @@
+"""What can go wrong, as classes with stable codes.
+
+    FairlaneError
+    ├── InvalidInput                  the caller asked for something that cannot be: changes nothing
+    │   ├── InvalidTask … one class per field, see below
+    │   ├── InvalidWorker
+    │   ├── InvalidLimit
+    │   └── InvalidStoreURL
+    ├── Conflict                      understood, but the present state does not allow it
+    │   ├── IdempotencyConflict
+    │   ├── TooManyLanes
+    │   └── WorkerGone
+    └── StoreError                    the engine said no
+        ├── StoreUnavailable          passing: the same call may go through later
+        │   ├── StoreBusy
+        │   ├── StoreFull
+        │   └── StoreReadOnly
+        └── StoreUnusable             lasting: a person has to do something
+            ├── DriverMissing
+            ├── AccessDenied
+            ├── NotAFairlaneStore
+            ├── SchemaMissing
+            ├── SchemaTooOld
+            └── SchemaTooNew
+
+A class's docstring is its default message, so that raising one without words still says what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class FairlaneError(Exception):
+    """Something went wrong in Fairlane."""
+
+    code: ClassVar[str] = "fairlane_error"
+
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message if message is not None else " ".join((self.__doc__ or "").split())
+        super().__init__(self.message)
+
+
+class InvalidInput(FairlaneError, ValueError):
+    """The request cannot be carried out as it stands."""
+
+    code = "invalid_input"
+
+
+class InvalidTask(InvalidInput):
+    """The task cannot be accepted as it stands."""
+
+    code = "invalid_task"
+
+
+class InvalidType(InvalidTask):
+    """A task type has 1 to 255 characters out of A-Z a-z 0-9 _ . : - only."""
+
+    code = "invalid_type"
+
+
+class InvalidQueue(InvalidTask):
+    """A queue name has 1 to 255 characters out of A-Z a-z 0-9 _ . : - only."""
+
+    code = "invalid_queue"
+
+
+class InvalidPayload(InvalidTask):
+    """A payload is a JSON object: a dict with text keys, finite numbers and valid Unicode."""
+
+    code = "invalid_payload"
+
+
+class PayloadTooLarge(InvalidPayload):
+    """The payload is too large: store the data elsewhere and pass a reference to it."""
+
+    code = "payload_too_large"
+
+
+class PayloadTooDeep(InvalidPayload):
+    """The payload is nested too deeply: flatten it."""
+
+    code = "payload_too_deep"
+
+
+class InvalidPriority(InvalidTask):
+    """A priority is critical, high, medium, normal, low, or a whole number from 0 to 10."""
+
+    code = "invalid_priority"
+
+
+class InvalidTime(InvalidTask):
+    """A time is a datetime with a time zone; a delay is a number of seconds, zero or more."""
+
+    code = "invalid_time"
+
+
+class InvalidRetries(InvalidTask):
+    """max_retries is a whole number, zero or more."""
+
+    code = "invalid_max_retries"
+
+
+class InvalidTimeout(InvalidTask):
+    """A timeout is a number of seconds above zero, or None for no timeout."""
+
+    code = "invalid_timeout"
+
+
+class InvalidCapabilities(InvalidTask):
+    """Capabilities are a set of short names."""
+
+    code = "invalid_capabilities"
+
+
+class InvalidTags(InvalidTask):
+    """Tags are a dict from text to text."""
+
+    code = "invalid_tags"
+
+
+class InvalidIdempotencyKey(InvalidTask):
+    """An idempotency key is a text of 1 to 255 characters without control characters."""
+
+    code = "invalid_idempotency_key"
+
+
+class InvalidTrace(InvalidTask):
+    """Trace context is plain text, as the W3C traceparent header has it."""
+
+    code = "invalid_trace"
+
+
+class InvalidTaskId(InvalidInput):
+    """A task id is a UUID in its 36-character lower-case form."""
+
+    code = "invalid_task_id"
+
+
+class BatchTooLarge(InvalidInput):
+    """Too many items in one call: send them in smaller batches."""
+
+    code = "batch_too_large"
+
+
+class InvalidWorker(InvalidInput):
+    """The worker cannot be registered as it stands."""
+
+    code = "invalid_worker"
+
+
+class InvalidLimit(InvalidInput):
+    """A limit is a number, zero or more; zero means unlimited."""
+
+    code = "invalid_limit"
+
+
+class InvalidStoreURL(InvalidInput):
+    """A store URL looks like sqlite:///tasks.db, postgresql://host/db or redis://host:6379/0."""
+
+    code = "invalid_store_url"
+
+
+class Conflict(FairlaneError):
+    """The present state does not allow this."""
+
+    code = "conflict"
+
+
+class IdempotencyConflict(Conflict):
+    """This idempotency key was used for a different task: use a new key for a new request."""
+
+    code = "idempotency_conflict"
+
+
+class TooManyLanes(Conflict):
+    """No further combination of queue, type and capabilities is accepted: 10,000 exist. Put what
+    varies from task to task into the payload or the tags instead."""
+
+    code = "too_many_lanes"
+
+
+class WorkerGone(Conflict):
+    """This worker is not registered, or was declared dead: register again under a new id."""
+
+    code = "worker_gone"
+
+
+class StoreError(FairlaneError):
+    """The store could not do what was asked."""
+
+    code = "store_error"
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached at the moment: the same call may go through later."""
+
+    code = "store_unavailable"
+
+
+class StoreBusy(StoreUnavailable):
+    """Someone else holds the store's lock: the same call may go through later."""
+
+    code = "store_busy"
+
+
+class StoreFull(StoreUnavailable):
+    """The store has no room left: free space or memory, and the same call will go through."""
+
+    code = "store_full"
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The store does not accept writes: it is read-only, or a replica."""
+
+    code = "store_read_only"
+
+
+class StoreUnusable(StoreError):
+    """The store cannot be used as it is set up."""
+
+    code = "store_unusable"
+
+
+class DriverMissing(StoreUnusable):
+    """The driver for this store is not installed."""
+
+    code = "driver_missing"
+
+
+class AccessDenied(StoreUnusable):
+    """The store refused access: check the user, the password and the rights in the store URL."""
+
+    code = "access_denied"
+
+
+class NotAFairlaneStore(StoreUnusable):
+    """This belongs to something else: nothing was changed. Use another file, database or prefix."""
+
+    code = "not_a_fairlane_store"
+
+
+class SchemaMissing(StoreUnusable):
+    """The store has not been prepared: run `fairlane migrate` or open it with migration allowed."""
+
+    code = "schema_missing"
+
+
+class SchemaTooOld(StoreUnusable):
+    """The store was written by an older Fairlane: run `fairlane migrate`."""
+
+    code = "schema_too_old"
+
+
+class SchemaTooNew(StoreUnusable):
+    """The store was written by a newer Fairlane: upgrade this one."""
+
+    code = "schema_too_new"

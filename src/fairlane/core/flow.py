@@ -1,0 +1,167 @@
+"""Engine operations, written once and run in two colours.
+
+An operation is a generator that yields calls (a statement, a script, a request) and is sent their
+replies. It does no input or output itself, so the same code serves threads and asyncio, runs inside
+a caller's own transaction, and can be stepped and aborted at every point by tests.
+
+    @writes
+    def settle(self, batch):
+        rows = yield Statement(...)
+        return [...]
+
+    await backend.run(ops.settle(batch))       # or: backend.run_sync(ops.settle(batch))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Generator
+from enum import Enum
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from fairlane.core.errors import StoreUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Self = TypeVar("Self")
+
+Flow = Generator[Any, Any, T]
+"""Yields calls, is sent replies, returns T."""
+
+
+class Mode(Enum):
+    """What an operation asks of the connection it runs on."""
+
+    READ = "read"
+    WRITE = "write"
+    """One call: whole or not at all by itself, where the engine has such calls."""
+    TRANSACTION = "transaction"
+    """Several calls that take effect together."""
+
+
+class Op(Generic[T_co]):
+    """An operation that has not been performed yet.
+
+    It can be performed again from the start: after a lost connection nobody knows whether the first
+    try took effect, so every operation is written to be repeatable.
+    """
+
+    __slots__ = ("_start", "mode", "name")
+
+    def __init__(self, name: str, mode: Mode, start: Callable[[], Flow[T_co]]) -> None:
+        self.name = name
+        self.mode = mode
+        self._start = start
+
+    def flow(self) -> Flow[T_co]:
+        """A fresh run of it."""
+        return self._start()
+
+    def __repr__(self) -> str:
+        return f"<{self.mode.value} {self.name}>"
+
+
+Method = Callable[Concatenate[Self, P], Flow[T]]
+Operation = Callable[Concatenate[Self, P], Op[T]]
+
+
+def _operation(mode: Mode, method: Method[Self, P, T]) -> Operation[Self, P, T]:
+    def build(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> Op[T]:
+        return Op(method.__name__, mode, lambda: method(self, *args, **kwargs))
+
+    update_wrapper(build, method)
+    return build
+
+
+def reads(method: Method[Self, P, T]) -> Operation[Self, P, T]:
+    """Marks an operation that changes nothing."""
+    return _operation(Mode.READ, method)
+
+
+def writes(method: Method[Self, P, T]) -> Operation[Self, P, T]:
+    """Marks an operation whose calls are each whole by themselves."""
+    return _operation(Mode.WRITE, method)
+
+
+def transacts(method: Method[Self, P, T]) -> Operation[Self, P, T]:
+    """Marks an operation whose calls belong into one transaction."""
+    return _operation(Mode.TRANSACTION, method)
+
+
+def perform(flow: Flow[T], call: Callable[[Any], Any]) -> T:
+    """Run a flow on a driver whose calls block."""
+    try:
+        request = next(flow)
+        while True:
+            try:
+                reply = call(request)
+            except Exception as error:  # noqa: BLE001 (the flow says what it means)
+                request = flow.throw(error)
+            else:
+                request = flow.send(reply)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
+async def perform_async(flow: Flow[T], call: Callable[[Any], Awaitable[Any]]) -> T:
+    """Run a flow on a driver whose calls are awaited."""
+    try:
+        request = next(flow)
+        while True:
+            try:
+                reply = await call(request)
+            except Exception as error:  # noqa: BLE001 (the flow says what it means)
+                request = flow.throw(error)
+            else:
+                request = flow.send(reply)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
+class Patience:
+    """How long to go on trying while a store is away: full jitter, from 50 ms up to 2 s."""
+
+    __slots__ = ("_ceiling", "_deadline")
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._ceiling = 0.05
+
+    def pause(self, error: StoreUnavailable) -> float:
+        """Seconds to wait before the next try; raises `error` when patience has run out."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise error
+        pause = min(random.uniform(0, self._ceiling), left)
+        self._ceiling = min(2 * self._ceiling, 2.0)
+        return pause
+
+
+def persist(attempt: Callable[[], T], patience: float) -> T:
+    """Try until it works or patience runs out; only what may pass by itself is tried again."""
+    rest = Patience(patience)
+    while True:
+        try:
+            return attempt()
+        except StoreUnavailable as error:
+            time.sleep(rest.pause(error))
+
+
+async def persist_async(attempt: Callable[[], Awaitable[T]], patience: float) -> T:
+    """`persist` for asyncio."""
+    rest = Patience(patience)
+    while True:
+        try:
+            return await attempt()
+        except StoreUnavailable as error:
+            await asyncio.sleep(rest.pause(error))

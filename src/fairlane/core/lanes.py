@@ -1,0 +1,174 @@
+"""Lanes: which tasks a worker may take, and how many of them.
+
+A lane is (queue, type, capabilities), fixed when a task is submitted. A claim reads only lanes it
+may take, so it never picks up a task to put it back. Pause, rate and concurrency belong to the type
+and act on all its lanes at once; pause also to a queue and to everything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidLimit
+from fairlane.core.model import Ask
+from fairlane.core.priority import MICROSECONDS
+
+LaneKey = tuple[str, str, tuple[str, ...]]
+"""(queue, type, sorted capabilities)"""
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """A lane under the small number that engines file tasks under."""
+
+    id: int
+    queue: str
+    type: str
+    capabilities: tuple[str, ...]
+
+    @property
+    def key(self) -> LaneKey:
+        """What the lane was made from."""
+        return (self.queue, self.type, self.capabilities)
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What is set for a type, or for everything. Zero means unlimited."""
+
+    paused: bool = False
+    rate: float = 0.0
+    concurrency: int = 0
+
+    @property
+    def limited(self) -> bool:
+        """Whether claims must be counted."""
+        return self.rate > 0 or self.concurrency > 0
+
+
+UNRULED = Rules()
+
+
+class Controls(msgspec.Struct, frozen=True):
+    """Everything that operators set at run time. `version` grows with every change."""
+
+    version: int = 0
+    everything: Rules = UNRULED
+    paused_queues: frozenset[str] = frozenset()
+    types: Mapping[str, Rules] = {}
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """A limited type with the lanes that a claim may take from it."""
+
+    type: str
+    rules: Rules
+    lanes: tuple[int, ...]
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """What one ask may take: lanes without limits, limited types, and the overall rate."""
+
+    free: tuple[int, ...]
+    quotas: tuple[Quota, ...]
+    rate: float
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """Every lane in it."""
+        return self.free + tuple(lane for quota in self.quotas for lane in quota.lanes)
+
+
+CLOSED = Opening((), (), 0.0)
+
+
+def opening(lanes: Iterable[Lane], controls: Controls, ask: Ask) -> Opening:
+    """The lanes that `ask` may take tasks from under `controls`."""
+    if controls.everything.paused:
+        return CLOSED
+    free: list[int] = []
+    limited: dict[str, list[int]] = {}
+    for lane in lanes:
+        rules = controls.types.get(lane.type, UNRULED)
+        if rules.paused or lane.queue in controls.paused_queues or not _serves(ask, lane):
+            continue
+        if rules.limited:
+            limited.setdefault(lane.type, []).append(lane.id)
+        else:
+            free.append(lane.id)
+    quotas = tuple(Quota(type, controls.types[type], tuple(ids)) for type, ids in limited.items())
+    return Opening(tuple(free), quotas, controls.everything.rate)
+
+
+def _serves(ask: Ask, lane: Lane) -> bool:
+    return (
+        (ask.types is None or lane.type in ask.types)
+        and (ask.queues is None or lane.queue in ask.queues)
+        and ask.capabilities.issuperset(lane.capabilities)
+    )
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """A token bucket: `tokens` were left at `at` microseconds."""
+
+    tokens: float
+    at: int
+
+
+def burst(rate: float) -> float:
+    """The most that may start at one instant."""
+    return max(1.0, rate)
+
+
+def refilled(bucket: Bucket | None, rate: float, now: int) -> Bucket:
+    """The bucket as it stands at `now`; a new one is full."""
+    if bucket is None:
+        return Bucket(burst(rate), now)
+    # A clock that steps back must not take tokens away, nor give them twice.
+    gained = max(0, now - bucket.at) * rate / MICROSECONDS
+    return Bucket(min(burst(rate), bucket.tokens + gained), max(now, bucket.at))
+
+
+def allowance(rules: Rules, bucket: Bucket | None, held: int) -> int:
+    """How many more tasks may be claimed under `rules`; `bucket` is already refilled."""
+    most = limits.BATCH
+    if rules.concurrency > 0:
+        most = min(most, max(0, rules.concurrency - held))
+    if rules.rate > 0 and bucket is not None:
+        most = min(most, math.floor(bucket.tokens))
+    return most
+
+
+def next_token_in(bucket: Bucket, rate: float) -> float:
+    """Seconds until the bucket holds a whole token."""
+    return max(0.0, (1.0 - bucket.tokens) / rate)
+
+
+def checked_rate(rate: object) -> float:
+    """A rate that can be set."""
+    if (
+        isinstance(rate, int | float)
+        and not isinstance(rate, bool)
+        and 0 <= rate <= limits.RATE_PER_SECOND
+    ):
+        return float(rate)
+    raise InvalidLimit(
+        "A rate limit is a number of tasks a second from 0 (unlimited) to "
+        f"{limits.RATE_PER_SECOND:,.0f}. Got {rate!r}."
+    )
+
+
+def checked_concurrency(concurrency: object) -> int:
+    """A concurrency limit that can be set."""
+    if (
+        isinstance(concurrency, int)
+        and not isinstance(concurrency, bool)
+        and 0 <= concurrency <= limits.CONCURRENCY
+    ):
+        return concurrency
+    raise InvalidLimit(
+        "A concurrency limit is a whole number of tasks from 0 (unlimited) to "
+        f"{limits.CONCURRENCY:,}. Got {concurrency!r}."
+    )

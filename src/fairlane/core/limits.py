@@ -1,0 +1,46 @@
+"""Every bound in the system, in one place.
+
+A queue without bounds fails at a time and in a way that nobody chose. Each number below says where
+a request is refused or a batch is cut.
+"""
+
+from __future__ import annotations
+
+# What one task may carry.
+NAME_LENGTH = 255  # type, queue, idempotency key, worker id, one capability
+PAYLOAD_BYTES = 256 * 1024
+RESULT_BYTES = 1024 * 1024
+ERROR_MESSAGE_CHARACTERS = 10_000
+TRACEBACK_CHARACTERS = 50_000
+JSON_DEPTH = 100
+CAPABILITIES = 64
+TAGS = 64
+TAG_LENGTH = 255
+TRACE_LENGTH = 512
+
+# Numbers a task may be given.
+RETRIES = 1_000
+TIMEOUT_SECONDS = 30 * 86_400.0
+DELAY_SECONDS = 10 * 366 * 86_400.0
+RATE_PER_SECOND = 1_000_000.0
+CONCURRENCY = 1_000_000
+
+# Batches: what one statement or script handles at the most.
+SUBMIT_BATCH = 1_000
+BATCH = 500
+LANES = 10_000
+
+# Time.
+IDEMPOTENCY_SECONDS = 86_400
+LEASE_SECONDS = 30.0
+LEASE_SECONDS_LONGEST = 86_400.0
+
+# A worker that dies gives back what it had not started, but not for ever.
+FREE_RETURNS = 3
+
+# A timed-out attempt gets half as much time again on its next run, up to here.
+TIMEOUT_GROWTH = 1.5
+TIMEOUT_GROWTH_CAP = 3600.0
+
+# How long history is kept for readers who come back with a cursor.
+JOURNAL_ENTRIES = 10_000

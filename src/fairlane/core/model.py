@@ -1,0 +1,381 @@
+"""What flows through the system: frozen structs that know no engine.
+
+Times are datetimes in UTC where a user reads them (`Task`, `Worker`, `Event`) and microseconds
+since 1970 where an engine computes with them. Payloads and results are JSON as bytes: checked once
+at the door, stored as sent, decoded once by the handler's side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from fairlane.core import limits, retry
+from fairlane.core.retry import RetryPolicy
+from fairlane.core.states import State
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(microseconds: int | None) -> datetime | None:
+    """An engine's time as a user reads it."""
+    return None if microseconds is None else _EPOCH + timedelta(microseconds=microseconds)
+
+
+def microseconds_of(time: datetime) -> int:
+    """A user's time as an engine computes with it."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
+
+
+class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why an attempt failed. Text only: nothing here is ever turned back into an exception."""
+
+    message: str
+    code: str | None = None
+    retriable: bool = True
+    reason: str | None = None
+    traceback: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        message: str,
+        code: str | None = None,
+        *,
+        retriable: bool = True,
+        reason: str | None = None,
+        traceback: str | None = None,
+    ) -> TaskError:
+        """An error whose texts are cut to size and safe to store anywhere."""
+        return cls(
+            message=_storable(message, limits.ERROR_MESSAGE_CHARACTERS),
+            code=None if code is None else _storable(code, limits.NAME_LENGTH),
+            retriable=retriable,
+            reason=reason,
+            traceback=None
+            if traceback is None
+            else _storable(traceback, limits.TRACEBACK_CHARACTERS),
+        )
+
+
+def _storable(text: str, most: int) -> str:
+    if len(text) > most:
+        text = text[: most - 1] + "…"
+    # Lone surrogates have no UTF-8 form: show them as escapes rather than fail to record a failure.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The part of a task that is fixed at submission and that no engine computes with."""
+
+    retry: RetryPolicy = retry.DEFAULT
+    tags: dict[str, str] = {}
+    trace_id: str | None = None
+    traceparent: str | None = None
+    workflow_id: str | None = None
+    schedule_id: str | None = None
+
+    def encode(self) -> bytes | None:
+        """As engines store it: nothing at all for the most common task."""
+        return None if self == PLAIN else msgspec.json.encode(self)
+
+    @staticmethod
+    def decode(stored: bytes | None) -> Spec:
+        """What `encode` was given."""
+        return PLAIN if stored is None else _spec_decoder.decode(stored)
+
+
+PLAIN = Spec()
+_spec_decoder = msgspec.json.Decoder(Spec)
+
+
+class NewTask(msgspec.Struct, frozen=True):
+    """A checked submission: everything is resolved but the engine's clock. See `submission`."""
+
+    task_id: str
+    type: str
+    queue: str
+    capabilities: tuple[str, ...]
+    level: int
+    payload: bytes
+    max_retries: int
+    timeout: float | None
+    delay: float = 0.0
+    run_at: int | None = None
+    expires_at: int | None = None
+    idempotency_key: str | None = None
+    fingerprint: bytes | None = None
+    spec: Spec = PLAIN
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The answer to one submission. `known`: an earlier task with the same key was returned."""
+
+    task_id: str
+    state: State
+    created_at: int
+    known: bool = False
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """What a worker wants: up to `slots` tasks to run now and `ahead` more to hold.
+
+    What is held ahead never includes types with a rate or concurrency limit. `None` for types or
+    queues means all of them. A repeated `request_id` gets the same tasks again.
+    """
+
+    worker_id: str
+    request_id: str
+    slots: int
+    ahead: int = 0
+    types: frozenset[str] | None = None
+    queues: frozenset[str] | None = None
+    capabilities: frozenset[str] = frozenset()
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """A task in a worker's hands. `(task_id, attempt, worker_id)` is its fence."""
+
+    task_id: str
+    attempt: int
+    worker_id: str
+    type: str
+    queue: str
+    level: int
+    payload: bytes
+    retry_count: int
+    max_retries: int
+    returns: int
+    timeout: float | None
+    created_at: int
+    ready_at: int
+    spec: Spec = PLAIN
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """How long it waits between attempts."""
+        return self.spec.retry
+
+    @property
+    def trace_id(self) -> str:
+        """The trace this task belongs to: its own id unless the submitter named one."""
+        return self.spec.trace_id or self.task_id.replace("-", "")
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """The answer to an `Ask`. `next_due_in`: seconds until a claim may find more, if known."""
+
+    tasks: list[Claimed]
+    next_due_in: float | None = None
+
+
+class Cause(StrEnum):
+    """Why the maintenance takes a task from its worker."""
+
+    LOST = "lost"
+    TIMEOUT = "timeout"
+
+
+class Overdue(msgspec.Struct, frozen=True):
+    """An executing task whose worker is dead or whose time is up, with what `decide` needs."""
+
+    task_id: str
+    attempt: int
+    worker_id: str
+    cause: Cause
+    started: bool
+    retry_count: int
+    max_retries: int
+    returns: int
+    timeout: float | None
+    retry: RetryPolicy
+
+
+class Verdict(StrEnum):
+    """What became of one item of a batch that was fenced."""
+
+    APPLIED = "applied"
+    STALE = "stale"
+    MISSING = "missing"
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Progress of a running task."""
+
+    task_id: str
+    attempt: int
+    percent: float | None = None
+    message: str | None = None
+
+
+class Start(msgspec.Struct, frozen=True):
+    """The news that a held task began to run `seconds` ago."""
+
+    task_id: str
+    attempt: int
+    seconds: float = 0.0
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What a running task last said of itself."""
+
+    percent: float | None
+    message: str | None
+    updated_at: datetime
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One finished run. `started_at` is None when it was given back unstarted."""
+
+    number: int
+    worker_id: str | None
+    started_at: datetime | None
+    ended_at: datetime
+    outcome: str
+    error: TaskError | None = None
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A task as it stands, with everything there is to know about it."""
+
+    task_id: str
+    type: str
+    queue: str
+    priority: int
+    effective_priority: int
+    status: State
+    payload: bytes
+    attempt: int
+    retry_count: int
+    max_retries: int
+    timeout_seconds: float | None
+    returns: int
+    required_capabilities: tuple[str, ...]
+    created_at: datetime
+    run_at: datetime
+    ready_at: datetime
+    claimed_at: datetime | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    updated_at: datetime
+    next_retry_at: datetime | None
+    expires_at: datetime | None
+    assigned_worker_id: str | None
+    version: int
+    result: bytes | None
+    error: TaskError | None
+    attempts: tuple[Attempt, ...]
+    progress: Progress | None
+    tags: Mapping[str, str]
+    idempotency_key: str | None
+    trace_id: str
+    traceparent: str | None
+    retry: RetryPolicy
+    workflow_id: str | None = None
+    schedule_id: str | None = None
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """What a cancellation found. `state` is the state before it, None when there is no such task.
+
+    `applied` is False when the task had already ended.
+    """
+
+    task_id: str
+    applied: bool
+    state: State | None
+    worker_id: str | None = None
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """What a manual retry found. `state` is the state before it, None when there is no such task.
+
+    `applied` is False when the task is waiting, running or completed: there is nothing to retry.
+    """
+
+    task_id: str
+    applied: bool
+    state: State | None
+
+
+class WorkerStatus(StrEnum):
+    """Whether a worker gets tasks, and if not, why."""
+
+    ACTIVE = "active"
+    DRAINING = "draining"
+    UNHEALTHY = "unhealthy"
+    DEAD = "dead"
+
+
+class NewWorker(msgspec.Struct, frozen=True):
+    """A worker that introduces itself. Its id is random per process start, never reused."""
+
+    worker_id: str
+    capacity: int = 10
+    capabilities: frozenset[str] = frozenset()
+    queues: frozenset[str] | None = None
+    types: frozenset[str] | None = None
+    host: str = ""
+    version: str = ""
+    lease: float = limits.LEASE_SECONDS
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """A sign of life. `status` is what the worker says of itself; None leaves it as it is."""
+
+    worker_id: str
+    load: int = 0
+    status: WorkerStatus | None = None
+    health: Mapping[str, Any] | None = None
+
+
+class Pulse(msgspec.Struct, frozen=True):
+    """The answer to a beat.
+
+    `remaining` counts from before the beat was sent; a worker that hears nothing until then stops
+    by itself. `let_go` names tasks (with their attempt) that are no longer this worker's.
+    """
+
+    remaining: float
+    status: WorkerStatus
+    let_go: list[tuple[str, int]]
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker as the engine knows it."""
+
+    worker_id: str
+    status: WorkerStatus
+    capacity: int
+    load: int
+    current_tasks: tuple[str, ...]
+    capabilities: frozenset[str]
+    queues: frozenset[str] | None
+    types: frozenset[str] | None
+    host: str
+    version: str
+    health: Mapping[str, Any] | None
+    lease: float
+    registered_at: datetime
+    last_heartbeat: datetime
+    lost: bool
+    """Its lease has run out, and nobody has declared it dead yet."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One transition out of the journal. `cursor` is where to go on reading after its entry."""
+
+    cursor: str
+    verb: str
+    at: datetime
+    task_id: str | None = None
+    type: str | None = None
+    queue: str | None = None
+    level: int | None = None
+    attempt: int | None = None
+    worker_id: str | None = None
+    seconds: float | None = None

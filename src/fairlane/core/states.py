@@ -1,0 +1,44 @@
+"""The states of a task, and the groups of them that rules are written about."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a task stands in its life. The value is the name users see."""
+
+    SCHEDULED = "scheduled"
+    QUEUED = "queued"
+    EXECUTING = "executing"
+    RETRYING = "retrying"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    DEAD_LETTER = "dead_letter"
+    CANCELLED = "cancelled"
+
+    @property
+    def code(self) -> int:
+        """The small number that engines store instead of the name."""
+        return _CODES[self]
+
+    @classmethod
+    def of(cls, code: int) -> State:
+        """The state that an engine stored as `code`."""
+        return _STATES[code]
+
+
+# Stored in databases: append, never renumber. 0 stands for "no task" (before submission, after
+# deletion) where transitions are counted.
+_CODES = {state: number for number, state in enumerate(State, start=1)}
+_STATES = {number: state for state, number in _CODES.items()}
+NOWHERE = 0
+
+WAITING = frozenset({State.SCHEDULED, State.QUEUED, State.RETRYING})
+"""Not held by a worker, and will run by itself when its time comes."""
+
+LIVE = WAITING | {State.EXECUTING}
+"""Still has something to do."""
+
+TERMINAL = frozenset(State) - LIVE
+"""Ended: nothing but an operator's replay or deletion changes it."""

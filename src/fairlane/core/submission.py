@@ -1,0 +1,331 @@
+"""The door: a caller's words become a `NewTask`, or an error that says what to do instead.
+
+Everything is checked here, once and completely, so that engines store what they are given.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, Final, TypeGuard
+
+import msgspec
+
+from fairlane.core import limits, retry
+from fairlane.core.errors import (
+    InvalidCapabilities,
+    InvalidIdempotencyKey,
+    InvalidPayload,
+    InvalidQueue,
+    InvalidRetries,
+    InvalidTags,
+    InvalidTask,
+    InvalidTime,
+    InvalidTimeout,
+    InvalidTrace,
+    InvalidType,
+    PayloadTooDeep,
+    PayloadTooLarge,
+)
+from fairlane.core.ids import checked as checked_id
+from fairlane.core.ids import new_id
+from fairlane.core.model import PLAIN, NewTask, Spec, microseconds_of
+from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
+from fairlane.core.priority import Band, band_of, level_of
+from fairlane.core.retry import RetryPolicy
+
+DEFAULT_QUEUE: Final = "default"
+DEFAULT_RETRIES: Final = {Band.CRITICAL: 5, Band.HIGH: 5, Band.MEDIUM: 3, Band.LOW: 2}
+DEFAULT_TIMEOUT: Final = {
+    Band.CRITICAL: 300.0,
+    Band.HIGH: 300.0,
+    Band.MEDIUM: 600.0,
+    Band.LOW: 900.0,
+}
+
+_NAME: Final = re.compile(rf"[A-Za-z0-9_.:\-]{{1,{limits.NAME_LENGTH}}}\Z")
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Unset(msgspec.Struct, frozen=True):
+    """Stands for "not given" where None already means something."""
+
+
+UNSET: Final = Unset()
+
+
+def new_task(
+    type: str,
+    payload: Mapping[str, Any] | bytes | None = None,
+    *,
+    queue: str = DEFAULT_QUEUE,
+    priority: str | int = DEFAULT_LEVEL,
+    required_capabilities: Iterable[str] = (),
+    max_retries: int | None = None,
+    timeout_seconds: float | Unset | None = UNSET,
+    delay_seconds: float = 0.0,
+    run_at: datetime | None = None,
+    expires_at: datetime | None = None,
+    idempotency_key: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    trace_id: str | None = None,
+    traceparent: str | None = None,
+    retry_policy: RetryPolicy | None = None,
+    task_id: str | None = None,
+    payload_bytes: int = limits.PAYLOAD_BYTES,
+) -> NewTask:
+    """A submission with everything checked and every default resolved.
+
+    `payload` may be bytes of JSON: they are stored as they are. `payload_bytes` is how large it
+    may be.
+    """
+    level = level_of(priority)
+    band = band_of(level)
+    encoded = checked_payload({} if payload is None else payload, payload_bytes)
+    type = _checked_name(type, InvalidType)
+    if delay_seconds and run_at is not None:
+        raise InvalidTime("Give either delay_seconds or run_at, not both.")
+    return NewTask(
+        task_id=new_id() if task_id is None else checked_id(task_id),
+        type=type,
+        queue=_checked_name(queue, InvalidQueue),
+        capabilities=_checked_capabilities(required_capabilities),
+        level=level,
+        payload=encoded,
+        max_retries=DEFAULT_RETRIES[band] if max_retries is None else _checked_retries(max_retries),
+        timeout=(
+            DEFAULT_TIMEOUT[band]
+            if isinstance(timeout_seconds, Unset)
+            else _checked_timeout(timeout_seconds)
+        ),
+        delay=_checked_delay(delay_seconds),
+        run_at=_checked_time("run_at", run_at),
+        expires_at=_checked_time("expires_at", expires_at),
+        idempotency_key=_checked_key(idempotency_key),
+        fingerprint=None if idempotency_key is None else fingerprint(type, encoded),
+        spec=_spec(tags, trace_id, traceparent, retry_policy),
+    )
+
+
+def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
+    """A payload as bytes of JSON that every engine and every handler can read."""
+    if isinstance(payload, bytes):
+        if len(payload) > most:
+            raise _too_large(len(payload), most)
+        _check_encoded(payload)
+        return payload
+    if not isinstance(payload, Mapping):
+        raise InvalidPayload(
+            f"A payload is a JSON object (a dict), not {_kind(payload)}: "
+            'wrap it, for example {"value": …}.'
+        )
+    try:
+        encoded = msgspec.json.encode(payload)
+    except RecursionError:
+        raise _too_deep() from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidPayload(f"{InvalidPayload.__doc__} {error}.") from None
+    if len(encoded) > most:
+        raise _too_large(len(encoded), most)
+    # The encoder writes NaN and the infinities as null, which only a walk can tell from None.
+    if b"null" in encoded or _may_be_deep(encoded):
+        _check_tree(payload, limits.JSON_DEPTH)
+    return encoded
+
+
+def fingerprint(type: str, payload: bytes) -> bytes:
+    """What two submissions under one idempotency key must share: type and payload.
+
+    The order of keys and white space make no difference.
+    """
+    canonical = msgspec.json.encode(msgspec.json.decode(payload), order="sorted")
+    return blake2b(type.encode() + b"\0" + canonical, digest_size=16).digest()
+
+
+def _check_encoded(payload: bytes) -> None:
+    try:
+        decoded = msgspec.json.decode(payload)
+    except RecursionError:
+        raise _too_deep() from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidPayload(f"The payload is not valid JSON: {error}.") from None
+    if not isinstance(decoded, dict):
+        raise InvalidPayload(f"A payload is a JSON object, not {_kind(decoded)}.")
+    if _may_be_deep(payload):
+        _check_tree(decoded, limits.JSON_DEPTH)
+
+
+def _may_be_deep(encoded: bytes) -> bool:
+    return encoded.count(b"{") + encoded.count(b"[") > limits.JSON_DEPTH
+
+
+def _check_tree(value: object, depth: int) -> None:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidPayload(
+                f"JSON has no {value}: send None or text instead of a number that is not finite."
+            )
+    elif isinstance(value, Mapping | list | tuple | set | frozenset):
+        if depth == 0:
+            raise _too_deep()
+        for item in value.values() if isinstance(value, Mapping) else value:
+            _check_tree(item, depth - 1)
+
+
+def _too_deep() -> PayloadTooDeep:
+    return PayloadTooDeep(
+        f"The payload is nested more than {limits.JSON_DEPTH} levels deep: flatten it."
+    )
+
+
+def _too_large(size: int, most: int) -> PayloadTooLarge:
+    return PayloadTooLarge(
+        f"The payload has {size:,} bytes of JSON, at most {most:,} are accepted: "
+        "store the data elsewhere and pass a reference to it."
+    )
+
+
+def _checked_name(name: object, error: type[InvalidTask]) -> str:
+    if isinstance(name, str) and _NAME.match(name):
+        return name
+    raise error(f"{error.__doc__} Got {_shown(name)}.")
+
+
+def _checked_capabilities(capabilities: object) -> tuple[str, ...]:
+    if capabilities == ():
+        return ()
+    if isinstance(capabilities, str) or not isinstance(capabilities, Iterable):
+        raise InvalidCapabilities(
+            f'Capabilities are a set of names, for example {{"gpu"}}, not {_kind(capabilities)}.'
+        )
+    found = tuple(capabilities)
+    if len(found) > limits.CAPABILITIES:
+        raise InvalidCapabilities(
+            f"A task may require at most {limits.CAPABILITIES} capabilities, not {len(found):,}."
+        )
+    return tuple(sorted({_checked_name(name, _InvalidCapability) for name in found}))
+
+
+class _InvalidCapability(InvalidCapabilities):
+    """A capability has 1 to 255 characters out of A-Z a-z 0-9 _ . : - only."""
+
+
+def _checked_retries(retries: object) -> int:
+    if (
+        isinstance(retries, int)
+        and not isinstance(retries, bool)
+        and 0 <= retries <= limits.RETRIES
+    ):
+        return retries
+    raise InvalidRetries(
+        f"max_retries is a whole number from 0 to {limits.RETRIES:,}. Got {_shown(retries)}."
+    )
+
+
+def _checked_timeout(timeout: object) -> float | None:
+    if timeout is None:
+        return None
+    if _is_number(timeout) and 0 < timeout <= limits.TIMEOUT_SECONDS:
+        return float(timeout)
+    raise InvalidTimeout(
+        "timeout_seconds is a number above 0 and at most "
+        f"{limits.TIMEOUT_SECONDS:,.0f}, or None for no timeout. Got {_shown(timeout)}."
+    )
+
+
+def _checked_delay(delay: object) -> float:
+    if _is_number(delay) and 0 <= delay <= limits.DELAY_SECONDS:
+        return float(delay)
+    raise InvalidTime(
+        f"delay_seconds is a number from 0 to {limits.DELAY_SECONDS:,.0f}. Got {_shown(delay)}."
+    )
+
+
+def _checked_time(field: str, time: object) -> int | None:
+    if time is None:
+        return None
+    if not isinstance(time, datetime):
+        raise InvalidTime(f"{field} is a datetime with a time zone, not {_kind(time)}.")
+    if time.utcoffset() is None:
+        raise InvalidTime(
+            f"{field} has no time zone, so it could mean any of 24 hours: "
+            "use datetime.now(timezone.utc) or add tzinfo=…."
+        )
+    return microseconds_of(time)
+
+
+def _checked_key(key: object) -> str | None:
+    if key is None:
+        return None
+    if (
+        isinstance(key, str)
+        and 1 <= len(key) <= limits.NAME_LENGTH
+        and not _UNPRINTABLE.search(key)
+    ):
+        return key
+    raise InvalidIdempotencyKey(f"{InvalidIdempotencyKey.__doc__} Got {_shown(key)}.")
+
+
+def _checked_tags(tags: object) -> dict[str, str]:
+    if not isinstance(tags, Mapping) or len(tags) > limits.TAGS:
+        raise InvalidTags(f"Tags are a dict with at most {limits.TAGS} entries.")
+    for name, value in tags.items():
+        for text in (name, value):
+            if (
+                not isinstance(text, str)
+                or len(text) > limits.TAG_LENGTH
+                or _UNPRINTABLE.search(text)
+            ):
+                raise InvalidTags(
+                    f"Tag names and values are texts of at most {limits.TAG_LENGTH} characters "
+                    f"without control characters. Got {_shown(text)}."
+                )
+    return dict(tags)
+
+
+def _checked_trace(text: object) -> str | None:
+    if text is None or (
+        isinstance(text, str)
+        and 1 <= len(text) <= limits.TRACE_LENGTH
+        and text.isascii()
+        and text.isprintable()
+    ):
+        return text
+    raise InvalidTrace(f"{InvalidTrace.__doc__} Got {_shown(text)}.")
+
+
+def _spec(
+    tags: Mapping[str, str] | None,
+    trace_id: str | None,
+    traceparent: str | None,
+    policy: RetryPolicy | None,
+) -> Spec:
+    if tags is None and trace_id is None and traceparent is None and policy is None:
+        return PLAIN
+    return Spec(
+        retry=retry.DEFAULT if policy is None else retry.checked(policy),
+        tags={} if tags is None else _checked_tags(tags),
+        trace_id=_checked_trace(trace_id),
+        traceparent=_checked_trace(traceparent),
+    )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else f"a value of type {type_name(value)}"
+
+
+def type_name(value: object) -> str:
+    """The name of a value's type, for messages."""
+    return value.__class__.__name__
+
+
+def _shown(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= 80 else text[:80] + "…"

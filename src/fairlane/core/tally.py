@@ -1,0 +1,58 @@
+"""Counting: every counter in the system is a sum over counted transitions.
+
+An engine adds up, per batch, how many tasks of a lane and level went from one state to another,
+under which label and in how much time. Depths, totals, rates, retries by reason, promotions and
+duration histograms are all sums over these rows, so they cannot disagree with each other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fairlane.core.states import State
+
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+"""Upper bounds in seconds of the duration histogram; one further bucket takes the rest."""
+
+UNTIMED = -1
+"""The bucket of a transition that has no duration."""
+
+
+class TallyKey(NamedTuple):
+    """What is counted apart. States are codes; 0 is "no task".
+
+    `label` is the reason of a retry or an end, or the level a claimed task was raised to by age.
+    """
+
+    lane: int
+    level: int
+    source: int
+    target: int
+    label: str = ""
+    bucket: int = UNTIMED
+
+
+class Tally(NamedTuple):
+    """How many times, and how many seconds those took together."""
+
+    key: TallyKey
+    times: int
+    seconds: float
+
+
+def bucket_of(seconds: float | None) -> int:
+    """The histogram bucket that a duration falls into."""
+    return UNTIMED if seconds is None else bisect_left(BUCKETS, seconds)
+
+
+def census(tallies: Iterable[Tally]) -> dict[State, int]:
+    """How many tasks there are in each state."""
+    found = dict.fromkeys(State, 0)
+    for key, times, _ in tallies:
+        if key.source:
+            found[State.of(key.source)] -= times
+        if key.target:
+            found[State.of(key.target)] += times
+    return found
