@@ -41,6 +41,8 @@ class Mode(Enum):
     """One call: whole or not at all by itself, where the engine has such calls."""
     TRANSACTION = "transaction"
     """Several calls that take effect together."""
+    SCHEMA = "schema"
+    """Like a transaction, on a store that may not be ready for anything else."""
 
 
 class Op(Generic[T_co]):
@@ -90,6 +92,11 @@ def writes(method: Method[Self, P, T]) -> Operation[Self, P, T]:
 def transacts(method: Method[Self, P, T]) -> Operation[Self, P, T]:
     """Marks an operation whose calls belong into one transaction."""
     return _operation(Mode.TRANSACTION, method)
+
+
+def alters(method: Method[Self, P, T]) -> Operation[Self, P, T]:
+    """Marks an operation on the schema itself."""
+    return _operation(Mode.SCHEMA, method)
 
 
 def perform(flow: Flow[T], call: Callable[[Any], Any]) -> T:

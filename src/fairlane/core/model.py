@@ -21,9 +21,14 @@ from fairlane.core.states import State
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def moment(microseconds: int | None) -> datetime | None:
+def moment(microseconds: int) -> datetime:
     """An engine's time as a user reads it."""
-    return None if microseconds is None else _EPOCH + timedelta(microseconds=microseconds)
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def moment_or_none(microseconds: int | None) -> datetime | None:
+    """An engine's time as a user reads it, where there may be none."""
+    return None if microseconds is None else moment(microseconds)
 
 
 def microseconds_of(time: datetime) -> int:

@@ -89,7 +89,7 @@ class Inspect(Protocol):
         """The tasks with these ids, in that order."""
 
     def workers(self) -> Op[list[Worker]]:
-        """All registered workers, and the dead ones that still have something to clear."""
+        """All workers that are known, the dead ones included until they are cleared away."""
 
     def controls(self) -> Op[Controls]:
         """What is paused and limited."""
@@ -134,7 +134,10 @@ class Control(Protocol):
         reset_retry_count: bool = True,
         level: int | None = None,
     ) -> Op[list[Replayed]]:
-        """Make tasks ready again that failed, died, were cancelled, or wait for their time."""
+        """Make tasks ready again that failed, died, were cancelled, or wait for their time.
+
+        `attempt` goes on counting. An expiry that has passed is taken away.
+        """
 
     def register(self, worker: NewWorker) -> Op[None]:
         """Make a worker known. Registering the same one again renews it, unless it is dead."""

@@ -1,0 +1,1 @@
+"""Fairlane on SQLite: embedded, in one file or in memory."""

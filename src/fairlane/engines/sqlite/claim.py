@@ -1,0 +1,284 @@
+"""claim: tasks go to workers, by effective priority, then ready_at, then id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from operator import itemgetter
+
+from fairlane.core import limits
+from fairlane.core.errors import WorkerGone
+from fairlane.core.flow import Flow, writes
+from fairlane.core.lanes import (
+    Bucket,
+    Opening,
+    Quota,
+    Rules,
+    allowance,
+    next_token_in,
+    refilled,
+)
+from fairlane.core.machine import EXPIRED, Verb
+from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, TaskError, WorkerStatus
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.states import State
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.driver import Execute, ExecuteMany
+from fairlane.engines.sqlite.finish import End, finish
+from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.rows import Row
+
+SQL = statements(__package__, "claim")
+
+_QUEUED, _EXECUTING = State.QUEUED.code, State.EXECUTING.code
+_EVERYTHING = ""
+_READY_AT_AND_ID = itemgetter(10, 0)
+
+
+@writes
+def claim(self: Context, ask: Ask) -> Flow[Grant]:
+    now = self.clock()
+    yield from self.catalogue.refresh()
+    worker = (yield Execute(SQL["worker"], (ask.worker_id,))).fetchone()
+    if worker is None or worker[0] == WorkerStatus.DEAD:
+        raise WorkerGone
+    status, request_id, claimed_at, seen_at, lease = worker
+    if request_id == ask.request_id:
+        rows = yield Execute(SQL["granted"], (ask.worker_id, claimed_at))
+        return Grant([_claimed(self, ask, row) for row in _in_order(self, rows.fetchall(), now)])
+    ledger = Ledger()
+    yield from _release_due(now, ledger)
+    more_to_expire = yield from _expire(now, ledger)
+    rows, token_in = [], None
+    if status == WorkerStatus.ACTIVE and not more_to_expire:
+        rows, token_in = yield from _take(self, ask, now)
+    _enter(self, ledger, ask, rows, now)
+    # An idle worker's claims write nothing, or it would wake itself and others for nothing.
+    if rows or now - seen_at > lease // 3:
+        granted_at = now if rows else claimed_at
+        request = ask.request_id if rows else request_id
+        yield Execute(SQL["seen"], (now, request, granted_at, ask.worker_id))
+    yield from ledger.post(now)
+    if more_to_expire:
+        return Grant([], next_due_in=0.0)
+    ((due_at,),) = yield Execute(SQL["next_due"])
+    waits = [] if due_at is None else [max(0, due_at - now) / MICROSECONDS]
+    if token_in is not None:
+        waits.append(token_in)
+    return Grant([_claimed(self, ask, row) for row in rows], min(waits, default=None))
+
+
+def _release_due(now: int, ledger: Ledger) -> Flow[None]:
+    """Make tasks ready whose time has come."""
+    due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
+    if due:
+        yield ExecuteMany(SQL["make_ready"], [(now, row[0]) for row in due])
+        for task_id, lane, level, attempt, state in due:
+            ledger.add(Verb.DUE, task_id, lane, level, attempt, state, _QUEUED)
+
+
+def _expire(now: int, ledger: Ledger) -> Flow[bool]:
+    """End tasks whose time is over; True when there may be more of them than fit a batch."""
+    expiring = (yield Execute(SQL["expiring"], (now, limits.BATCH))).fetchall()
+    if expiring:
+        error = TaskError(
+            "The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED
+        )
+        ends = [
+            End(Verb.EXPIRE, task_id, attempt, "", State.of(state), State.FAILED, EXPIRED, error)
+            for task_id, attempt, state in expiring
+        ]
+        yield from finish(ends, now, ledger)
+    return len(expiring) == limits.BATCH
+
+
+def _take(self: Context, ask: Ask, now: int) -> Flow[tuple[list[Row], float | None]]:
+    """The rows of the claimed tasks in order, and when a limit may let more through."""
+    opening = yield from self.catalogue.opening(ask)
+    lanes = set(opening.lanes)
+    streams = [stream for stream in (yield Execute(SQL["streams"])) if stream[0] in lanes]
+    if not streams:
+        return [], None
+    if opening.quotas or opening.rate:
+        picked, token_in = yield from _pick_within_limits(self, opening, streams, ask, now)
+        return (yield from _take_picked(ask, picked, now)), token_in
+    most = min(ask.slots + ask.ahead, limits.BATCH)
+    if len(streams) == 1:
+        cursor = yield Execute(SQL["take_stream"], (ask.worker_id, now, *streams[0], most))
+        # The database returns updated rows in any order.
+        return sorted(cursor, key=_READY_AT_AND_ID), None
+    picked = yield from _merge(self, streams, now, {}, most)
+    return (yield from _take_picked(ask, picked, now)), None
+
+
+def _merge(
+    self: Context,
+    streams: list[tuple[int, int]],
+    now: int,
+    left: dict[int, _Left],
+    most: int,
+) -> Flow[list[str]]:
+    """The first tasks over all streams: a lazy merge that reads one row ahead per stream.
+
+    Within a stream ready_at only grows, so effective priority only falls: the merge key ascends.
+    `left` says for the lanes of limited types how many may still be taken.
+    """
+    effective = self.aging.effective
+    heap: list[tuple[int, int, str, int, Iterator[tuple[int, str]]]] = []
+
+    def push(number: int, rows: Iterator[tuple[int, str]]) -> None:
+        for ready_at, task_id in rows:
+            level = effective(streams[number][1], now - ready_at)
+            heappush(heap, (-level, ready_at, task_id, number, rows))
+            return
+
+    for number, stream in enumerate(streams):
+        push(number, (yield Execute(SQL["stream"], stream)))
+    picked: list[str] = []
+    while heap and len(picked) < most:
+        _, _, task_id, number, rows = heappop(heap)
+        quota = left.get(streams[number][0])
+        if quota is not None and not quota.take():
+            continue  # exhausted: the rest of this stream stays
+        picked.append(task_id)
+        push(number, rows)
+    return picked
+
+
+def _take_picked(ask: Ask, picked: list[str], now: int) -> Flow[list[Row]]:
+    if not picked:
+        return []
+    cursor = yield Execute(SQL["take_tasks"], (ask.worker_id, now, json.dumps(picked)))
+    rows = {row[0]: row for row in cursor}
+    return [rows[task_id] for task_id in picked]
+
+
+class _Left:
+    """How much of a limited type may still be claimed, under what all of them share."""
+
+    def __init__(self, most: int, shared: _Left | None) -> None:
+        self.most = most
+        self.taken = 0
+        self.shared = shared
+
+    def take(self) -> bool:
+        if self.taken >= self.most or (self.shared and not self.shared.take()):
+            return False
+        self.taken += 1
+        return True
+
+
+def _pick_within_limits(
+    self: Context,
+    opening: Opening,
+    streams: list[tuple[int, int]],
+    ask: Ask,
+    now: int,
+) -> Flow[tuple[list[str], float | None]]:
+    """Pick tasks where some types, or everything, are limited; pay with tokens."""
+    # What is held ahead of its run would use up tokens and slots for nothing.
+    most = min(ask.slots if opening.rate else ask.slots + ask.ahead, limits.BATCH)
+    everything = Quota(_EVERYTHING, Rules(rate=opening.rate), ())
+    rated = [quota for quota in (everything, *opening.quotas) if quota.rules.rate]
+    buckets = yield from _buckets(rated, now)
+    held = yield from _held(self, opening.quotas)
+    waits: list[float] = []
+
+    def allowed(quota: Quota) -> int:
+        bucket = buckets.get(quota.type)
+        if bucket is not None and bucket.tokens < 1:
+            waits.append(next_token_in(bucket, quota.rules.rate))
+        return allowance(quota.rules, bucket, held.get(quota.type, 0))
+
+    most = min(most, allowed(everything))
+    slots = _Left(ask.slots, None)
+    left = {quota.type: _Left(allowed(quota), slots) for quota in opening.quotas}
+    by_lane = {lane: left[quota.type] for quota in opening.quotas for lane in quota.lanes}
+    picked = yield from _merge(self, streams, now, by_lane, most)
+    for quota in rated:
+        taken = len(picked) if quota is everything else left[quota.type].taken
+        if taken:
+            bucket = buckets[quota.type]
+            yield Execute(SQL["fill_bucket"], (quota.type, bucket.tokens - taken, bucket.at))
+    return picked, min(waits, default=None)
+
+
+def _buckets(rated: list[Quota], now: int) -> Flow[dict[str, Bucket]]:
+    if not rated:
+        return {}
+    types = json.dumps([quota.type for quota in rated])
+    rows = yield Execute(SQL["buckets"], (types,))
+    stored = {type: Bucket(tokens, at) for type, tokens, at in rows}
+    return {quota.type: refilled(stored.get(quota.type), quota.rules.rate, now) for quota in rated}
+
+
+def _held(self: Context, quotas: tuple[Quota, ...]) -> Flow[dict[str, int]]:
+    """How many tasks of each limited type are in workers' hands, counted from what is there."""
+    found: dict[str, int] = {}
+    if any(quota.rules.concurrency for quota in quotas):
+        for lane, count in (yield Execute(SQL["held"])):
+            type = self.catalogue.lane(lane).type
+            found[type] = found.get(type, 0) + count
+    return found
+
+
+def _in_order(self: Context, rows: list[Row], now: int) -> list[Row]:
+    """Rows as a claim orders them."""
+
+    def rank(row: Row) -> tuple[int, int, str]:
+        task_id, _, _, level, *_, ready_at, _ = row
+        return (-self.aging.effective(level, now - ready_at), ready_at, task_id)
+
+    return sorted(rows, key=rank)
+
+
+def _enter(self: Context, ledger: Ledger, ask: Ask, rows: list[Row], now: int) -> None:
+    for task_id, attempt, lane, level, *_, ready_at, _ in rows:
+        effective = self.aging.effective(level, now - ready_at)
+        ledger.add(
+            Verb.CLAIM,
+            task_id,
+            lane,
+            level,
+            attempt,
+            _QUEUED,
+            _EXECUTING,
+            worker_id=ask.worker_id,
+            label="" if effective == level else str(effective),
+        )
+
+
+def _claimed(self: Context, ask: Ask, row: Row) -> Claimed:
+    (
+        task_id,
+        attempt,
+        lane_id,
+        level,
+        payload,
+        retry_count,
+        max_retries,
+        returns,
+        timeout,
+        created_at,
+        ready_at,
+        spec,
+    ) = row
+    lane = self.catalogue.lane(lane_id)
+    return Claimed(
+        task_id,
+        attempt,
+        ask.worker_id,
+        lane.type,
+        lane.queue,
+        level,
+        payload,
+        retry_count,
+        max_retries,
+        returns,
+        timeout,
+        created_at,
+        ready_at,
+        PLAIN if spec is None else Spec.decode(spec),
+    )

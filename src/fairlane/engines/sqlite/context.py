@@ -1,0 +1,114 @@
+"""What the verbs of this engine share: a clock, the aging rules and a memory of the lanes."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from fairlane.core import limits
+from fairlane.core.errors import TooManyLanes
+from fairlane.core.flow import Flow
+from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening
+from fairlane.core.model import Ask
+from fairlane.core.priority import Aging
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite.driver import Execute
+
+SQL = statements(__package__, "catalogue")
+
+
+def system_clock() -> int:
+    """Microseconds since 1970. The writing host's clock is the engine's clock."""
+    return time.time_ns() // 1_000
+
+
+class Catalogue(threading.local):
+    """What is remembered of lanes and controls. Each thread sees its own state of the database,
+    so each has a memory of its own."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Remember nothing: a transaction was undone, and with it perhaps a lane."""
+        self._version = 0
+        self._controls = Controls()
+        self._lanes: dict[int, Lane] = {}
+        self._ids: dict[LaneKey, int] = {}
+        self._openings: dict[object, Opening] = {}
+
+    def lane(self, lane_id: int) -> Lane:
+        """A lane by its number, once `refresh` has run in this transaction."""
+        return self._lanes[lane_id]
+
+    def known_lane(self, lane_id: int) -> Lane | None:
+        """A lane by its number, if there is one."""
+        return self._lanes.get(lane_id)
+
+    def refresh(self) -> Flow[None]:
+        """See to it that what is remembered of lanes and controls is up to date."""
+        ((version,),) = yield Execute(SQL["version"])
+        if version != self._version:
+            yield from self._load()
+
+    def controls(self) -> Flow[Controls]:
+        """What is paused and limited."""
+        yield from self.refresh()
+        return self._controls
+
+    def opening(self, ask: Ask) -> Flow[Opening]:
+        """The lanes that `ask` may take from."""
+        yield from self.refresh()
+        key = (ask.types, ask.queues, ask.capabilities)
+        found = self._openings.get(key)
+        if found is None:
+            found = self._openings[key] = opening(self._lanes.values(), self._controls, ask)
+        return found
+
+    def lanes_for(self, keys: Iterable[LaneKey]) -> Flow[dict[LaneKey, int]]:
+        """The numbers of these lanes; those that do not exist yet are opened."""
+        wanted = set(keys)
+        if not wanted.issubset(self._ids):
+            yield from self.refresh()
+        missing = wanted.difference(self._ids)
+        if missing:
+            yield from self._open(missing)
+        return self._ids
+
+    def _open(self, missing: set[LaneKey]) -> Flow[None]:
+        ((count,),) = yield Execute(SQL["count_lanes"])
+        if count + len(missing) > limits.LANES:
+            raise TooManyLanes
+        for queue, type, capabilities in sorted(missing):
+            yield Execute(SQL["add_lane"], (queue, type, json.dumps(capabilities)))
+        yield Execute(SQL["bump"])
+        yield from self.refresh()
+
+    def _load(self) -> Flow[None]:
+        self.forget()
+        ((version, paused, rate),) = yield Execute(SQL["everything"])
+        rows = yield Execute(SQL["lanes"])
+        for lane_id, queue, type, capabilities in rows:
+            lane = Lane(lane_id, queue, type, tuple(json.loads(capabilities)))
+            self._lanes[lane_id] = lane
+            self._ids[lane.key] = lane_id
+        types = yield Execute(SQL["types"])
+        queues = yield Execute(SQL["paused_queues"])
+        self._controls = Controls(
+            version=version,
+            everything=Rules(bool(paused), rate),
+            paused_queues=frozenset(queue for (queue,) in queues),
+            types={type: Rules(bool(paused), rate, most) for type, paused, rate, most in types},
+        )
+        self._version = version
+
+
+class Context:
+    """Shared by all operations on one store."""
+
+    def __init__(self, aging: Aging, clock: Callable[[], int]) -> None:
+        self.aging = aging
+        self.clock = clock
+        self.catalogue = Catalogue()

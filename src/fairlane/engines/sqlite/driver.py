@@ -1,0 +1,377 @@
+"""SQLite as a driver: one thread writes, another reads, and nobody else in the process does.
+
+Every write, in every process, first takes a blocking lock on `<file>.lock`: fair, without polling,
+and so that no two processes ever write or checkpoint at the same moment (SQLite before 3.51.3 can
+corrupt a WAL then). Whatever has queued up while the last transaction was being made durable goes
+into the next one, each operation under its own savepoint: one fsync serves them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from fairlane.core.errors import (
+    AccessDenied,
+    NotAFairlaneStore,
+    SchemaMissing,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from fairlane.core.flow import Mode, Op, perform, persist, persist_async
+from fairlane.core.store import Durability
+from fairlane.engines.sqlite.threads import Inbox, Job, LazyThread
+from fairlane.engines.sqlite.wakeup import SqliteWakeup, Waiters
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x46_61_69_72  # "Fair", in the file's header
+
+_CACHE_KIB = 8 * 1024
+_CHECKPOINT_PAGES = 1_000
+_BUSY_MILLISECONDS = 1_000
+_JOBS_PER_TRANSACTION = 100
+
+WAL_RESET_FIXED = (3, 51, 3)
+
+
+class Execute(NamedTuple):
+    """One statement; the reply is a cursor over its rows."""
+
+    sql: str
+    parameters: Sequence[Any] = ()
+
+
+class ExecuteMany(NamedTuple):
+    """One statement for many rows; the reply is a cursor whose rowcount is the sum."""
+
+    sql: str
+    rows: Iterable[Sequence[Any]]
+
+
+class Wake:
+    """A call that hints, once the transaction is durable, that there is work."""
+
+
+WAKE = Wake()
+
+
+class SqliteDriver:
+    """Performs operations on one SQLite file, or on memory when `path` is None."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        verify: Callable[[], Op[None]],
+        rolled_back: Callable[[], None],
+        connection_setup: str,
+        synchronous: str = "FULL",
+        patience: float = 10.0,
+    ) -> None:
+        self._path = path
+        self._verify = verify
+        self._rolled_back = rolled_back
+        self._connection_setup = connection_setup
+        self._synchronous = synchronous
+        self._patience = patience
+        self._waiters = Waiters()
+        self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
+        self._reader = LazyThread("fairlane-sqlite-reader", self._serve_reader) if path else None
+        self._verified = False
+        self._lock_file: int | None = None
+
+    # -- the two colours -----------------------------------------------------------------------
+
+    async def run(self, op: Op[T]) -> T:
+        return await persist_async(lambda: self._wait(self._begin(op)), self._patience)
+
+    def run_sync(self, op: Op[T]) -> T:
+        return persist(lambda: self._wait_sync(self._begin(op)), self._patience)
+
+    def _begin(self, op: Op[T]) -> Future[T]:
+        job = Job(op)
+        reader = self._reader if op.mode is Mode.READ else None
+        (reader or self._writer).put(job)
+        return job.future
+
+    async def _wait(self, future: Future[T]) -> T:
+        wrapped = asyncio.wrap_future(future)
+        done, _ = await asyncio.wait({wrapped}, timeout=self._patience)
+        if not done and wrapped.cancel():
+            raise self._locked()
+        return await wrapped
+
+    def _wait_sync(self, future: Future[T]) -> T:
+        try:
+            return future.result(self._patience)
+        except TimeoutError:
+            if future.cancel():
+                raise self._locked() from None
+            return future.result()
+
+    def _locked(self) -> StoreBusy:
+        return StoreBusy(
+            f"Another process has held the lock of {self._name} for {self._patience:g} s: "
+            "wait for it, or find it with `fuser`."
+        )
+
+    @property
+    def _name(self) -> str:
+        return "the in-memory store" if self._path is None else str(self._path)
+
+    # -- the writing thread --------------------------------------------------------------------
+
+    def _serve_writer(self, jobs: Inbox) -> None:
+        connection: sqlite3.Connection | None = None
+        while batch := jobs.take(_JOBS_PER_TRANSACTION):
+            batch = [job for job in batch if job.future.set_running_or_notify_cancel()]
+            try:
+                if connection is None:
+                    connection = self._connect()
+                self._write(connection, batch)
+            except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
+                translated = self._translated(error)
+                for job in batch:
+                    if not job.future.done():
+                        job.future.set_exception(translated)
+                if connection is not None and isinstance(error, sqlite3.Error):
+                    connection.close()
+                    connection = None if self._path else self._connect()
+        if connection is not None:
+            connection.close()
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+    def _write(self, connection: sqlite3.Connection, batch: list[Job]) -> None:
+        results: list[tuple[Job, Any, BaseException | None]] = []
+        wake = False
+
+        def call(request: Execute | ExecuteMany | Wake) -> Any:
+            nonlocal wake
+            if isinstance(request, Execute):
+                return connection.execute(request.sql, request.parameters)
+            if isinstance(request, ExecuteMany):
+                return connection.executemany(request.sql, request.rows)
+            wake = True
+            return None
+
+        self._lock()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                alone = len(batch) == 1
+                results += [self._attempt(connection, job, call, alone) for job in batch]
+                connection.execute("COMMIT")
+            except BaseException:
+                self._rolled_back()
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            self._checkpoint(connection)
+        finally:
+            self._unlock()
+        for job, result, error in results:
+            if error is None:
+                job.future.set_result(result)
+            else:
+                job.future.set_exception(error)
+        if wake:
+            self._waiters.wake()
+
+    def _attempt(
+        self,
+        connection: sqlite3.Connection,
+        job: Job,
+        call: Callable[[Any], Any],
+        alone: bool,
+    ) -> tuple[Job, Any, BaseException | None]:
+        """One operation of a transaction: if it fails, only its own changes are undone."""
+        connection.execute("SAVEPOINT job")
+        try:
+            if job.op.mode is not Mode.SCHEMA and not self._verified:
+                perform(self._verify().flow(), call)
+                self._verified = True
+            result = perform(job.op.flow(), call)
+        except Exception as error:
+            self._rolled_back()
+            if isinstance(error, sqlite3.Error) and alone:
+                raise
+            connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
+            return job, None, self._translated(error)
+        connection.execute("RELEASE job")
+        if job.op.mode is Mode.SCHEMA:
+            self._verified = False
+        return job, result, None
+
+    def _lock(self) -> None:
+        if self._path is None:
+            return
+        if self._lock_file is None:
+            lock_path = self._path.with_name(self._path.name + ".lock")
+            self._lock_file = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock_file, fcntl.LOCK_EX)
+
+    def _unlock(self) -> None:
+        if self._lock_file is not None:
+            fcntl.flock(self._lock_file, fcntl.LOCK_UN)
+
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        """Bring the WAL home under our lock, once it has grown enough to be worth an fsync."""
+        if self._path is None:
+            return
+        wal = self._path.with_name(self._path.name + "-wal")
+        if wal.stat().st_size > _CHECKPOINT_PAGES * 4096:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    # -- the reading thread --------------------------------------------------------------------
+
+    def _serve_reader(self, jobs: Inbox) -> None:
+        connection: sqlite3.Connection | None = None
+        while batch := jobs.take(1):
+            job = batch[0]
+            if not job.future.set_running_or_notify_cancel():
+                continue
+            try:
+                if connection is None:
+                    connection = self._connect()
+                job.future.set_result(self._read(connection, job.op))
+            except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
+                job.future.set_exception(self._translated(error))
+        if connection is not None:
+            connection.close()
+
+    def _read(self, connection: sqlite3.Connection, op: Op[T]) -> T:
+        connection.execute("BEGIN")
+        try:
+            if not self._verified:
+                perform(self._verify().flow(), lambda call: connection.execute(*call))
+                self._verified = True
+            return perform(op.flow(), lambda call: connection.execute(*call))
+        finally:
+            connection.execute("ROLLBACK")
+
+    # -- connections ---------------------------------------------------------------------------
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._path is not None and not self._path.exists():
+            # Made with the right mode from the start: tasks may hold secrets.
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(
+            ":memory:" if self._path is None else self._path,
+            isolation_level=None,
+            cached_statements=256,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+            self._check_owner(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute(self._connection_setup)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_owner(self, connection: sqlite3.Connection) -> None:
+        """Leave a file that belongs to something else exactly as it is."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application != APPLICATION_ID and (application or tables):
+            raise NotAFairlaneStore(
+                f"{self._name} is a database of another application: nothing was changed. "
+                "Use another file."
+            )
+
+    def _translated(self, error: BaseException) -> BaseException:
+        """The error as users read it."""
+        if isinstance(error, OSError):
+            return AccessDenied(f"{self._name} cannot be opened: {error.strerror}.")
+        if not isinstance(error, sqlite3.Error):
+            return error
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}:
+            return StoreBusy(f"{self._name} is locked by another program: try again later.")
+        if code == sqlite3.SQLITE_READONLY:
+            return StoreReadOnly(f"{self._name} is read-only: make file and folder writable.")
+        if code == sqlite3.SQLITE_FULL:
+            return StoreFull(f"The disk under {self._name} is full: free some space.")
+        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            return NotAFairlaneStore(
+                f"{self._name} is not a readable SQLite database: nothing was changed."
+            )
+        if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+            return AccessDenied(f"{self._name} cannot be opened: check the path and its rights.")
+        if code == sqlite3.SQLITE_IOERR:
+            return StoreUnavailable(f"The disk under {self._name} does not answer: {error}.")
+        if "no such table" in str(error):
+            return SchemaMissing()
+        return StoreError(f"SQLite refused an operation on {self._name}: {error}.")
+
+    # -- the rest ------------------------------------------------------------------------------
+
+    async def listen(self) -> SqliteWakeup:
+        return SqliteWakeup(self._waiters, None if self._path is None else _FileWatch(self._path))
+
+    async def durability(self) -> Durability:
+        warnings = []
+        if self._path is None:
+            warnings.append("The store lives in memory: it ends with the process.")
+        elif self._synchronous != "FULL":
+            warnings.append("synchronous is not FULL: a power cut can undo the last commits.")
+        if sqlite3.sqlite_version_info < WAL_RESET_FIXED:
+            # Harmless as long as every writer is Fairlane, which takes its lock first.
+            warnings.append(
+                f"SQLite {sqlite3.sqlite_version} can corrupt the file when another program "
+                "writes to it at the same time: let only Fairlane write to it."
+            )
+        return Durability(
+            engine="sqlite",
+            settings={
+                "version": sqlite3.sqlite_version,
+                "journal_mode": "memory" if self._path is None else "wal",
+                "synchronous": self._synchronous,
+            },
+            warnings=tuple(warnings),
+        )
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        self._writer.stop()
+        if self._reader is not None:
+            self._reader.stop()
+
+
+class _FileWatch:
+    """A connection that does nothing but look whether others have committed."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._last = 0
+
+    def version(self) -> int:
+        # Busy recovering: whoever waits will look again in a moment.
+        with suppress(sqlite3.OperationalError):
+            (self._last,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return self._last
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,173 @@
+"""start, progress, heartbeat, expired, register, mark, bury, forget: workers and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import WorkerGone
+from fairlane.core.flow import Flow, reads, writes
+from fairlane.core.journal import worker_line
+from fairlane.core.leases import checked, status_after_beat
+from fairlane.core.model import (
+    Beat,
+    Cause,
+    NewWorker,
+    Overdue,
+    Pulse,
+    Report,
+    Spec,
+    Start,
+    Verdict,
+    WorkerStatus,
+)
+from fairlane.core.priority import MICROSECONDS
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.driver import Execute
+from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.rows import Row, stored_names, stored_progress
+
+SQL = statements(__package__, "leases")
+
+
+@writes
+def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[Verdict]]:
+    now = self.clock()
+    ledger = Ledger()
+    verdicts = []
+    for item in starts:
+        began = now - int(item.seconds * MICROSECONDS)
+        fence = (item.task_id, item.attempt, worker_id)
+        verdicts.append((yield from _touch("start", fence, (began,), ledger)))
+    yield from ledger.post(now)
+    return verdicts
+
+
+@writes
+def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[list[Verdict]]:
+    now = self.clock()
+    ledger = Ledger()
+    verdicts = []
+    for item in reports:
+        stored = stored_progress(item.percent, item.message, now)
+        fence = (item.task_id, item.attempt, worker_id)
+        verdicts.append((yield from _touch("progress", fence, (stored, now), ledger)))
+    yield from ledger.post(now)
+    return verdicts
+
+
+def _touch(verb: str, fence: tuple[str, int, str], values: Row, ledger: Ledger) -> Flow[Verdict]:
+    """Note something about a running task if the fence matches."""
+    task_id, attempt, worker_id = fence
+    row = (yield Execute(SQL[verb], (*fence, *values))).fetchone()
+    if row is not None:
+        ledger.mention((verb, task_id, *row, attempt, worker_id, None))
+        return Verdict.APPLIED
+    ((exists,),) = yield Execute(SQL["exists"], (task_id,))
+    return Verdict.STALE if exists else Verdict.MISSING
+
+
+@writes
+def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
+    now = self.clock()
+    row = (yield Execute(SQL["worker"], (beat.worker_id,))).fetchone()
+    if row is None or row[0] == WorkerStatus.DEAD:
+        raise WorkerGone
+    current, lease = row
+    status = status_after_beat(WorkerStatus(current), beat.status)
+    health = None if beat.health is None else msgspec.json.encode(beat.health).decode()
+    yield Execute(SQL["beat"], (beat.worker_id, now, beat.load, status, health))
+    lingering = yield Execute(SQL["lingering"], (beat.worker_id, limits.BATCH))
+    return Pulse(lease / MICROSECONDS, status, list(lingering))
+
+
+@reads
+def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
+    most = min(limit, limits.BATCH)
+    rows = (yield Execute(SQL["lost"], (most,))).fetchall()
+    rows += (yield Execute(SQL["timed_out"], (self.clock(), most - len(rows)))).fetchall()
+    return [_overdue(row) for row in rows]
+
+
+def _overdue(row: Row) -> Overdue:
+    (*fence, cause, started, retry_count, max_retries, returns, timeout, spec) = row
+    task_id, attempt, worker_id = fence
+    return Overdue(
+        task_id=task_id,
+        attempt=attempt,
+        worker_id=worker_id,
+        cause=Cause(cause),
+        started=bool(started),
+        retry_count=retry_count,
+        max_retries=max_retries,
+        returns=returns,
+        timeout=timeout,
+        retry=Spec.decode(spec).retry,
+    )
+
+
+@writes
+def register(self: Context, worker: NewWorker) -> Flow[None]:
+    checked(worker)
+    now = self.clock()
+    row = (yield Execute(SQL["worker"], (worker.worker_id,))).fetchone()
+    if row is not None and row[0] == WorkerStatus.DEAD:
+        raise WorkerGone
+    yield Execute(
+        SQL["register"],
+        (
+            worker.worker_id,
+            worker.capacity,
+            stored_names(worker.capabilities),
+            stored_names(worker.queues),
+            stored_names(worker.types),
+            worker.host,
+            worker.version,
+            int(worker.lease * MICROSECONDS),
+            now,
+        ),
+    )
+    if row is None:
+        yield from _tell("worker_joined", [worker.worker_id], now)
+
+
+@writes
+def mark(self: Context, worker_id: str, status: WorkerStatus) -> Flow[bool]:
+    cursor = yield Execute(SQL["mark"], (worker_id, status))
+    if cursor.rowcount:
+        yield from _tell(f"worker_{status}", [worker_id], self.clock())
+    return bool(cursor.rowcount)
+
+
+@writes
+def bury(self: Context, worker_ids: Sequence[str]) -> Flow[list[str]]:
+    now = self.clock()
+    buried = []
+    for worker_id in worker_ids:
+        if (yield Execute(SQL["bury"], (worker_id, now))).rowcount:
+            yield Execute(SQL["drop_lingering"], (worker_id,))
+            buried.append(worker_id)
+    yield from _tell("worker_dead", buried, now)
+    return buried
+
+
+@writes
+def forget(self: Context, worker_id: str) -> Flow[bool]:
+    row = (yield Execute(SQL["worker"], (worker_id,))).fetchone()
+    if row is None:
+        return False
+    yield Execute(SQL["drop_lingering"], (worker_id,))
+    ((holds,),) = yield Execute(SQL["holds"], (worker_id,))
+    yield Execute(SQL["declare_dead" if holds else "remove"], (worker_id,))
+    yield from _tell("worker_left", [worker_id], self.clock())
+    return True
+
+
+def _tell(verb: str, worker_ids: list[str], now: int) -> Flow[None]:
+    ledger = Ledger()
+    for worker_id in worker_ids:
+        ledger.mention(worker_line(verb, worker_id))
+    yield from ledger.post(now)

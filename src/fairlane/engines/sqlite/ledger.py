@@ -1,0 +1,78 @@
+"""The books of one transaction: its transitions counted, and written to the journal."""
+
+from __future__ import annotations
+
+from fairlane.core import journal, limits
+from fairlane.core.flow import Flow
+from fairlane.core.journal import Line
+from fairlane.core.states import State
+from fairlane.core.tally import TallyKey, bucket_of
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite.driver import Execute, ExecuteMany
+
+SQL = statements(__package__, "ledger")
+
+_QUEUED = State.QUEUED.code
+_TRIM_EVERY = 256
+
+
+class Ledger:
+    """Gathers what a transaction does, then posts it in three statements."""
+
+    __slots__ = ("_counts", "_lines", "_seconds")
+
+    def __init__(self) -> None:
+        self._lines: list[Line] = []
+        self._counts: dict[TallyKey, int] = {}
+        self._seconds: dict[TallyKey, float] = {}
+
+    def add(
+        self,
+        verb: str,
+        task_id: str,
+        lane: int,
+        level: int,
+        attempt: int,
+        source: int,
+        target: int,
+        *,
+        worker_id: str | None = None,
+        label: str = "",
+        seconds: float | None = None,
+    ) -> None:
+        """One task's transition."""
+        self._lines.append((verb, task_id, lane, level, attempt, worker_id, seconds))
+        key = TallyKey(lane, level, source, target, label, bucket_of(seconds))
+        self._counts[key] = self._counts.get(key, 0) + 1
+        if seconds:
+            self._seconds[key] = self._seconds.get(key, 0.0) + seconds
+
+    def add_alike(self, lines: list[Line], key: TallyKey) -> None:
+        """Many transitions that are counted under one key."""
+        self._lines += lines
+        self._counts[key] = self._counts.get(key, 0) + len(lines)
+
+    def mention(self, line: Line) -> None:
+        """Something for the journal that is no transition of a task."""
+        self._lines.append(line)
+
+    def post(self, now: int) -> Flow[None]:
+        """Write the books."""
+        if self._counts:
+            yield ExecuteMany(
+                SQL["count"],
+                [(*key, n, self._seconds.get(key, 0.0)) for key, n in self._counts.items()],
+            )
+            depths: dict[tuple[int, int], int] = {}
+            for key, n in self._counts.items():
+                gained = (key.target == _QUEUED) - (key.source == _QUEUED)
+                if gained:
+                    stream = (key.lane, key.level)
+                    depths[stream] = depths.get(stream, 0) + n * gained
+            if depths:
+                yield ExecuteMany(SQL["deepen"], [(*stream, n) for stream, n in depths.items()])
+        if self._lines:
+            entry = bytearray(journal.encode(self._lines))
+            ((number,),) = yield Execute(SQL["append"], (now, entry))
+            if number % _TRIM_EVERY == 0:
+                yield Execute(SQL["trim"], (number - limits.JOURNAL_ENTRIES,))

@@ -1,0 +1,62 @@
+"""version, migrate, verify: the shape of the store."""
+
+from __future__ import annotations
+
+from fairlane.core.errors import SchemaMissing, SchemaTooNew, SchemaTooOld
+from fairlane.core.flow import Flow, alters
+from fairlane.engines.files import migrations
+from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.driver import APPLICATION_ID, Execute
+
+STEPS = migrations(__package__)
+VERSION = len(STEPS)
+
+
+def _version() -> Flow[int]:
+    ((version,),) = yield Execute("PRAGMA user_version")
+    return int(version)
+
+
+@alters
+def version(self: Context) -> Flow[int]:
+    return (yield from _version())
+
+
+@alters
+def migrate(self: Context) -> Flow[int]:
+    found = yield from _version()
+    if found > VERSION:
+        raise _too_new(found)
+    for step in STEPS[found:]:
+        for statement in _split(step):
+            yield Execute(statement)
+    if found < VERSION:
+        yield Execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        yield Execute(f"PRAGMA user_version = {VERSION}")
+    return VERSION
+
+
+@alters
+def verify(self: Context) -> Flow[None]:
+    found = yield from _version()
+    if found == 0:
+        raise SchemaMissing
+    if found < VERSION:
+        raise SchemaTooOld(
+            f"The store has schema version {found}, this Fairlane needs {VERSION}: "
+            "run `fairlane migrate`."
+        )
+    if found > VERSION:
+        raise _too_new(found)
+
+
+def _too_new(found: int) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"The store has schema version {found}, this Fairlane knows {VERSION}: upgrade Fairlane."
+    )
+
+
+def _split(script: str) -> list[str]:
+    """The statements of a migration. (executescript would commit the transaction we are in.)"""
+    lines = [line.split("--")[0] for line in script.splitlines()]
+    return [part for part in "\n".join(lines).split(";") if part.strip()]

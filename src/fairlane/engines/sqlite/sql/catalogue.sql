@@ -1,0 +1,23 @@
+-- name: version
+SELECT version FROM catalogue;
+
+-- name: bump
+UPDATE catalogue SET version = version + 1;
+
+-- name: everything
+SELECT version, paused, rate FROM catalogue;
+
+-- name: lanes
+SELECT id, queue, type, capabilities FROM lanes;
+
+-- name: add_lane
+INSERT INTO lanes (queue, type, capabilities) VALUES (?, ?, ?) RETURNING id;
+
+-- name: count_lanes
+SELECT count(*) FROM lanes;
+
+-- name: types
+SELECT type, paused, rate, concurrency FROM types;
+
+-- name: paused_queues
+SELECT queue FROM paused_queues;

@@ -1,0 +1,40 @@
+-- name: live
+SELECT
+    task_id, lane, level, state, ready_at, created_at, run_at, expires_at, attempt, retry_count,
+    max_retries, returns, timeout, updated_at, version, payload, spec, idempotency_key, worker_id,
+    claimed_at, started_at, error, progress, NULL, NULL, due_at
+FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
+
+-- name: finished
+SELECT
+    task_id, lane, level, state, ready_at, created_at, run_at, expires_at, attempt, retry_count,
+    max_retries, returns, timeout, updated_at, version, payload, spec, idempotency_key, worker_id,
+    claimed_at, started_at, error, progress, completed_at, result, NULL
+FROM finished WHERE task_id IN (SELECT value FROM json_each(?));
+
+-- name: attempts
+SELECT task_id, attempt, worker_id, started_at, ended_at, outcome, error FROM attempts
+WHERE task_id IN (SELECT value FROM json_each(?))
+ORDER BY task_id, attempt;
+
+-- name: workers
+SELECT
+    worker_id, status, capacity, load, capabilities, queues, types, host, version, health, lease,
+    registered_at, seen_at
+FROM workers
+ORDER BY registered_at, worker_id;
+
+-- name: holdings
+SELECT worker_id, task_id FROM tasks WHERE state = 3 ORDER BY worker_id, task_id;
+
+-- name: tallies
+SELECT lane, level, source, target, label, bucket, times, seconds FROM tallies;
+
+-- name: depths
+SELECT lanes.queue, streams.level, sum(streams.depth)
+FROM streams JOIN lanes ON lanes.id = streams.lane
+WHERE streams.depth > 0
+GROUP BY lanes.queue, streams.level;
+
+-- name: events
+SELECT id, at, entry FROM journal WHERE id > ? ORDER BY id LIMIT ?;

@@ -1,0 +1,144 @@
+"""submit: tasks enter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from fairlane.core import limits
+from fairlane.core.errors import BatchTooLarge, IdempotencyConflict, InvalidTaskId
+from fairlane.core.flow import Flow, writes
+from fairlane.core.journal import Line
+from fairlane.core.machine import Verb
+from fairlane.core.model import Accepted, NewTask
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.states import NOWHERE, State
+from fairlane.core.tally import TallyKey
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.driver import WAKE, Execute, ExecuteMany
+from fairlane.engines.sqlite.ledger import Ledger
+
+SQL = statements(__package__, "submit")
+
+_SCHEDULED, _QUEUED = State.SCHEDULED.code, State.QUEUED.code
+
+
+@writes
+def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
+    if len(tasks) > limits.SUBMIT_BATCH:
+        raise BatchTooLarge(
+            f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
+        )
+    now = self.clock()
+    known = yield from _known_ids(tasks)
+    keyed = [task for task in tasks if task.idempotency_key and task.task_id not in known]
+    if keyed:
+        known |= yield from _known_keys(keyed, now)
+    fresh = [task for task in tasks if task.task_id not in known] if known else tasks
+    lanes = yield from self.catalogue.lanes_for(
+        (task.queue, task.type, task.capabilities) for task in fresh
+    )
+    rows = []
+    groups: dict[tuple[int, int, int], list[Line]] = {}
+    for task in fresh:
+        lane = lanes[(task.queue, task.type, task.capabilities)]
+        run_at = _run_at(task, now)
+        ready_at = max(now, run_at)
+        state = _SCHEDULED if run_at > now else _QUEUED
+        spec = task.spec.encode()
+        rows.append(
+            (
+                task.task_id,
+                lane,
+                task.level,
+                state,
+                ready_at,
+                run_at if state == _SCHEDULED else 0,
+                now,
+                run_at,
+                task.expires_at or 0,
+                task.max_retries,
+                task.timeout or 0,
+                bytearray(task.payload),
+                "" if spec is None else bytearray(spec),
+                task.idempotency_key or "",
+            )
+        )
+        line: Line = (Verb.SUBMIT.value, task.task_id, lane, task.level, 0, None, None)
+        groups.setdefault((lane, task.level, state), []).append(line)
+    if rows:
+        cursor = yield ExecuteMany(SQL["insert"], rows)
+        if cursor.rowcount != len(rows):
+            raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
+    ledger = Ledger()
+    for (lane, level, state), lines in groups.items():
+        ledger.add_alike(lines, TallyKey(lane, level, NOWHERE, state))
+    yield from ledger.post(now)
+    if any(state == _QUEUED for _, _, state in groups):
+        yield WAKE
+    states = {_QUEUED: State.QUEUED, _SCHEDULED: State.SCHEDULED}
+    stored = {row[0]: Accepted(row[0], states[row[3]], now) for row in rows}
+    return [known.get(task.task_id) or stored[task.task_id] for task in tasks]
+
+
+def _known_ids(tasks: Sequence[NewTask]) -> Flow[dict[str, Accepted]]:
+    """Tasks that are stored already: their submission was repeated because its answer got lost."""
+    if not tasks:
+        return {}
+    # Ids grow with time, so most batches lie beyond everything that is stored.
+    ((newest,),) = yield Execute(SQL["newest"])
+    if newest is None or min(task.task_id for task in tasks) > newest:
+        return {}
+    return (yield from _stored([task.task_id for task in tasks]))
+
+
+def _known_keys(tasks: list[NewTask], now: int) -> Flow[dict[str, Accepted]]:
+    """Answers for tasks whose idempotency key is taken; the other keys are taken for them."""
+    keys = json.dumps([task.idempotency_key for task in tasks])
+    rows = yield Execute(SQL["keys"], (keys, now))
+    holders = {key: (task_id, bytes(fingerprint)) for key, task_id, fingerprint in rows}
+    stored = yield from _stored([task_id for task_id, _ in holders.values()])
+    taken: dict[str, NewTask] = {}
+    found: dict[str, Accepted] = {}
+    for task in tasks:
+        key = task.idempotency_key
+        assert key is not None
+        holder, fingerprint = holders.get(key, (None, None))
+        if holder in stored:
+            earlier = stored[holder]
+        elif key in taken:
+            fingerprint = taken[key].fingerprint
+            earlier = Accepted(taken[key].task_id, _state_of(taken[key], now), now)
+        else:
+            taken[key] = task
+            continue
+        if fingerprint != task.fingerprint:
+            raise IdempotencyConflict
+        found[task.task_id] = Accepted(
+            earlier.task_id, earlier.state, earlier.created_at, known=True
+        )
+    expires_at = now + limits.IDEMPOTENCY_SECONDS * MICROSECONDS
+    yield ExecuteMany(
+        SQL["take_key"],
+        [(key, task.task_id, task.fingerprint, expires_at) for key, task in taken.items()],
+    )
+    return found
+
+
+def _stored(task_ids: list[str]) -> Flow[dict[str, Accepted]]:
+    if not task_ids:
+        return {}
+    rows = yield Execute(SQL["stored"], (json.dumps(task_ids),))
+    return {
+        task_id: Accepted(task_id, State.of(state), created_at, known=True)
+        for task_id, state, created_at in rows
+    }
+
+
+def _run_at(task: NewTask, now: int) -> int:
+    return task.run_at if task.run_at is not None else now + int(task.delay * MICROSECONDS)
+
+
+def _state_of(task: NewTask, now: int) -> State:
+    return State.SCHEDULED if _run_at(task, now) > now else State.QUEUED

@@ -1,0 +1,77 @@
+"""Threads that perform operations one after another."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from fairlane.core.errors import StoreUnusable
+from fairlane.core.flow import Op
+
+
+class Job:
+    """An operation on its way through a thread."""
+
+    __slots__ = ("future", "op")
+
+    def __init__(self, op: Op[Any]) -> None:
+        self.op = op
+        self.future: Future[Any] = Future()
+
+
+class Inbox:
+    """Jobs for a thread, in order."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._stopped = False
+
+    def put(self, job: Job | None) -> None:
+        self._jobs.put(job)
+
+    def take(self, most: int) -> list[Job]:
+        """Wait for one job and take what else is there; nothing means the end."""
+        if self._stopped or (first := self._jobs.get()) is None:
+            return []
+        batch = [first]
+        while len(batch) < most and not self._jobs.empty():
+            job = self._jobs.get()
+            if job is None:
+                self._stopped = True
+                break
+            batch.append(job)
+        return batch
+
+
+class LazyThread:
+    """A thread that is started by its first job."""
+
+    def __init__(self, name: str, serve: Callable[[Inbox], None]) -> None:
+        self._name = name
+        self._serve = serve
+        self._inbox = Inbox()
+        self._guard = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def put(self, job: Job) -> None:
+        with self._guard:
+            if self._closed:
+                raise StoreUnusable("This store was closed: open it again.")
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._serve, args=(self._inbox,), name=self._name, daemon=True
+                )
+                self._thread.start()
+            self._inbox.put(job)
+
+    def stop(self) -> None:
+        with self._guard:
+            self._closed = True
+            thread = self._thread
+        if thread is not None:
+            self._inbox.put(None)
+            thread.join()
