@@ -25,7 +25,7 @@ from typing import Protocol
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.model import Task, TaskError
+from fairlane.core.model import Task, TaskError, Verdict
 from fairlane.core.retry import RATE_LIMIT, RetryPolicy
 from fairlane.core.states import TERMINAL, WAITING, State
 
@@ -146,6 +146,10 @@ class Change(msgspec.Struct, frozen=True):
     error: TaskError | None = None
 
 
+Fence = tuple[str, int, str]
+"""(task id, attempt, worker id)"""
+
+
 class Settlement(msgspec.Struct, frozen=True):
     """A change under its fence. `seconds`: how long the attempt ran, None when it never began."""
 
@@ -154,6 +158,11 @@ class Settlement(msgspec.Struct, frozen=True):
     worker_id: str
     change: Change
     seconds: float | None = None
+
+    @property
+    def fence(self) -> Fence:
+        """What must match for the change to be applied."""
+        return (self.task_id, self.attempt, self.worker_id)
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -199,12 +208,18 @@ def decide(
             return _change(task, Verb.SNOOZE, State.SCHEDULED, "snoozed", after=max(0.0, after))
 
 
-def repeats(task: Task, attempt: int, worker_id: str, change: Change) -> bool:
-    """Whether this change was applied before: a report whose answer got lost is sent again."""
-    return any(
-        (past.number, past.worker_id, past.outcome) == (attempt, worker_id, change.outcome)
-        for past in task.attempts
-    )
+def verdict_on_late(task: Task | None, late: Settlement) -> Verdict:
+    """What to say of a settlement whose fence does not match the task as it stands.
+
+    A report whose answer got lost is sent again: if this very outcome is in the task's history, it
+    was applied.
+    """
+    if task is None:
+        return Verdict.MISSING
+    told = (late.attempt, late.worker_id, late.change.outcome)
+    if any((past.number, past.worker_id, past.outcome) == told for past in task.attempts):
+        return Verdict.APPLIED
+    return Verdict.STALE
 
 
 def _after_failure(task: Standing, error: TaskError, after: float | None, luck: float) -> Change:

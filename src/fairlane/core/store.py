@@ -165,7 +165,14 @@ class Schema(Protocol):
         """Raise SchemaMissing, SchemaTooOld, SchemaTooNew or NotAFairlaneStore, or do nothing."""
 
 
-class Operations(Store, Inspect, Control, Schema, Protocol):
+class Clock(Protocol):
+    """The engine's clock is the clock."""
+
+    def shift_clock(self, seconds: float) -> Op[None]:
+        """Move the engine's clock by so much, for everyone who uses this store. For tests only."""
+
+
+class Operations(Store, Inspect, Control, Schema, Clock, Protocol):
     """All of it."""
 
 

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from fairlane.core.states import State
+from fairlane.core.states import NOWHERE, State
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 """Upper bounds in seconds of the duration histogram; one further bucket takes the rest."""
@@ -40,6 +40,21 @@ class Tally(NamedTuple):
     key: TallyKey
     times: int
     seconds: float
+
+
+MOVED = "moved"
+"""The label of a task that changes its level: it leaves one and enters another."""
+
+
+def replay_keys(lane: int, old_level: int, new_level: int, source: int) -> list[TallyKey]:
+    """What is counted when a task is made ready again, perhaps at another level."""
+    queued = State.QUEUED.code
+    if old_level == new_level:
+        return [TallyKey(lane, old_level, source, queued)]
+    return [
+        TallyKey(lane, old_level, source, NOWHERE, MOVED),
+        TallyKey(lane, new_level, NOWHERE, queued, MOVED),
+    ]
 
 
 def bucket_of(seconds: float | None) -> int:

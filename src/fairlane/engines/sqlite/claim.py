@@ -52,6 +52,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     yield from _release_due(now, ledger)
     more_to_expire = yield from _expire(now, ledger)
     rows, token_in = [], None
+    yield from ledger.post_depths()
     if status == WorkerStatus.ACTIVE and not more_to_expire:
         rows, token_in = yield from _take(self, ask, now)
     _enter(self, ledger, ask, rows, now)

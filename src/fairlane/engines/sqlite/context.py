@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from fairlane.core import limits
 from fairlane.core.errors import TooManyLanes
@@ -17,11 +17,6 @@ from fairlane.engines.files import statements
 from fairlane.engines.sqlite.driver import Execute
 
 SQL = statements(__package__, "catalogue")
-
-
-def system_clock() -> int:
-    """Microseconds since 1970. The writing host's clock is the engine's clock."""
-    return time.time_ns() // 1_000
 
 
 class Catalogue(threading.local):
@@ -108,7 +103,11 @@ class Catalogue(threading.local):
 class Context:
     """Shared by all operations on one store."""
 
-    def __init__(self, aging: Aging, clock: Callable[[], int]) -> None:
+    def __init__(self, aging: Aging) -> None:
         self.aging = aging
-        self.clock = clock
         self.catalogue = Catalogue()
+        self.clock_offset = 0
+
+    def clock(self) -> int:
+        """Microseconds since 1970. The writing host's clock is the engine's clock."""
+        return time.time_ns() // 1_000 + self.clock_offset

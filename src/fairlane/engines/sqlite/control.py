@@ -10,6 +10,7 @@ from fairlane.core.lanes import Controls, checked_concurrency, checked_rate
 from fairlane.core.machine import Verb, allows
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import TERMINAL, State
+from fairlane.core.tally import replay_keys
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import SQL as CATALOGUE
 from fairlane.engines.sqlite.context import Context
@@ -79,8 +80,9 @@ def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
                 )
             )
     applied = (yield from finish(ends, now, ledger)) if ends else set()
+    ended = {task_id for task_id, _ in applied}
     yield from ledger.post(now)
-    return [_cancelled(task_id, found.get(task_id), task_id in applied) for task_id in task_ids]
+    return [_cancelled(task_id, found.get(task_id), task_id in ended) for task_id in task_ids]
 
 
 def _cancelled(task_id: str, row: Row | None, applied: bool) -> Cancelled:
@@ -114,7 +116,10 @@ def replay(
         else:
             yield Execute(SQL["requeue"], values)
         new_level = old_level if level is None else level
-        ledger.add(Verb.REPLAY, task_id, lane, new_level, attempt, code, State.QUEUED.code)
+        ledger.add_alike(
+            [(Verb.REPLAY.value, task_id, lane, new_level, attempt, None, None)],
+            *replay_keys(lane, old_level, new_level, code),
+        )
         applied.add(task_id)
     yield from ledger.post(now)
     if applied:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from fairlane.core.priority import Aging
 from fairlane.core.store import Backend
 from fairlane.engines.sqlite import claim, control, inspect, leases, schema, settle, submit
-from fairlane.engines.sqlite.context import Context, system_clock
+from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import SqliteDriver
 from fairlane.engines.sqlite.finish import CONNECT
 
@@ -40,18 +39,18 @@ class SqliteOperations(Context):
     version = schema.version
     migrate = schema.migrate
     verify = schema.verify
+    shift_clock = schema.shift_clock
 
 
 def connect(
     path: Path | None,
     *,
     aging: Aging = Aging(),  # noqa: B008
-    clock: Callable[[], int] = system_clock,
     synchronous: str = "FULL",
     patience: float = 10.0,
 ) -> Backend:
     """A backend on a file, or in memory when `path` is None. Opens nothing yet."""
-    operations = SqliteOperations(aging, clock)
+    operations = SqliteOperations(aging)
     driver = SqliteDriver(
         path,
         verify=operations.verify,

@@ -40,15 +40,15 @@ class End(NamedTuple):
     linger: bool = False
 
 
-def finish(ends: Sequence[End], now: int, ledger: Ledger) -> Flow[set[str]]:
-    """Move tasks to the finished ones; answers the ids of those that did match."""
+def finish(ends: Sequence[End], now: int, ledger: Ledger) -> Flow[set[tuple[str, int]]]:
+    """Move tasks to the finished ones; answers (id, attempt) of those that did match."""
     yield ExecuteMany(SQL["note"], [_noted(end, now) for end in ends])
     moved = (yield Execute(SQL["move"], (now,))).fetchall()
     yield Execute(SQL["remove"])
     yield Execute(SQL["clear"])
-    by_id = {end.task_id: end for end in ends}
+    by_run = {(end.task_id, end.attempt): end for end in ends}
     for task_id, lane, level, attempt, worker_id, started_at in moved:
-        end = by_id[task_id]
+        end = by_run[task_id, attempt]
         ledger.add(
             end.verb,
             task_id,
@@ -69,7 +69,7 @@ def finish(ends: Sequence[End], now: int, ledger: Ledger) -> Flow[set[str]]:
             )
         if end.linger:
             yield Execute(SQL["linger"], (worker_id, task_id, attempt, lane))
-    return {row[0] for row in moved}
+    return {(row[0], row[3]) for row in moved}
 
 
 def _noted(end: End, now: int) -> tuple[object, ...]:

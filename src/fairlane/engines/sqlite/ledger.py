@@ -19,12 +19,13 @@ _TRIM_EVERY = 256
 class Ledger:
     """Gathers what a transaction does, then posts it in three statements."""
 
-    __slots__ = ("_counts", "_lines", "_seconds")
+    __slots__ = ("_counts", "_depths", "_lines", "_seconds")
 
     def __init__(self) -> None:
         self._lines: list[Line] = []
         self._counts: dict[TallyKey, int] = {}
         self._seconds: dict[TallyKey, float] = {}
+        self._depths: dict[tuple[int, int], int] = {}
 
     def add(
         self,
@@ -41,36 +42,43 @@ class Ledger:
         seconds: float | None = None,
     ) -> None:
         """One task's transition."""
-        self._lines.append((verb, task_id, lane, level, attempt, worker_id, seconds))
         key = TallyKey(lane, level, source, target, label, bucket_of(seconds))
-        self._counts[key] = self._counts.get(key, 0) + 1
+        self._lines.append((verb, task_id, lane, level, attempt, worker_id, seconds))
+        self._count(key, 1)
         if seconds:
             self._seconds[key] = self._seconds.get(key, 0.0) + seconds
 
-    def add_alike(self, lines: list[Line], key: TallyKey) -> None:
-        """Many transitions that are counted under one key."""
+    def add_alike(self, lines: list[Line], *keys: TallyKey) -> None:
+        """Transitions that are all counted under the same keys."""
         self._lines += lines
-        self._counts[key] = self._counts.get(key, 0) + len(lines)
+        for key in keys:
+            self._count(key, len(lines))
 
     def mention(self, line: Line) -> None:
         """Something for the journal that is no transition of a task."""
         self._lines.append(line)
 
+    def _count(self, key: TallyKey, times: int) -> None:
+        self._counts[key] = self._counts.get(key, 0) + times
+        gained = (key.target == _QUEUED) - (key.source == _QUEUED)
+        if gained:
+            stream = (key.lane, key.level)
+            self._depths[stream] = self._depths.get(stream, 0) + gained * times
+
+    def post_depths(self) -> Flow[None]:
+        """Write how deep the streams are by now, for whoever reads them in this transaction."""
+        if self._depths:
+            yield ExecuteMany(SQL["deepen"], [(*stream, n) for stream, n in self._depths.items()])
+            self._depths.clear()
+
     def post(self, now: int) -> Flow[None]:
         """Write the books."""
+        yield from self.post_depths()
         if self._counts:
             yield ExecuteMany(
                 SQL["count"],
                 [(*key, n, self._seconds.get(key, 0.0)) for key, n in self._counts.items()],
             )
-            depths: dict[tuple[int, int], int] = {}
-            for key, n in self._counts.items():
-                gained = (key.target == _QUEUED) - (key.source == _QUEUED)
-                if gained:
-                    stream = (key.lane, key.level)
-                    depths[stream] = depths.get(stream, 0) + n * gained
-            if depths:
-                yield ExecuteMany(SQL["deepen"], [(*stream, n) for stream, n in depths.items()])
         if self._lines:
             entry = bytearray(journal.encode(self._lines))
             ((number,),) = yield Execute(SQL["append"], (now, entry))

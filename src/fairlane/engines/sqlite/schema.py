@@ -1,9 +1,10 @@
-"""version, migrate, verify: the shape of the store."""
+"""version, migrate, verify, shift_clock: the store itself."""
 
 from __future__ import annotations
 
 from fairlane.core.errors import SchemaMissing, SchemaTooNew, SchemaTooOld
 from fairlane.core.flow import Flow, alters
+from fairlane.core.priority import MICROSECONDS
 from fairlane.engines.files import migrations
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import APPLICATION_ID, Execute
@@ -48,6 +49,12 @@ def verify(self: Context) -> Flow[None]:
         )
     if found > VERSION:
         raise _too_new(found)
+
+
+@alters
+def shift_clock(self: Context, seconds: float) -> Flow[None]:
+    yield from ()
+    self.clock_offset += round(seconds * MICROSECONDS)
 
 
 def _too_new(found: int) -> SchemaTooNew:

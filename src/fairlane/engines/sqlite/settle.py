@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import Settlement, Verb, repeats
+from fairlane.core.machine import Fence, Settlement, Verb, verdict_on_late
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import TERMINAL, State
@@ -35,28 +35,31 @@ def settle(
         )
     now = self.clock()
     ledger = Ledger()
-    wanted = settlements
+    # Of two reports under one fence the first is applied and the second judged like a late one.
+    wanted = list({item.fence: item for item in reversed(settlements)}.values())
     if reaping:
-        wanted = yield from _still_overdue(settlements, now)
-    applied: set[str] = set()
-    ends = [_end(item, reaping) for item in wanted if item.change.state in TERMINAL]
+        wanted = yield from _still_overdue(wanted, now)
+    applied: dict[Fence, Settlement] = {}
+    ends = [item for item in wanted if item.change.state in TERMINAL]
     if ends:
-        applied = yield from finish(ends, now, ledger)
+        ended = yield from finish([_end(item, reaping) for item in ends], now, ledger)
+        applied = {item.fence: item for item in ends if (item.task_id, item.attempt) in ended}
     ready = False
     for item in wanted:
         if item.change.state not in TERMINAL and (
             yield from _give_back(item, now, ledger, reaping)
         ):
-            applied.add(item.task_id)
+            applied[item.fence] = item
             ready = ready or item.change.state is State.QUEUED
     yield from ledger.post(now)
     if ready:
         yield WAKE
-    if len(applied) == len(settlements):
-        return [Verdict.APPLIED] * len(settlements)
-    late = [item for item in settlements if item.task_id not in applied]
-    verdicts = yield from _verdicts(self, late, now, reaping)
-    return [verdicts.get(item.task_id, Verdict.APPLIED) for item in settlements]
+    late = [item for item in settlements if applied.get(item.fence) is not item]
+    verdicts = (yield from _verdicts(self, late, now, reaping)) if late else iter(())
+    return [
+        Verdict.APPLIED if applied.get(item.fence) is item else next(verdicts)
+        for item in settlements
+    ]
 
 
 def _end(item: Settlement, reaping: bool) -> End:
@@ -137,7 +140,7 @@ def _give_back(item: Settlement, now: int, ledger: Ledger, reaping: bool) -> Flo
     return True
 
 
-def _still_overdue(settlements: Sequence[Settlement], now: int) -> Flow[list[Settlement]]:
+def _still_overdue(settlements: list[Settlement], now: int) -> Flow[list[Settlement]]:
     ids = json.dumps([item.task_id for item in settlements])
     rows = yield Execute(SQL["still_overdue"], (ids, now))
     overdue = set(rows)
@@ -146,19 +149,10 @@ def _still_overdue(settlements: Sequence[Settlement], now: int) -> Flow[list[Set
 
 def _verdicts(
     self: Context, late: list[Settlement], now: int, reaping: bool
-) -> Flow[dict[str, Verdict]]:
+) -> Flow[Iterator[Verdict]]:
     """What to say of settlements that did not match; their attempts let go of their slots."""
     if not reaping:
         for item in late:
             yield Execute(SQL["let_go"], (item.worker_id, item.task_id, item.attempt))
     tasks = yield from fetch(self, [item.task_id for item in late], now)
-    found: dict[str, Verdict] = {}
-    for item in late:
-        task = tasks.get(item.task_id)
-        if task is None:
-            found[item.task_id] = Verdict.MISSING
-        elif repeats(task, item.attempt, item.worker_id, item.change):
-            found[item.task_id] = Verdict.APPLIED
-        else:
-            found[item.task_id] = Verdict.STALE
-    return found
+    return (verdict_on_late(tasks.get(item.task_id), item) for item in late)

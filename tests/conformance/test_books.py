@@ -1,0 +1,188 @@
+"""The journal tells every transition in order; the counters are what a recount finds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fairlane.core.errors import InvalidInput
+from fairlane.core.machine import Completed, Failed, Outcome, Released, Snoozed
+from fairlane.core.model import Event, TaskError
+from fairlane.core.states import State
+from fairlane.core.submission import new_task
+from fairlane.core.tally import BUCKETS, census
+from tests.fixtures.stores import World, settlement
+
+
+async def history(store: World) -> list[Event]:
+    found: list[Event] = []
+    while page := await store.run(store.ops.events(found[-1].cursor if found else None, 100)):
+        found += page
+    return found
+
+
+async def test_the_life_of_a_task_in_the_journal(store: World) -> None:
+    worker = await store.worker()
+    task_id = await store.submit("t", queue="q", priority=7)
+    await store.claim_and_settle(worker, Failed(TaskError("x"), after=0))
+    await store.claim_and_settle(worker, Snoozed(0))
+    await store.claim_and_settle(worker, Released())
+    await store.claim_and_settle(worker, Completed(b"1"))
+    events = [event for event in await history(store) if event.task_id == task_id]
+    assert [event.verb for event in events] == [
+        "submit",
+        "claim",
+        "retry",
+        "due",
+        "claim",
+        "snooze",
+        "due",
+        "claim",
+        "release",
+        "claim",
+        "complete",
+    ]
+    assert [event.attempt for event in events] == [0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4]
+    assert all((event.type, event.queue, event.level) == ("t", "q", 7) for event in events)
+    assert [event.at for event in events] == sorted(event.at for event in events)
+    assert events[1].worker_id == events[-1].worker_id == worker
+    assert events[-1].seconds == 0.01
+
+
+async def test_other_ends_in_the_journal(store: World) -> None:
+    worker = await store.worker()
+    failed = await store.submit()
+    await store.claim_and_settle(worker, Failed(TaskError("x", retriable=False)))
+    dead = await store.submit(max_retries=0)
+    await store.claim_and_settle(worker, Failed(TaskError("x")))
+    cancelled = await store.submit()
+    await store.run(store.ops.cancel([cancelled]))
+    await store.run(store.ops.replay([dead]))
+    told: dict[str, list[str]] = {}
+    for event in await history(store):
+        if event.task_id:
+            told.setdefault(event.task_id, []).append(event.verb)
+    assert told[failed] == ["submit", "claim", "fail"]
+    assert told[dead] == ["submit", "claim", "dead_letter", "replay"]
+    assert told[cancelled] == ["submit", "cancel"]
+
+
+async def test_workers_in_the_journal(store: World) -> None:
+    leaving, dying = await store.worker(), await store.worker(lease=10)
+    await store.run(store.ops.forget(leaving))
+    await store.advance(11)
+    await store.reap()
+    events = [(event.verb, event.worker_id) for event in await history(store)]
+    assert events == [
+        ("worker_joined", leaving),
+        ("worker_joined", dying),
+        ("worker_left", leaving),
+        ("worker_dead", dying),
+    ]
+
+
+async def test_reading_goes_on_after_a_cursor(store: World) -> None:
+    for _ in range(5):
+        await store.submit()
+    everything = await history(store)
+    assert len(everything) == 5
+    rest = await store.run(store.ops.events(everything[2].cursor, 100))
+    assert rest == everything[3:]
+    assert await store.run(store.ops.events(everything[-1].cursor, 100)) == []
+    with pytest.raises(InvalidInput):
+        await store.run(store.ops.events("not a cursor", 100))
+
+
+async def test_counters_are_what_a_recount_finds(store: World) -> None:
+    """A random life for 150 tasks; then every counter is compared with the tasks themselves."""
+    rng = random.Random(11)
+    worker = await store.worker(lease=80_000)
+    ids: list[str] = []
+    for _ in range(40):
+        match rng.randrange(5):
+            case 0 | 1:
+                ids += await store.submit_all(
+                    [
+                        new_task(
+                            rng.choice("ab"),
+                            queue=rng.choice("xy"),
+                            priority=rng.randrange(11),
+                            max_retries=1,
+                            delay_seconds=rng.choice([0, 0, 30]),
+                        )
+                        for _ in range(rng.randrange(1, 15))
+                    ]
+                )
+            case 2:
+                claimed = await store.claim(worker, rng.randrange(1, 12))
+                outcomes: list[Outcome] = [
+                    Completed(b"1"),
+                    Completed(b"1"),
+                    Failed(TaskError("x")),
+                    Failed(TaskError("x", retriable=False)),
+                    Released(),
+                    Snoozed(3),
+                ]
+                await store.run(
+                    store.ops.settle(
+                        [settlement(task, rng.choice(outcomes)) for task in claimed[1:]]
+                    )
+                )
+            case 3:
+                await store.advance(rng.choice([1, 40]))
+            case 4 if ids:
+                some = rng.sample(ids, min(4, len(ids)))
+                await store.run(store.ops.cancel(some[:2]))
+                await store.run(store.ops.replay(some[2:], level=rng.choice([None, 9])))
+    tasks = [task for task in await store.run(store.ops.get(ids)) if task]
+    recount: dict[State, int] = {}
+    depths: dict[tuple[str, int], int] = {}
+    for task in tasks:
+        recount[task.status] = recount.get(task.status, 0) + 1
+        if task.status is State.QUEUED:
+            key = (task.queue, task.priority)
+            depths[key] = depths.get(key, 0) + 1
+    assert len(tasks) == len(ids)
+    assert len(recount) >= 5
+    assert await store.census() == recount
+    assert await store.run(store.ops.depths()) == depths
+    by_level: dict[tuple[int, State], int] = {}
+    for task in tasks:
+        by_level[task.priority, task.status] = by_level.get((task.priority, task.status), 0) + 1
+    tallies = await store.run(store.ops.tallies())
+    for level in range(11):
+        counted = census(tally for tally in tallies if tally.key.level == level)
+        assert {(level, state): n for state, n in counted.items() if n} == {
+            key: n for key, n in by_level.items() if key[0] == level
+        }
+
+
+async def test_durations_are_counted_in_buckets(store: World) -> None:
+    worker = await store.worker()
+    for seconds in (0.001, 0.2, 0.2, 5_000.0):
+        await store.submit()
+        await store.settle(await store.claim_one(worker), Completed(b"1"), seconds)
+    ends = [
+        tally
+        for tally in await store.run(store.ops.tallies())
+        if tally.key.target == State.COMPLETED.code
+    ]
+    assert {tally.key.bucket: tally.times for tally in ends} == {0: 1, 5: 2, len(BUCKETS): 1}
+    assert sum(tally.seconds for tally in ends) == pytest.approx(5_000.401)
+
+
+async def test_reasons_and_promotions_are_labels(store: World) -> None:
+    worker = await store.worker(lease=10_000)
+    await store.submit(priority="low", max_retries=1)
+    await store.advance(700)
+    await store.claim_and_settle(worker, Failed(TaskError("x"), after=0))
+    await store.claim_and_settle(worker, Failed(TaskError("x")))
+    labels = {
+        (tally.key.source, tally.key.target, tally.key.label): tally.times
+        for tally in await store.run(store.ops.tallies())
+    }
+    executing = State.EXECUTING.code
+    assert labels[State.QUEUED.code, executing, "5"] == 2
+    assert labels[executing, State.RETRYING.code, "error"] == 1
+    assert labels[executing, State.DEAD_LETTER.code, "max_retries_exceeded"] == 1

@@ -1,0 +1,157 @@
+"""Cancelling and replaying."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from fairlane.core.ids import new_id
+from fairlane.core.machine import Completed, Failed
+from fairlane.core.model import Cancelled, Replayed, TaskError, Verdict
+from fairlane.core.states import State
+from tests.fixtures.stores import World
+
+FATAL = Failed(TaskError("no", retriable=False))
+
+
+async def test_cancel_a_waiting_task(store: World) -> None:
+    worker = await store.worker()
+    retrying = await store.submit()
+    await store.claim_and_settle(worker, Failed(TaskError("x"), after=100))
+    queued = await store.submit()
+    scheduled = await store.submit(delay_seconds=10)
+    ids = [queued, scheduled, retrying]
+    states = [State.QUEUED, State.SCHEDULED, State.RETRYING]
+    assert await store.run(store.ops.cancel(ids)) == [
+        Cancelled(task_id, True, state)  # noqa: FBT003
+        for task_id, state in zip(ids, states, strict=True)
+    ]
+    await store.advance(1_000)
+    assert await store.claim(worker) == []
+    for task_id in ids:
+        task = await store.task(task_id)
+        assert task.status is State.CANCELLED
+        assert task.completed_at is not None
+    assert await store.census() == {State.CANCELLED: 3}
+    assert await store.depth() == 0
+
+
+async def test_cancel_a_running_task(store: World) -> None:
+    task_id = await store.submit()
+    worker = await store.worker()
+    task = await store.claim_one(worker)
+    (answer,) = await store.run(store.ops.cancel([task_id]))
+    assert answer == Cancelled(task_id, True, State.EXECUTING, worker)  # noqa: FBT003
+    assert await store.settle(task, Completed(b"1")) is Verdict.STALE
+    cancelled = await store.task(task_id)
+    assert (cancelled.status, cancelled.result) == (State.CANCELLED, None)
+    assert [run.outcome for run in cancelled.attempts] == ["cancelled"]
+
+
+async def test_cancel_what_has_ended_or_never_was(store: World) -> None:
+    done = await store.submit()
+    await store.claim_and_settle(await store.worker())
+    missing = new_id()
+    assert await store.run(store.ops.cancel([done, missing])) == [
+        Cancelled(done, False, State.COMPLETED),  # noqa: FBT003
+        Cancelled(missing, False, None),  # noqa: FBT003
+    ]
+    cancelled = await store.submit()
+    await store.run(store.ops.cancel([cancelled]))
+    (again,) = await store.run(store.ops.cancel([cancelled]))
+    assert again == Cancelled(cancelled, False, State.CANCELLED)  # noqa: FBT003
+
+
+async def test_replay_what_has_failed(store: World) -> None:
+    task_id = await store.submit(max_retries=0)
+    worker = await store.worker()
+    await store.claim_and_settle(worker, Failed(TaskError("x")))
+    assert await store.state(task_id) is State.DEAD_LETTER
+    (answer,) = await store.run(store.ops.replay([task_id]))
+    assert answer == Replayed(task_id, True, State.DEAD_LETTER)  # noqa: FBT003
+    task = await store.task(task_id)
+    assert (task.status, task.retry_count, task.attempt) == (State.QUEUED, 0, 1)
+    assert (task.completed_at, task.error, task.result) == (None, None, None)
+    assert task.ready_at == task.updated_at
+    again = await store.claim_one(worker)
+    assert again.attempt == 2
+    await store.settle(again)
+    done = await store.task(task_id)
+    assert done.status is State.COMPLETED
+    assert [run.outcome for run in done.attempts] == ["failed", "completed"]
+
+
+async def test_replay_keeps_the_count_when_told_so(store: World) -> None:
+    task_id = await store.submit()
+    await store.claim_and_settle(await store.worker(), FATAL)
+    await store.run(store.ops.replay([task_id], reset_retry_count=False))
+    assert (await store.task(task_id)).retry_count == 1
+
+
+async def test_replay_at_another_priority(store: World) -> None:
+    low = await store.submit(priority="low")
+    await store.submit(priority="medium")
+    await store.run(store.ops.cancel([low]))
+    await store.run(store.ops.replay([low], level=10))
+    assert (await store.task(low)).priority == 10
+    assert await store.run(store.ops.depths()) == {("default", 10): 1, ("default", 5): 1}
+    assert (await store.claim_one(await store.worker())).task_id == low
+    assert await store.census() == {State.QUEUED: 1, State.EXECUTING: 1}
+
+
+async def test_run_now_what_waits_for_its_time(store: World) -> None:
+    worker = await store.worker()
+    retrying = await store.submit()
+    await store.claim_and_settle(worker, Failed(TaskError("x"), after=100))
+    scheduled = await store.submit(delay_seconds=100)
+    answers = await store.run(store.ops.replay([retrying, scheduled]))
+    assert [answer.state for answer in answers] == [State.RETRYING, State.SCHEDULED]
+    assert [task.task_id for task in await store.claim(worker)] == [retrying, scheduled]
+    assert (await store.ask(worker)).next_due_in is None
+
+
+async def test_there_is_nothing_to_replay_in_other_states(store: World) -> None:
+    worker = await store.worker()
+    done = await store.submit()
+    await store.claim_and_settle(worker)
+    running = await store.submit()
+    await store.claim_one(worker)
+    queued = await store.submit()
+    missing = new_id()
+    before = await store.census()
+    assert await store.run(store.ops.replay([done, running, queued, missing])) == [
+        Replayed(done, False, State.COMPLETED),  # noqa: FBT003
+        Replayed(running, False, State.EXECUTING),  # noqa: FBT003
+        Replayed(queued, False, State.QUEUED),  # noqa: FBT003
+        Replayed(missing, False, None),  # noqa: FBT003
+    ]
+    assert await store.census() == before
+
+
+async def test_a_replayed_task_does_not_expire_again(store: World) -> None:
+    task_id = await store.submit(expires_at=datetime.now(UTC) + timedelta(seconds=10))
+    worker = await store.worker()
+    await store.advance(20)
+    assert await store.claim(worker) == []
+    await store.run(store.ops.replay([task_id]))
+    assert (await store.task(task_id)).expires_at is None
+    assert (await store.claim_one(worker)).task_id == task_id
+
+
+async def test_the_attempt_never_starts_over(store: World) -> None:
+    """It is the fence: a replay resets the retries, never the attempt."""
+    task_id = await store.submit()
+    worker = await store.worker()
+    for attempt in range(1, 6):
+        task = await store.claim_one(worker)
+        assert task.attempt == attempt
+        await store.settle(task, FATAL)
+        assert await store.settle(task, Completed(b"1")) is Verdict.STALE
+        await store.run(store.ops.replay([task_id]))
+
+
+async def test_get_what_is_not_there(store: World) -> None:
+    here = await store.submit()
+    missing = new_id()
+    found = await store.run(store.ops.get([missing, here, missing]))
+    assert [task and task.task_id for task in found] == [None, here, None]
+    assert await store.run(store.ops.get([])) == []

@@ -1,0 +1,278 @@
+"""Workers: one heartbeat keeps all a worker holds; a dead one holds nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fairlane.core.errors import InvalidWorker, WorkerGone
+from fairlane.core.ids import new_id
+from fairlane.core.machine import Completed
+from fairlane.core.model import Ask, Beat, NewWorker, Report, Start, Verdict, WorkerStatus
+from fairlane.core.states import State
+from fairlane.core.submission import new_task
+from tests.fixtures.stores import World
+
+
+async def test_a_worker_as_it_introduced_itself(store: World) -> None:
+    new = NewWorker(
+        new_id(),
+        capacity=7,
+        capabilities=frozenset({"gpu", "big"}),
+        queues=frozenset({"a"}),
+        types=frozenset({"t"}),
+        host="host-1",
+        version="1.2",
+        lease=45,
+    )
+    await store.run(store.ops.register(new))
+    (worker,) = await store.run(store.ops.workers())
+    assert worker.worker_id == new.worker_id
+    assert (worker.status, worker.capacity, worker.load) == (WorkerStatus.ACTIVE, 7, 0)
+    assert worker.capabilities == {"gpu", "big"}
+    assert worker.queues == frozenset({"a"})
+    assert worker.types == frozenset({"t"})
+    assert (worker.host, worker.version, worker.lease) == ("host-1", "1.2", 45)
+    assert worker.registered_at == worker.last_heartbeat
+    assert (worker.current_tasks, worker.health, worker.lost) == ((), None, False)
+    await store.worker()
+    (_, plain) = await store.run(store.ops.workers())
+    assert (plain.queues, plain.types, plain.capabilities) == (None, None, frozenset())
+
+
+async def test_a_claim_needs_a_registered_worker(store: World) -> None:
+    await store.submit()
+    with pytest.raises(WorkerGone):
+        await store.ask("nobody")
+    with pytest.raises(WorkerGone):
+        await store.run(store.ops.heartbeat(Beat("nobody")))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        NewWorker(""),
+        NewWorker("a b"),
+        NewWorker("x" * 256),
+        NewWorker("w", capacity=0),
+        NewWorker("w", lease=0),
+        NewWorker("w", lease=float("nan")),
+        NewWorker("w", lease=10**9),
+    ],
+    ids=str,
+)
+async def test_a_worker_that_makes_no_sense_is_refused(store: World, bad: NewWorker) -> None:
+    with pytest.raises(InvalidWorker):
+        await store.run(store.ops.register(bad))
+    assert await store.run(store.ops.workers()) == []
+
+
+async def test_a_repeated_request_gets_the_same_tasks(store: World) -> None:
+    await store.submit_all([new_task("work", {"n": n}, priority=n % 11) for n in range(20)])
+    worker = await store.worker()
+    first = await store.claim(worker, 5, request_id="r1")
+    again = await store.claim(worker, 5, request_id="r1")
+    assert again == first
+    assert await store.settle(first[0]) is Verdict.APPLIED
+    assert await store.claim(worker, 5, request_id="r1") == first[1:]
+    assert await store.census() == {State.EXECUTING: 4, State.COMPLETED: 1, State.QUEUED: 15}
+    fresh = await store.claim(worker, 5, request_id="r2")
+    assert {task.task_id for task in fresh}.isdisjoint(task.task_id for task in first)
+    other = await store.worker()
+    assert len(await store.claim(other, 5, request_id="r2")) == 5
+
+
+async def test_a_repeated_request_that_found_nothing_may_find_something(store: World) -> None:
+    worker = await store.worker()
+    assert await store.claim(worker, request_id="r1") == []
+    await store.submit()
+    assert len(await store.claim(worker, request_id="r1")) == 1
+
+
+async def test_a_heartbeat_keeps_everything(store: World) -> None:
+    await store.submit_all([new_task("work") for _ in range(3)])
+    worker = await store.worker(lease=30)
+    tasks = await store.claim(worker)
+    for _ in range(4):
+        await store.advance(20)
+        pulse = await store.run(store.ops.heartbeat(Beat(worker)))
+        assert (pulse.remaining, pulse.status, pulse.let_go) == (30, WorkerStatus.ACTIVE, [])
+        assert await store.reap() == []
+    assert await store.settle(tasks[0]) is Verdict.APPLIED
+
+
+async def test_a_claim_counts_as_a_sign_of_life(store: World) -> None:
+    worker = await store.worker(lease=30)
+    for _ in range(4):
+        await store.advance(20)
+        await store.ask(worker)
+        (seen,) = await store.run(store.ops.workers())
+        assert not seen.lost
+        assert await store.run(store.ops.bury([worker])) == []
+
+
+async def test_a_beat_tells_load_and_health(store: World) -> None:
+    worker = await store.worker()
+    health = {"cpu": 0.5, "memory": 12}
+    await store.run(store.ops.heartbeat(Beat(worker, load=3, health=health)))
+    await store.run(store.ops.heartbeat(Beat(worker, load=4)))
+    (seen,) = await store.run(store.ops.workers())
+    assert (seen.load, seen.health) == (4, health)
+
+
+async def test_a_dead_worker_s_tasks_go_back(store: World) -> None:
+    ids = await store.submit_all([new_task("work", max_retries=1) for _ in range(2)])
+    worker = await store.worker(lease=30)
+    started, unstarted = await store.claim(worker)
+    await store.run(store.ops.start(worker, [Start(started.task_id, 1)]))
+    await store.advance(29)
+    assert await store.reap() == []
+    assert await store.run(store.ops.bury([worker])) == []
+    await store.advance(2)
+    (lost,) = await store.run(store.ops.workers())
+    assert lost.lost
+    assert await store.reap() == [Verdict.APPLIED] * 2
+    tasks = [await store.task(task_id) for task_id in ids]
+    assert [task.status for task in tasks] == [State.QUEUED] * 2
+    assert [(task.retry_count, task.returns) for task in tasks] == [(1, 0), (0, 1)]
+    assert [task.attempts[0].outcome for task in tasks] == ["lost", "lost"]
+    (dead,) = await store.run(store.ops.workers())
+    assert (dead.status, dead.current_tasks) == (WorkerStatus.DEAD, ())
+    heir = await store.worker()
+    again = await store.claim(heir)
+    assert [task.attempt for task in again] == [2, 2]
+    assert await store.settle(started) is Verdict.STALE
+    assert await store.settle(unstarted) is Verdict.STALE
+    for gone in (store.ops.heartbeat(Beat(worker)), store.ops.register(NewWorker(worker))):
+        with pytest.raises(WorkerGone):
+            await store.run(gone)
+    with pytest.raises(WorkerGone):
+        await store.ask(worker)
+    assert [await store.settle(task) for task in again] == [Verdict.APPLIED] * 2
+
+
+async def test_a_task_that_kills_workers_ends(store: World) -> None:
+    task_id = await store.submit(max_retries=10)
+    for attempt in range(1, 5):
+        worker = await store.worker(lease=30)
+        assert (await store.claim_one(worker)).attempt == attempt
+        await store.advance(31)
+        assert await store.reap() == [Verdict.APPLIED]
+    task = await store.task(task_id)
+    assert task.status is State.DEAD_LETTER
+    assert task.error is not None
+    assert task.error.reason == "worker_lost"
+
+
+async def test_a_worker_that_woke_up_in_time_is_spared(store: World) -> None:
+    """Seen lost, but it beat before it was declared dead."""
+    worker = await store.worker(lease=30)
+    await store.advance(31)
+    (seen,) = await store.run(store.ops.workers())
+    assert seen.lost
+    await store.run(store.ops.heartbeat(Beat(worker)))
+    assert await store.run(store.ops.bury([worker])) == []
+
+
+async def test_a_worker_leaves(store: World) -> None:
+    worker = await store.worker()
+    assert await store.run(store.ops.forget(worker))
+    assert await store.run(store.ops.workers()) == []
+    assert not await store.run(store.ops.forget(worker))
+
+
+async def test_a_worker_leaves_with_tasks_in_its_hands(store: World) -> None:
+    task_id = await store.submit()
+    worker = await store.worker()
+    task = await store.claim_one(worker)
+    assert await store.run(store.ops.forget(worker))
+    assert await store.reap() == [Verdict.APPLIED]
+    assert await store.state(task_id) is State.QUEUED
+    assert await store.settle(task, Completed(b"1")) is Verdict.STALE
+
+
+async def test_a_draining_worker_gets_nothing_more(store: World) -> None:
+    await store.submit_all([new_task("work") for _ in range(2)])
+    worker = await store.worker()
+    task = await store.claim_one(worker)
+    assert await store.run(store.ops.mark(worker, WorkerStatus.DRAINING))
+    assert await store.claim(worker) == []
+    pulse = await store.run(store.ops.heartbeat(Beat(worker, status=WorkerStatus.ACTIVE)))
+    assert pulse.status is WorkerStatus.DRAINING
+    assert await store.settle(task) is Verdict.APPLIED
+    assert not await store.run(store.ops.mark("nobody", WorkerStatus.DRAINING))
+
+
+async def test_an_unhealthy_worker_gets_nothing_until_it_is_well(store: World) -> None:
+    await store.submit()
+    worker = await store.worker()
+    await store.run(store.ops.heartbeat(Beat(worker, status=WorkerStatus.UNHEALTHY)))
+    assert await store.claim(worker) == []
+    await store.run(store.ops.heartbeat(Beat(worker, status=WorkerStatus.ACTIVE)))
+    assert len(await store.claim(worker)) == 1
+
+
+async def test_a_worker_is_told_what_to_let_go(store: World) -> None:
+    await store.submit_all([new_task("work") for _ in range(3)])
+    worker = await store.worker()
+    tasks = await store.claim(worker)
+    await store.run(store.ops.cancel([tasks[1].task_id]))
+    pulse = await store.run(store.ops.heartbeat(Beat(worker)))
+    assert pulse.let_go == [(tasks[1].task_id, 1)]
+    await store.settle(tasks[1])
+    assert (await store.run(store.ops.heartbeat(Beat(worker)))).let_go == []
+
+
+async def test_progress(store: World) -> None:
+    task_id = await store.submit()
+    worker, stranger = await store.worker(), await store.worker()
+    await store.claim_one(worker)
+    report = Report(task_id, 1, 42.5, "halfway ☕")
+    assert await store.run(store.ops.progress(worker, [report])) == [Verdict.APPLIED]
+    task = await store.task(task_id)
+    assert task.progress is not None
+    assert (task.progress.percent, task.progress.message) == (42.5, "halfway ☕")
+    assert task.progress.updated_at == task.updated_at
+    bad = [Report(task_id, 2, 1), Report(new_id(), 1, 1)]
+    assert await store.run(store.ops.progress(worker, bad)) == [Verdict.STALE, Verdict.MISSING]
+    assert await store.run(store.ops.progress(stranger, [report])) == [Verdict.STALE]
+    assert (await store.task(task_id)).progress == task.progress
+
+
+async def test_a_start_is_fenced(store: World) -> None:
+    task_id = await store.submit()
+    worker, stranger = await store.worker(), await store.worker()
+    await store.claim_one(worker)
+    starts = [Start(task_id, 2), Start(new_id(), 1)]
+    assert await store.run(store.ops.start(worker, starts)) == [Verdict.STALE, Verdict.MISSING]
+    assert await store.run(store.ops.start(stranger, [Start(task_id, 1)])) == [Verdict.STALE]
+    assert (await store.task(task_id)).started_at is None
+
+
+async def test_what_a_worker_holds_is_listed(store: World) -> None:
+    await store.submit_all([new_task("work") for _ in range(3)])
+    worker = await store.worker()
+    tasks = await store.claim(worker, 2)
+    (seen,) = await store.run(store.ops.workers())
+    assert sorted(seen.current_tasks) == sorted(task.task_id for task in tasks)
+
+
+async def test_a_task_goes_to_one_worker_only(store: World) -> None:
+    await store.submit_all([new_task("work", {"n": n}, priority=n % 11) for n in range(400)])
+    workers = [await store.worker() for _ in range(8)]
+    backends = store.processes(4)
+
+    async def take(number: int) -> list[str]:
+        backend = backends[number % 4]
+        found: list[str] = []
+        for _ in range(100):
+            grant = await backend.run(backend.ops.claim(Ask(workers[number], new_id(), 10)))
+            if not grant.tasks:
+                break
+            assert len(grant.tasks) <= 10
+            found += [task.task_id for task in grant.tasks]
+        return found
+
+    claimed = [task_id for ids in await asyncio.gather(*map(take, range(8))) for task_id in ids]
+    assert len(claimed) == len(set(claimed)) == 400
