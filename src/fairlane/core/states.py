@@ -17,10 +17,8 @@ class State(StrEnum):
     DEAD_LETTER = "dead_letter"
     CANCELLED = "cancelled"
 
-    @property
-    def code(self) -> int:
-        """The small number that engines store instead of the name."""
-        return _CODES[self]
+    code: int
+    """The small number that engines store instead of the name."""
 
     @classmethod
     def of(cls, code: int) -> State:
@@ -30,9 +28,10 @@ class State(StrEnum):
 
 # Stored in databases: append, never renumber. 0 stands for "no task" (before submission, after
 # deletion) where transitions are counted.
-_CODES = {state: number for number, state in enumerate(State, start=1)}
-_STATES = {number: state for state, number in _CODES.items()}
 NOWHERE = 0
+_STATES = dict(enumerate(State, start=NOWHERE + 1))
+for _code, _state in _STATES.items():
+    _state.code = _code
 
 WAITING = frozenset({State.SCHEDULED, State.QUEUED, State.RETRYING})
 """Not held by a worker, and will run by itself when its time comes."""

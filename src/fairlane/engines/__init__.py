@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from fairlane.core.errors import DriverMissing, InvalidStoreURL
 from fairlane.core.store import Backend
-from fairlane.engines.sqlite import engine as sqlite
+from fairlane.engines.sqlite.engine import connect as connect_sqlite
 
 _EXTRAS = {
     "postgresql": "postgres",
@@ -34,7 +34,7 @@ def open(url: str, **options: Any) -> Backend:
     """
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
-        return sqlite.connect(_sqlite_path(url), **options)
+        return connect_sqlite(_sqlite_path(url), **options)
     extra = _EXTRAS.get(scheme)
     if extra is None:
         raise InvalidStoreURL(f"{InvalidStoreURL.__doc__} Got {url!r}.")

@@ -26,7 +26,7 @@ from fairlane.core.states import State
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import Execute, ExecuteMany
-from fairlane.engines.sqlite.finish import End, finish
+from fairlane.engines.sqlite.ending import End, Standing, end
 from fairlane.engines.sqlite.ledger import Ledger
 from fairlane.engines.sqlite.rows import Row
 
@@ -87,11 +87,9 @@ def _expire(now: int, ledger: Ledger) -> Flow[bool]:
         error = TaskError(
             "The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED
         )
-        ends = [
-            End(Verb.EXPIRE, task_id, attempt, "", State.of(state), State.FAILED, EXPIRED, error)
-            for task_id, attempt, state in expiring
-        ]
-        yield from finish(ends, now, ledger)
+        how = End(Verb.EXPIRE, State.FAILED, EXPIRED, error)
+        for row in expiring:
+            yield from end(Standing._make(row), how, now, ledger)
     return len(expiring) == limits.BATCH
 
 

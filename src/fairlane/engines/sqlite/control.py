@@ -9,15 +9,14 @@ from fairlane.core.flow import Flow, writes
 from fairlane.core.lanes import Controls, checked_concurrency, checked_rate
 from fairlane.core.machine import Verb, allows
 from fairlane.core.model import Cancelled, Replayed
-from fairlane.core.states import TERMINAL, State
+from fairlane.core.states import State
 from fairlane.core.tally import replay_keys
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import SQL as CATALOGUE
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import WAKE, Execute
-from fairlane.engines.sqlite.finish import End, finish
+from fairlane.engines.sqlite.ending import End, Standing, end
 from fairlane.engines.sqlite.ledger import Ledger
-from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "control")
 
@@ -62,35 +61,22 @@ def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
     now = self.clock()
     found = yield from _standing(task_ids)
     ledger = Ledger()
-    ends = []
-    for task_id, code, attempt, _, _, worker_id, _ in found.values():
-        state = State.of(code)
-        if allows(Verb.CANCEL, state):
-            held = state is State.EXECUTING
-            ends.append(
-                End(
-                    Verb.CANCEL,
-                    task_id,
-                    attempt,
-                    worker_id or "",
-                    state,
-                    State.CANCELLED,
-                    outcome="cancelled" if held else None,
-                    linger=held,
-                )
-            )
-    applied = (yield from finish(ends, now, ledger)) if ends else set()
-    ended = {task_id for task_id, _ in applied}
+    answers: dict[str, Cancelled] = {}
+    for task in found:
+        state = State.of(task.state)
+        held = state is State.EXECUTING
+        allowed = allows(Verb.CANCEL, state)
+        if allowed:
+            outcome = "cancelled" if held else None
+            how = End(Verb.CANCEL, State.CANCELLED, outcome=outcome, linger=held)
+            yield from end(task, how, now, ledger)
+        worker_id = task.worker_id if held else None
+        answers[task.task_id] = Cancelled(task.task_id, allowed, state, worker_id)
     yield from ledger.post(now)
-    return [_cancelled(task_id, found.get(task_id), task_id in ended) for task_id in task_ids]
-
-
-def _cancelled(task_id: str, row: Row | None, applied: bool) -> Cancelled:
-    if row is None:
-        return Cancelled(task_id, applied=False, state=None)
-    state = State.of(row[1])
-    held = state is State.EXECUTING
-    return Cancelled(task_id, applied, state, row[5] if held else None)
+    return [
+        answers.get(task_id) or Cancelled(task_id, applied=False, state=None)
+        for task_id in task_ids
+    ]
 
 
 @writes
@@ -104,34 +90,26 @@ def replay(
     now = self.clock()
     found = yield from _standing(task_ids)
     ledger = Ledger()
-    applied = set()
-    for task_id, code, attempt, lane, old_level, _, _ in found.values():
-        state = State.of(code)
-        if not allows(Verb.REPLAY, state):
-            continue
-        values = (task_id, now, level, reset_retry_count)
-        if state in TERMINAL:
-            yield Execute(SQL["revive"], values)
-            yield Execute(SQL["unfinish"], (task_id,))
-        else:
-            yield Execute(SQL["requeue"], values)
-        new_level = old_level if level is None else level
-        ledger.add_alike(
-            [(Verb.REPLAY.value, task_id, lane, new_level, attempt, None, None)],
-            *replay_keys(lane, old_level, new_level, code),
-        )
-        applied.add(task_id)
+    answers: dict[str, Replayed] = {}
+    for task in found:
+        state = State.of(task.state)
+        allowed = allows(Verb.REPLAY, state)
+        if allowed:
+            new_level = task.level if level is None else level
+            yield Execute(SQL["requeue"], (task.rowid, now, new_level, reset_retry_count))
+            ledger.add_alike(
+                [(Verb.REPLAY.value, task.task_id, task.lane, new_level, task.attempt, None, None)],
+                *replay_keys(task.lane, task.level, new_level, task.state),
+            )
+        answers[task.task_id] = Replayed(task.task_id, allowed, state)
     yield from ledger.post(now)
-    if applied:
+    if any(answer.applied for answer in answers.values()):
         yield WAKE
     return [
-        Replayed(task_id, task_id in applied, State.of(found[task_id][1]))
-        if task_id in found
-        else Replayed(task_id, applied=False, state=None)
-        for task_id in task_ids
+        answers.get(task_id) or Replayed(task_id, applied=False, state=None) for task_id in task_ids
     ]
 
 
-def _standing(task_ids: Sequence[str]) -> Flow[dict[str, Row]]:
+def _standing(task_ids: Sequence[str]) -> Flow[list[Standing]]:
     rows = yield Execute(SQL["standing"], (json.dumps(list(task_ids)),))
-    return {row[0]: row for row in rows}
+    return [Standing._make(row) for row in rows]

@@ -9,12 +9,12 @@ into the next one, each operation under its own savepoint: one fsync serves them
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,6 +30,7 @@ from fairlane.core.errors import (
 )
 from fairlane.core.flow import Mode, Op, perform, persist, persist_async
 from fairlane.core.store import Durability
+from fairlane.engines.sqlite.lock import FileLock
 from fairlane.engines.sqlite.threads import Inbox, Job, LazyThread
 from fairlane.engines.sqlite.wakeup import SqliteWakeup, Waiters
 
@@ -38,7 +39,6 @@ T = TypeVar("T")
 APPLICATION_ID = 0x46_61_69_72  # "Fair", in the file's header
 
 _CACHE_KIB = 8 * 1024
-_CHECKPOINT_PAGES = 1_000
 _BUSY_MILLISECONDS = 1_000
 _JOBS_PER_TRANSACTION = 100
 
@@ -75,21 +75,19 @@ class SqliteDriver:
         *,
         verify: Callable[[], Op[None]],
         rolled_back: Callable[[], None],
-        connection_setup: str,
         synchronous: str = "FULL",
         patience: float = 10.0,
     ) -> None:
         self._path = path
         self._verify = verify
         self._rolled_back = rolled_back
-        self._connection_setup = connection_setup
         self._synchronous = synchronous
         self._patience = patience
         self._waiters = Waiters()
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
         self._reader = LazyThread("fairlane-sqlite-reader", self._serve_reader) if path else None
         self._verified = False
-        self._lock_file: int | None = None
+        self._lock = FileLock(None if path is None else path.with_name(path.name + ".lock"))
 
     # -- the two colours -----------------------------------------------------------------------
 
@@ -135,27 +133,28 @@ class SqliteDriver:
     def _serve_writer(self, jobs: Inbox) -> None:
         connection: sqlite3.Connection | None = None
         while batch := jobs.take(_JOBS_PER_TRANSACTION):
-            batch = [job for job in batch if job.future.set_running_or_notify_cancel()]
             try:
-                if connection is None:
-                    connection = self._connect()
-                self._write(connection, batch)
+                with self._lock:
+                    # Only now: while we wait for the lock, callers may lose their patience.
+                    batch = [job for job in batch if job.future.set_running_or_notify_cancel()]
+                    if connection is None:
+                        connection = self._connect()
+                    settle = self._write(connection, batch)
             except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
                 translated = self._translated(error)
-                for job in batch:
-                    if not job.future.done():
-                        job.future.set_exception(translated)
-                if connection is not None and isinstance(error, sqlite3.Error):
+                settle = [partial(job.future.set_exception, translated) for job in batch]
+                if connection is not None and self._path is not None:
                     connection.close()
-                    connection = None if self._path else self._connect()
-        if connection is not None:
-            connection.close()
-        if self._lock_file is not None:
-            os.close(self._lock_file)
-            self._lock_file = None
+                    connection = None
+            for tell in settle:
+                tell()
+        with self._lock:
+            if connection is not None:
+                connection.close()
+        self._lock.close()
 
-    def _write(self, connection: sqlite3.Connection, batch: list[Job]) -> None:
-        results: list[tuple[Job, Any, BaseException | None]] = []
+    def _write(self, connection: sqlite3.Connection, batch: list[Job]) -> list[Callable[[], None]]:
+        """One transaction for all these jobs; answers how to tell each what became of it."""
         wake = False
 
         def call(request: Execute | ExecuteMany | Wake) -> Any:
@@ -167,74 +166,45 @@ class SqliteDriver:
             wake = True
             return None
 
-        self._lock()
+        connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                alone = len(batch) == 1
-                results += [self._attempt(connection, job, call, alone) for job in batch]
-                connection.execute("COMMIT")
-            except BaseException:
-                self._rolled_back()
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            self._checkpoint(connection)
-        finally:
-            self._unlock()
-        for job, result, error in results:
-            if error is None:
-                job.future.set_result(result)
+            if len(batch) == 1:
+                result = self._perform(batch[0].op, call)
+                settle: list[Callable[[], None]] = [partial(batch[0].future.set_result, result)]
             else:
-                job.future.set_exception(error)
+                settle = [self._attempt(connection, job, call) for job in batch]
+            connection.execute("COMMIT")
+        except BaseException:
+            self._rolled_back()
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
         if wake:
-            self._waiters.wake()
+            settle.append(self._waiters.wake)
+        return settle
 
     def _attempt(
-        self,
-        connection: sqlite3.Connection,
-        job: Job,
-        call: Callable[[Any], Any],
-        alone: bool,
-    ) -> tuple[Job, Any, BaseException | None]:
-        """One operation of a transaction: if it fails, only its own changes are undone."""
+        self, connection: sqlite3.Connection, job: Job, call: Callable[[Any], Any]
+    ) -> Callable[[], None]:
+        """One operation among others: if it fails, only its own changes are undone."""
         connection.execute("SAVEPOINT job")
         try:
-            if job.op.mode is not Mode.SCHEMA and not self._verified:
-                perform(self._verify().flow(), call)
-                self._verified = True
-            result = perform(job.op.flow(), call)
-        except Exception as error:
+            result = self._perform(job.op, call)
+        except Exception as error:  # noqa: BLE001 (the job's caller hears of it)
             self._rolled_back()
-            if isinstance(error, sqlite3.Error) and alone:
-                raise
             connection.execute("ROLLBACK TO job")
             connection.execute("RELEASE job")
-            return job, None, self._translated(error)
+            return partial(job.future.set_exception, self._translated(error))
         connection.execute("RELEASE job")
-        if job.op.mode is Mode.SCHEMA:
+        return partial(job.future.set_result, result)
+
+    def _perform(self, op: Op[T], call: Callable[[Any], Any]) -> T:
+        if op.mode is Mode.SCHEMA:
             self._verified = False
-        return job, result, None
-
-    def _lock(self) -> None:
-        if self._path is None:
-            return
-        if self._lock_file is None:
-            lock_path = self._path.with_name(self._path.name + ".lock")
-            self._lock_file = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock_file, fcntl.LOCK_EX)
-
-    def _unlock(self) -> None:
-        if self._lock_file is not None:
-            fcntl.flock(self._lock_file, fcntl.LOCK_UN)
-
-    def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Bring the WAL home under our lock, once it has grown enough to be worth an fsync."""
-        if self._path is None:
-            return
-        wal = self._path.with_name(self._path.name + "-wal")
-        if wal.stat().st_size > _CHECKPOINT_PAGES * 4096:
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        elif not self._verified:
+            perform(self._verify().flow(), call)
+            self._verified = True
+        return perform(op.flow(), call)
 
     # -- the reading thread --------------------------------------------------------------------
 
@@ -256,10 +226,7 @@ class SqliteDriver:
     def _read(self, connection: sqlite3.Connection, op: Op[T]) -> T:
         connection.execute("BEGIN")
         try:
-            if not self._verified:
-                perform(self._verify().flow(), lambda call: connection.execute(*call))
-                self._verified = True
-            return perform(op.flow(), lambda call: connection.execute(*call))
+            return self._perform(op, lambda call: connection.execute(*call))
         finally:
             connection.execute("ROLLBACK")
 
@@ -279,11 +246,9 @@ class SqliteDriver:
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
             self._check_owner(connection)
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA wal_autocheckpoint = 0")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             connection.execute("PRAGMA temp_store = MEMORY")
-            connection.execute(self._connection_setup)
         except BaseException:
             connection.close()
             raise
@@ -355,9 +320,10 @@ class SqliteDriver:
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        self._writer.stop()
+        # The reader first: the last connection to leave checkpoints, and that takes the lock.
         if self._reader is not None:
             self._reader.stop()
+        self._writer.stop()
 
 
 class _FileWatch:

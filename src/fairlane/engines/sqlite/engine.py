@@ -9,7 +9,6 @@ from fairlane.core.store import Backend
 from fairlane.engines.sqlite import claim, control, inspect, leases, schema, settle, submit
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import SqliteDriver
-from fairlane.engines.sqlite.finish import CONNECT
 
 
 class SqliteOperations(Context):
@@ -55,7 +54,6 @@ def connect(
         path,
         verify=operations.verify,
         rolled_back=operations.catalogue.forget,
-        connection_setup=CONNECT,
         synchronous=synchronous,
         patience=patience,
     )

@@ -27,10 +27,9 @@ def fetch(self: Context, task_ids: Sequence[str], now: int) -> Flow[dict[str, Ta
     for row in (yield Execute(SQL["attempts"], wanted)):
         runs.setdefault(row[0], []).append(attempt_of(row))
     found: dict[str, Task] = {}
-    for part in ("live", "finished"):
-        for row in (yield Execute(SQL[part], wanted)).fetchall():
-            task_id, lane = row[0], self.catalogue.lane(row[1])
-            found[task_id] = task_of(row, lane, runs.get(task_id, []), self.aging, now)
+    for row in (yield Execute(SQL["tasks"], wanted)):
+        task_id, lane = row[0], self.catalogue.lane(row[1])
+        found[task_id] = task_of(row, lane, runs.get(task_id, []), self.aging, now)
     return found
 
 

@@ -52,6 +52,7 @@ def task_of(row: Row, lane: Lane, attempts: list[Attempt], aging: Aging, now: in
         level,
         state_code,
         ready_at,
+        due_at,
         created_at,
         run_at,
         expires_at,
@@ -68,11 +69,10 @@ def task_of(row: Row, lane: Lane, attempts: list[Attempt], aging: Aging, now: in
         worker_id,
         claimed_at,
         started_at,
-        error,
-        progress,
         completed_at,
+        error,
         result,
-        due_at,
+        progress,
     ) = row
     state = State.of(state_code)
     spec = Spec.decode(stored_spec)

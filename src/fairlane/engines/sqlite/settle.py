@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import Fence, Settlement, Verb, verdict_on_late
+from fairlane.core.journal import Line
+from fairlane.core.machine import Settlement, Verb, verdict_on_late
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import TERMINAL, State
-from fairlane.engines.files import statements
+from fairlane.core.tally import bucket_of
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import WAKE, Execute
-from fairlane.engines.sqlite.finish import SQL as FINISH
-from fairlane.engines.sqlite.finish import End, finish
+from fairlane.engines.sqlite.driver import WAKE, Execute, ExecuteMany
+from fairlane.engines.sqlite.ending import (
+    SQL,
+    End,
+    Standing,
+    encoded,
+    end,
+    linger,
+    record_attempt,
+)
 from fairlane.engines.sqlite.inspect import fetch
 from fairlane.engines.sqlite.ledger import Ledger
 
-SQL = statements(__package__, "settle")
+_EXECUTING, _COMPLETED = State.EXECUTING.code, State.COMPLETED.code
 
 
 @writes
@@ -34,53 +40,93 @@ def settle(
             f"At most {limits.BATCH} tasks are settled at once, not {len(settlements):,}."
         )
     now = self.clock()
+    held = yield from _held(settlements, now, reaping)
     ledger = Ledger()
-    # Of two reports under one fence the first is applied and the second judged like a late one.
-    wanted = list({item.fence: item for item in reversed(settlements)}.values())
-    if reaping:
-        wanted = yield from _still_overdue(wanted, now)
-    applied: dict[Fence, Settlement] = {}
-    ends = [item for item in wanted if item.change.state in TERMINAL]
-    if ends:
-        ended = yield from finish([_end(item, reaping) for item in ends], now, ledger)
-        applied = {item.fence: item for item in ends if (item.task_id, item.attempt) in ended}
+    completed: list[tuple[Settlement, Standing]] = []
+    late: list[Settlement] = []
     ready = False
-    for item in wanted:
-        if item.change.state not in TERMINAL and (
-            yield from _give_back(item, now, ledger, reaping)
-        ):
-            applied[item.fence] = item
+    for item in settlements:
+        task = held.get(item.task_id)
+        if task is None or task.attempt != item.attempt or task.worker_id != item.worker_id:
+            late.append(item)
+            continue
+        del held[item.task_id]  # a second report of the same run is a late one
+        if item.change.verb is Verb.COMPLETE:
+            completed.append((item, task))
+        elif item.change.state in TERMINAL:
+            yield from end(task, _end(item, now, reaping), now, ledger)
+        else:
+            yield from _give_back(item, task, now, ledger, reaping)
             ready = ready or item.change.state is State.QUEUED
+    if completed:
+        yield from _complete(completed, now, ledger)
     yield from ledger.post(now)
     if ready:
         yield WAKE
-    late = [item for item in settlements if applied.get(item.fence) is not item]
-    verdicts = (yield from _verdicts(self, late, now, reaping)) if late else iter(())
-    return [
-        Verdict.APPLIED if applied.get(item.fence) is item else next(verdicts)
-        for item in settlements
-    ]
+    if not late:
+        return [Verdict.APPLIED] * len(settlements)
+    verdicts = yield from _verdicts(self, late, now, reaping)
+    were_late = {id(item) for item in late}
+    return [next(verdicts) if id(item) in were_late else Verdict.APPLIED for item in settlements]
 
 
-def _end(item: Settlement, reaping: bool) -> End:
+def _held(settlements: Sequence[Settlement], now: int, reaping: bool) -> Flow[dict[str, Standing]]:
+    """Those of the tasks that are executing; for the reaper, those that still are overdue."""
+    ids = json.dumps([item.task_id for item in settlements])
+    if reaping:
+        rows = yield Execute(SQL["still_overdue"], (ids, now))
+    else:
+        rows = yield Execute(SQL["held"], (ids,))
+    return {row[1]: Standing._make(row) for row in rows}
+
+
+def _complete(completed: list[tuple[Settlement, Standing]], now: int, ledger: Ledger) -> Flow[None]:
+    """The common end, in one statement for all."""
+    rows = []
+    groups: dict[tuple[int, int, int], list[Line]] = {}
+    spent: dict[tuple[int, int, int], float] = {}
+    verb = Verb.COMPLETE.value
+    for item, task in completed:
+        seconds = item.seconds
+        started_at = task.started_at if seconds is None else now - int(seconds * MICROSECONDS)
+        rows.append((started_at, now, bytearray(item.change.result or b"null"), task.rowid))
+        key = (task.lane, task.level, bucket_of(seconds))
+        line: Line = (
+            verb,
+            task.task_id,
+            task.lane,
+            task.level,
+            task.attempt,
+            task.worker_id,
+            seconds,
+        )
+        groups.setdefault(key, []).append(line)
+        spent[key] = spent.get(key, 0.0) + (seconds or 0.0)
+    yield ExecuteMany(SQL["complete"], rows)
+    for key, lines in groups.items():
+        lane, level, bucket = key
+        tally = (lane, level, _EXECUTING, _COMPLETED, "", bucket)
+        ledger.add_alike(lines, tally, seconds=spent[key])
+
+
+def _end(item: Settlement, now: int, reaping: bool) -> End:
     change = item.change
-    completed = change.verb is Verb.COMPLETE
     return End(
         verb=change.verb,
-        task_id=item.task_id,
-        attempt=item.attempt,
-        worker_id=item.worker_id,
-        source=State.EXECUTING,
         state=change.state,
         reason=change.reason or "",
         error=change.error,
-        # A completed run is told by its task's own row.
-        outcome=None if completed else change.outcome,
-        result=change.result,
-        retry_count=-1 if completed else change.retry_count,
+        outcome=change.outcome,
+        retry_count=change.retry_count,
+        returns=change.returns,
+        started_at=_started_at(item, now),
         seconds=item.seconds,
         linger=_lingers(item, reaping),
     )
+
+
+def _started_at(item: Settlement, now: int) -> int | None:
+    return None if item.seconds is None else now - int(item.seconds * MICROSECONDS)
 
 
 def _lingers(item: Settlement, reaping: bool) -> bool:
@@ -88,63 +134,44 @@ def _lingers(item: Settlement, reaping: bool) -> bool:
     return reaping and item.change.outcome == "timed_out"
 
 
-def _give_back(item: Settlement, now: int, ledger: Ledger, reaping: bool) -> Flow[bool]:
-    """A task that will run again. False when the fence did not match."""
+def _give_back(
+    item: Settlement, task: Standing, now: int, ledger: Ledger, reaping: bool
+) -> Flow[None]:
+    """A task that will run again."""
     change = item.change
-    started_at = None if item.seconds is None else now - int(item.seconds * MICROSECONDS)
-    if started_at is None:
-        row = (yield Execute(SQL["started_at"], (item.task_id,))).fetchone()
-        started_at = None if row is None else row[0]
     due_at = now + int(change.after * MICROSECONDS)
-    error = None if change.error is None else msgspec.json.encode(change.error)
-    row = (
-        yield Execute(
-            SQL["give_back"],
-            (
-                item.task_id,
-                item.attempt,
-                item.worker_id,
-                change.state.code,
-                None if change.state is State.QUEUED else due_at,
-                # A snoozed task starts over; a retry keeps its place in the queue.
-                due_at if change.verb is Verb.SNOOZE else None,
-                change.retry_count,
-                change.returns,
-                change.timeout,
-                error,
-                now,
-            ),
-        )
-    ).fetchone()
-    if row is None:
-        return False
-    lane, level = row
+    error = encoded(change.error)
+    yield Execute(
+        SQL["give_back"],
+        (
+            change.state.code,
+            None if change.state is State.QUEUED else due_at,
+            # A snoozed task starts over; a retry keeps its place in the queue.
+            due_at if change.verb is Verb.SNOOZE else None,
+            change.retry_count,
+            change.returns,
+            change.timeout,
+            error,
+            now,
+            task.rowid,
+        ),
+    )
     ledger.add(
         change.verb,
-        item.task_id,
-        lane,
-        level,
-        item.attempt,
-        State.EXECUTING.code,
+        task.task_id,
+        task.lane,
+        task.level,
+        task.attempt,
+        _EXECUTING,
         change.state.code,
-        worker_id=item.worker_id,
+        worker_id=task.worker_id,
         label=change.reason or "",
         seconds=item.seconds,
     )
-    yield Execute(
-        FINISH["record_attempt"],
-        (item.task_id, item.attempt, item.worker_id, started_at, now, change.outcome, error),
-    )
+    started_at = _started_at(item, now) or task.started_at
+    yield from record_attempt(task, started_at, now, change.outcome, error)
     if _lingers(item, reaping):
-        yield Execute(FINISH["linger"], (item.worker_id, item.task_id, item.attempt, lane))
-    return True
-
-
-def _still_overdue(settlements: list[Settlement], now: int) -> Flow[list[Settlement]]:
-    ids = json.dumps([item.task_id for item in settlements])
-    rows = yield Execute(SQL["still_overdue"], (ids, now))
-    overdue = set(rows)
-    return [item for item in settlements if (item.task_id, item.attempt) in overdue]
+        yield from linger(task)
 
 
 def _verdicts(

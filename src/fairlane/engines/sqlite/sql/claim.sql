@@ -14,8 +14,8 @@ LIMIT ?;
 UPDATE tasks SET state = 2, due_at = NULL, updated_at = ?, version = version + 1 WHERE task_id = ?;
 
 -- name: expiring
-SELECT task_id, attempt, state FROM tasks
-WHERE expires_at <= ? AND state IN (1, 2, 4)
+SELECT rowid, task_id, attempt, lane, level, state, worker_id, started_at FROM tasks
+WHERE expires_at <= ? AND expires_at IS NOT NULL AND state IN (1, 2, 4)
 ORDER BY expires_at
 LIMIT ?;
 

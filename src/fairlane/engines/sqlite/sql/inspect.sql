@@ -1,16 +1,9 @@
--- name: live
+-- name: tasks
 SELECT
-    task_id, lane, level, state, ready_at, created_at, run_at, expires_at, attempt, retry_count,
-    max_retries, returns, timeout, updated_at, version, payload, spec, idempotency_key, worker_id,
-    claimed_at, started_at, error, progress, NULL, NULL, due_at
+    task_id, lane, level, state, ready_at, due_at, created_at, run_at, expires_at, attempt,
+    retry_count, max_retries, returns, timeout, updated_at, version, payload, spec,
+    idempotency_key, worker_id, claimed_at, started_at, completed_at, error, result, progress
 FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
-
--- name: finished
-SELECT
-    task_id, lane, level, state, ready_at, created_at, run_at, expires_at, attempt, retry_count,
-    max_retries, returns, timeout, updated_at, version, payload, spec, idempotency_key, worker_id,
-    claimed_at, started_at, error, progress, completed_at, result, NULL
-FROM finished WHERE task_id IN (SELECT value FROM json_each(?));
 
 -- name: attempts
 SELECT task_id, attempt, worker_id, started_at, ended_at, outcome, error FROM attempts

@@ -13,8 +13,7 @@ WHERE task_id = ?1 AND attempt = ?2 AND worker_id = ?3 AND state = 3
 RETURNING lane, level;
 
 -- name: exists
-SELECT EXISTS (SELECT 1 FROM tasks WHERE task_id = ?1)
-    OR EXISTS (SELECT 1 FROM finished WHERE task_id = ?1);
+SELECT EXISTS (SELECT 1 FROM tasks WHERE task_id = ?);
 
 -- name: worker
 SELECT status, lease FROM workers WHERE worker_id = ?;

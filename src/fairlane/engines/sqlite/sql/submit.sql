@@ -12,12 +12,10 @@ VALUES (
 ON CONFLICT (task_id) DO NOTHING;
 
 -- name: newest
-SELECT max(coalesce((SELECT max(task_id) FROM tasks), ''), coalesce((SELECT max(task_id) FROM finished), ''));
+SELECT max(task_id) FROM tasks;
 
 -- name: stored
-SELECT task_id, state, created_at FROM tasks WHERE task_id IN (SELECT value FROM json_each(?1))
-UNION ALL
-SELECT task_id, state, created_at FROM finished WHERE task_id IN (SELECT value FROM json_each(?1));
+SELECT task_id, state, created_at FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
 
 -- name: keys
 SELECT idempotency_key, task_id, fingerprint FROM idempotency_keys

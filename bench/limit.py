@@ -1,0 +1,257 @@
+"""What an engine gives at best: the same batches driven by a bare loop, with no queue around them.
+
+The simplest thing that hands out tasks by priority and stores results: one table, or one blob a
+task. No lanes, fences, retries, journal, counters. `bench.engine` runs beside it.
+
+    python -m bench.limit [--store URL] [--batch 1 10 100 500]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import asyncpg
+import msgspec
+from redis.asyncio import Redis
+
+from bench import machine, stores
+from fairlane.core.ids import new_ids
+
+PAYLOAD = b'{"value":12345}'
+RESULT = b'{"ok":true}'
+BATCHES = (1, 10, 100, 500)
+TOTALS = {1: 400, 10: 4_000, 100: 20_000, 500: 40_000}
+
+
+class Loop(Protocol):
+    """One way to store tasks, hand them out and keep their results."""
+
+    async def open(self) -> None: ...
+    async def submit(self, ids: Sequence[str]) -> None: ...
+    async def claim(self, count: int) -> Sequence[Any]: ...
+    async def settle(self, claimed: Sequence[Any]) -> None: ...
+    async def close(self) -> None: ...
+
+
+class BareSqlite:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def open(self) -> None:
+        self._db = db = sqlite3.connect(self._path, isolation_level=None)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, state INTEGER NOT NULL,"
+            " priority INTEGER NOT NULL, created_at INTEGER NOT NULL, payload BLOB, result BLOB)"
+        )
+        db.execute(
+            "CREATE INDEX IF NOT EXISTS bare_ready ON bare (priority DESC, created_at, id)"
+            " WHERE state = 0"
+        )
+
+    async def submit(self, ids: Sequence[str]) -> None:
+        now = time.time_ns() // 1000
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany(
+            "INSERT INTO bare (id, state, priority, created_at, payload) VALUES (?, 0, 5, ?, ?)",
+            [(id, now, PAYLOAD) for id in ids],
+        )
+        self._db.execute("COMMIT")
+
+    async def claim(self, count: int) -> Sequence[Any]:
+        self._db.execute("BEGIN IMMEDIATE")
+        rows = self._db.execute(
+            "UPDATE bare SET state = 1 WHERE id IN (SELECT id FROM bare WHERE state = 0"
+            " ORDER BY priority DESC, created_at, id LIMIT ?) RETURNING id, payload",
+            (count,),
+        ).fetchall()
+        self._db.execute("COMMIT")
+        return rows
+
+    async def settle(self, claimed: Sequence[Any]) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany(
+            "UPDATE bare SET state = 2, result = ? WHERE id = ? AND state = 1",
+            [(RESULT, id) for id, _ in claimed],
+        )
+        self._db.execute("COMMIT")
+
+    async def close(self) -> None:
+        self._db.close()
+
+
+class BarePostgres:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def open(self) -> None:
+        self._db = await asyncpg.connect(self._url)
+        await self._db.execute(
+            """
+            DROP TABLE IF EXISTS bare;
+            CREATE TABLE bare (
+                id uuid PRIMARY KEY, state smallint NOT NULL DEFAULT 0,
+                priority smallint NOT NULL DEFAULT 5,
+                created_at timestamptz NOT NULL DEFAULT now(), payload bytea, result bytea
+            ) WITH (fillfactor = 70);
+            CREATE INDEX bare_ready ON bare (priority DESC, created_at, id) WHERE state = 0;
+            """
+        )
+
+    async def submit(self, ids: Sequence[str]) -> None:
+        await self._db.execute(
+            "INSERT INTO bare (id, payload) SELECT * FROM unnest($1::uuid[], $2::bytea[])",
+            ids,
+            [PAYLOAD] * len(ids),
+        )
+
+    async def claim(self, count: int) -> Sequence[Any]:
+        rows: Sequence[Any] = await self._db.fetch(
+            "UPDATE bare SET state = 1 WHERE id = ANY(ARRAY(SELECT id FROM bare WHERE state = 0"
+            " ORDER BY priority DESC, created_at, id LIMIT $1 FOR UPDATE SKIP LOCKED))"
+            " RETURNING id, payload",
+            count,
+        )
+        return rows
+
+    async def settle(self, claimed: Sequence[Any]) -> None:
+        await self._db.execute(
+            "UPDATE bare SET state = 2, result = done.result"
+            " FROM unnest($1::uuid[], $2::bytea[]) AS done (id, result)"
+            " WHERE bare.id = done.id AND bare.state = 1",
+            [row[0] for row in claimed],
+            [RESULT] * len(claimed),
+        )
+
+    async def close(self) -> None:
+        await self._db.execute("DROP TABLE bare")
+        await self._db.close()
+
+
+class BareRedis:
+    """One blob a task, a list of what is ready: not even a priority."""
+
+    _SUBMIT = """
+        local ids, blobs = {}, {}
+        for i = 1, #ARGV, 2 do
+            blobs[i] = KEYS[2] .. ARGV[i]; blobs[i + 1] = ARGV[i + 1]; ids[#ids + 1] = ARGV[i]
+        end
+        redis.call('MSET', unpack(blobs))
+        redis.call('RPUSH', KEYS[1], unpack(ids))
+    """
+    _CLAIM = """
+        local ids = redis.call('LPOP', KEYS[1], ARGV[1])
+        if not ids then return {} end
+        local keys = {}
+        for i = 1, #ids do keys[i] = KEYS[2] .. ids[i] end
+        return {ids, redis.call('MGET', unpack(keys))}
+    """
+    _SETTLE = """
+        local blobs = {}
+        for i = 1, #ARGV, 2 do blobs[i] = KEYS[2] .. ARGV[i]; blobs[i + 1] = ARGV[i + 1] end
+        redis.call('MSET', unpack(blobs))
+    """
+    _KEYS = ("{bare}:ready", "{bare}:task:")
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def open(self) -> None:
+        self._db = Redis.from_url(self._url)
+        self._submit, self._claim, self._settle = [
+            await self._db.script_load(script)
+            for script in (self._SUBMIT, self._CLAIM, self._SETTLE)
+        ]
+
+    async def _call(self, script: str, *args: Any) -> Any:
+        return await self._db.evalsha(script, 2, *self._KEYS, *args)  # type: ignore[misc]
+
+    async def submit(self, ids: Sequence[str]) -> None:
+        encode = msgspec.msgpack.encode
+        args: list[Any] = []
+        for id in ids:
+            args += (id, encode({"id": id, "type": "noop", "priority": 5, "payload": PAYLOAD}))
+        await self._call(self._submit, *args)
+
+    async def claim(self, count: int) -> Sequence[Any]:
+        reply = await self._call(self._claim, count)
+        decode = msgspec.msgpack.decode
+        return [(id, decode(blob)) for id, blob in zip(*reply, strict=True)] if reply else []
+
+    async def settle(self, claimed: Sequence[Any]) -> None:
+        encode = msgspec.msgpack.encode
+        args: list[Any] = []
+        for id, task in claimed:
+            args += (id, encode({**task, "state": "completed", "result": RESULT}))
+        await self._call(self._settle, *args)
+
+    async def close(self) -> None:
+        await self._db.aclose()
+
+
+def bare(url: str) -> Loop:
+    """The bare loop for this store."""
+    scheme = urlsplit(url).scheme
+    if scheme == "sqlite":
+        return BareSqlite(Path(urlsplit(url).path.removeprefix("/") + ".bare"))
+    return BarePostgres(url) if scheme.startswith("postgres") else BareRedis(url)
+
+
+async def measure(loop: Loop, batch: int) -> tuple[float, float]:
+    """Tasks a second: submitted, and claimed and settled."""
+    total = TOTALS[batch]
+    ids = new_ids(total)
+    began = time.perf_counter()
+    for start in range(0, total, batch):
+        await loop.submit(ids[start : start + batch])
+    submitted = time.perf_counter()
+    done = 0
+    while claimed := await loop.claim(batch):
+        await loop.settle(claimed)
+        done += len(claimed)
+    settled = time.perf_counter()
+    assert done == total, f"{done} of {total} tasks came back"
+    return total / (submitted - began), total / (settled - submitted)
+
+
+def use_uvloop() -> None:
+    """As Fairlane's own worker and server do where it is installed."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    stores.add_argument(parser)
+    parser.add_argument("--batch", type=int, nargs="+", default=BATCHES, choices=BATCHES)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    print(machine.describe())
+    for store in options.store or ("sqlite", "postgres", "redis"):
+        with stores.opened(store) as (name, url):
+            loop = bare(url)
+            await loop.open()
+            print(f"\n{name}: bare loop, best of {options.rounds}")
+            for batch in options.batch:
+                runs = [await measure(loop, batch) for _ in range(options.rounds)]
+                submit, settle = (max(column) for column in zip(*runs, strict=True))
+                print(
+                    f"  batch {batch:>3}: submit {submit:>9,.0f}/s, claim+settle {settle:>9,.0f}/s"
+                )
+            await loop.close()
+
+
+if __name__ == "__main__":
+    use_uvloop()
+    asyncio.run(main())
