@@ -14,14 +14,12 @@ from statistics import median
 from typing import Any
 
 from bench import machine, stores
-from bench.limit import BATCHES, PAYLOAD, RESULT, bare, measure, use_uvloop
+from bench.limit import BATCHES, PAYLOAD, bare, measure, use_uvloop
 from fairlane import engines
 from fairlane.core.ids import new_id
 from fairlane.core.machine import Change, Completed, Settlement, decide
 from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Verdict
 from fairlane.core.submission import new_task
-
-_DONE = Completed(RESULT)
 
 
 class Fairlane:
@@ -36,9 +34,9 @@ class Fairlane:
         self._worker = new_id()
         await self._backend.run(self._backend.ops.register(NewWorker(self._worker, lease=3_600)))
 
-    async def submit(self, ids: Sequence[str]) -> None:
+    def prepare(self, ids: Sequence[str]) -> Sequence[NewTask]:
         like = self._template
-        tasks = [
+        return [
             NewTask(
                 id,
                 like.type,
@@ -51,16 +49,21 @@ class Fairlane:
             )
             for id in ids
         ]
+
+    async def submit(self, tasks: Sequence[NewTask]) -> None:
         await self._backend.run(self._backend.ops.submit(tasks))
 
     async def claim(self, count: int) -> Sequence[Any]:
         ask = Ask(self._worker, new_id(), count)
         return (await self._backend.run(self._backend.ops.claim(ask))).tasks
 
-    async def settle(self, claimed: Sequence[Claimed]) -> None:
+    def payload(self, task: Claimed) -> bytes:
+        return task.payload
+
+    async def settle(self, claimed: Sequence[Claimed], results: Sequence[bytes]) -> None:
         settlements = []
-        for task in claimed:
-            change = decide(task, _DONE, 0.5)
+        for task, result in zip(claimed, results, strict=True):
+            change = decide(task, Completed(result), 0.5)
             assert isinstance(change, Change)
             settlements.append(
                 Settlement(task.task_id, task.attempt, task.worker_id, change, 0.0001)

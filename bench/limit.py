@@ -1,7 +1,8 @@
 """What an engine gives at best: the same batches driven by a bare loop, with no queue around them.
 
-The simplest thing that hands out tasks by priority and stores results: one table, or one blob a
-task. No lanes, fences, retries, journal, counters. `bench.engine` runs beside it.
+The simplest thing that hands out tasks and keeps what became of them: one table with the usual
+columns, or one blob a task. No lanes, fences, retries, journal, counters. Each task is claimed, run
+(payload decoded, a no-op awaited, result encoded) and settled. `bench.engine` runs beside it.
 
     python -m bench.limit [--store URL] [--batch 1 10 100 500]
 """
@@ -22,10 +23,10 @@ import msgspec
 from redis.asyncio import Redis
 
 from bench import machine, stores
-from fairlane.core.ids import new_ids
+from fairlane.core.ids import new_id, new_ids
 
 PAYLOAD = b'{"value":12345}'
-RESULT = b'{"ok":true}'
+WORKER = new_id()
 BATCHES = (1, 10, 100, 500)
 TOTALS = {1: 400, 10: 4_000, 100: 20_000, 500: 40_000}
 
@@ -34,9 +35,11 @@ class Loop(Protocol):
     """One way to store tasks, hand them out and keep their results."""
 
     async def open(self) -> None: ...
-    async def submit(self, ids: Sequence[str]) -> None: ...
+    def prepare(self, ids: Sequence[str]) -> Sequence[Any]: ...
+    async def submit(self, tasks: Sequence[Any]) -> None: ...
     async def claim(self, count: int) -> Sequence[Any]: ...
-    async def settle(self, claimed: Sequence[Any]) -> None: ...
+    def payload(self, task: Any) -> bytes: ...
+    async def settle(self, claimed: Sequence[Any], results: Sequence[bytes]) -> None: ...
     async def close(self) -> None: ...
 
 
@@ -49,19 +52,24 @@ class BareSqlite:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(
-            "CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, state INTEGER NOT NULL,"
-            " priority INTEGER NOT NULL, created_at INTEGER NOT NULL, payload BLOB, result BLOB)"
+            "CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, type TEXT NOT NULL,"
+            " state INTEGER NOT NULL, priority INTEGER NOT NULL, created_at INTEGER NOT NULL,"
+            " started_at INTEGER, finished_at INTEGER, worker TEXT, payload BLOB, result BLOB)"
         )
         db.execute(
             "CREATE INDEX IF NOT EXISTS bare_ready ON bare (priority DESC, created_at, id)"
             " WHERE state = 0"
         )
 
-    async def submit(self, ids: Sequence[str]) -> None:
+    def prepare(self, ids: Sequence[str]) -> Sequence[Any]:
+        return ids
+
+    async def submit(self, ids: Sequence[Any]) -> None:
         now = time.time_ns() // 1000
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(
-            "INSERT INTO bare (id, state, priority, created_at, payload) VALUES (?, 0, 5, ?, ?)",
+            "INSERT INTO bare (id, type, state, priority, created_at, payload)"
+            " VALUES (?, 'noop', 0, 5, ?, ?)",
             [(id, now, PAYLOAD) for id in ids],
         )
         self._db.execute("COMMIT")
@@ -69,18 +77,24 @@ class BareSqlite:
     async def claim(self, count: int) -> Sequence[Any]:
         self._db.execute("BEGIN IMMEDIATE")
         rows = self._db.execute(
-            "UPDATE bare SET state = 1 WHERE id IN (SELECT id FROM bare WHERE state = 0"
-            " ORDER BY priority DESC, created_at, id LIMIT ?) RETURNING id, payload",
-            (count,),
+            "UPDATE bare SET state = 1, worker = ?, started_at = ? WHERE id IN ("
+            " SELECT id FROM bare WHERE state = 0 ORDER BY priority DESC, created_at, id LIMIT ?)"
+            " RETURNING id, payload",
+            (WORKER, time.time_ns() // 1000, count),
         ).fetchall()
         self._db.execute("COMMIT")
         return rows
 
-    async def settle(self, claimed: Sequence[Any]) -> None:
+    def payload(self, task: Any) -> bytes:
+        payload: bytes = task[1]
+        return payload
+
+    async def settle(self, claimed: Sequence[Any], results: Sequence[bytes]) -> None:
+        now = time.time_ns() // 1000
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(
-            "UPDATE bare SET state = 2, result = ? WHERE id = ? AND state = 1",
-            [(RESULT, id) for id, _ in claimed],
+            "UPDATE bare SET state = 2, finished_at = ?, result = ? WHERE id = ? AND state = 1",
+            [(now, result, id) for (id, _), result in zip(claimed, results, strict=True)],
         )
         self._db.execute("COMMIT")
 
@@ -98,15 +112,19 @@ class BarePostgres:
             """
             DROP TABLE IF EXISTS bare;
             CREATE TABLE bare (
-                id uuid PRIMARY KEY, state smallint NOT NULL DEFAULT 0,
-                priority smallint NOT NULL DEFAULT 5,
-                created_at timestamptz NOT NULL DEFAULT now(), payload bytea, result bytea
+                id uuid PRIMARY KEY, type text NOT NULL DEFAULT 'noop',
+                state smallint NOT NULL DEFAULT 0, priority smallint NOT NULL DEFAULT 5,
+                created_at timestamptz NOT NULL DEFAULT now(), started_at timestamptz,
+                finished_at timestamptz, worker text, payload bytea, result bytea
             ) WITH (fillfactor = 70);
             CREATE INDEX bare_ready ON bare (priority DESC, created_at, id) WHERE state = 0;
             """
         )
 
-    async def submit(self, ids: Sequence[str]) -> None:
+    def prepare(self, ids: Sequence[str]) -> Sequence[Any]:
+        return ids
+
+    async def submit(self, ids: Sequence[Any]) -> None:
         await self._db.execute(
             "INSERT INTO bare (id, payload) SELECT * FROM unnest($1::uuid[], $2::bytea[])",
             ids,
@@ -115,20 +133,26 @@ class BarePostgres:
 
     async def claim(self, count: int) -> Sequence[Any]:
         rows: Sequence[Any] = await self._db.fetch(
-            "UPDATE bare SET state = 1 WHERE id = ANY(ARRAY(SELECT id FROM bare WHERE state = 0"
+            "UPDATE bare SET state = 1, worker = $2, started_at = now() WHERE id = ANY(ARRAY("
+            " SELECT id FROM bare WHERE state = 0"
             " ORDER BY priority DESC, created_at, id LIMIT $1 FOR UPDATE SKIP LOCKED))"
             " RETURNING id, payload",
             count,
+            WORKER,
         )
         return rows
 
-    async def settle(self, claimed: Sequence[Any]) -> None:
+    def payload(self, task: Any) -> bytes:
+        payload: bytes = task[1]
+        return payload
+
+    async def settle(self, claimed: Sequence[Any], results: Sequence[bytes]) -> None:
         await self._db.execute(
-            "UPDATE bare SET state = 2, result = done.result"
+            "UPDATE bare SET state = 2, finished_at = now(), result = done.result"
             " FROM unnest($1::uuid[], $2::bytea[]) AS done (id, result)"
             " WHERE bare.id = done.id AND bare.state = 1",
             [row[0] for row in claimed],
-            [RESULT] * len(claimed),
+            results,
         )
 
     async def close(self) -> None:
@@ -172,9 +196,12 @@ class BareRedis:
         ]
 
     async def _call(self, script: str, *args: Any) -> Any:
-        return await self._db.evalsha(script, 2, *self._KEYS, *args)  # type: ignore[misc]
+        return await self._db.evalsha(script, 2, *self._KEYS, *args)
 
-    async def submit(self, ids: Sequence[str]) -> None:
+    def prepare(self, ids: Sequence[str]) -> Sequence[Any]:
+        return ids
+
+    async def submit(self, ids: Sequence[Any]) -> None:
         encode = msgspec.msgpack.encode
         args: list[Any] = []
         for id in ids:
@@ -186,11 +213,15 @@ class BareRedis:
         decode = msgspec.msgpack.decode
         return [(id, decode(blob)) for id, blob in zip(*reply, strict=True)] if reply else []
 
-    async def settle(self, claimed: Sequence[Any]) -> None:
+    def payload(self, task: Any) -> bytes:
+        payload: bytes = task[1]["payload"]
+        return payload
+
+    async def settle(self, claimed: Sequence[Any], results: Sequence[bytes]) -> None:
         encode = msgspec.msgpack.encode
         args: list[Any] = []
-        for id, task in claimed:
-            args += (id, encode({**task, "state": "completed", "result": RESULT}))
+        for (id, task), result in zip(claimed, results, strict=True):
+            args += (id, encode({**task, "state": "completed", "result": result}))
         await self._call(self._settle, *args)
 
     async def close(self) -> None:
@@ -205,17 +236,25 @@ def bare(url: str) -> Loop:
     return BarePostgres(url) if scheme.startswith("postgres") else BareRedis(url)
 
 
+async def noop(payload: Any) -> Any:
+    """What every task does."""
+    return payload
+
+
 async def measure(loop: Loop, batch: int) -> tuple[float, float]:
-    """Tasks a second: submitted, and claimed and settled."""
+    """Tasks a second: submitted, and claimed, run and settled."""
     total = TOTALS[batch]
     ids = new_ids(total)
+    batches = [loop.prepare(ids[start : start + batch]) for start in range(0, total, batch)]
     began = time.perf_counter()
-    for start in range(0, total, batch):
-        await loop.submit(ids[start : start + batch])
+    for tasks in batches:
+        await loop.submit(tasks)
     submitted = time.perf_counter()
     done = 0
+    decode, encode = msgspec.json.decode, msgspec.json.encode
     while claimed := await loop.claim(batch):
-        await loop.settle(claimed)
+        results = [encode(await noop(decode(loop.payload(task)))) for task in claimed]
+        await loop.settle(claimed, results)
         done += len(claimed)
     settled = time.perf_counter()
     assert done == total, f"{done} of {total} tasks came back"

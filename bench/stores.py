@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from tests.fixtures.servers import postgres, redis
 
@@ -33,7 +34,7 @@ def opened(store: str) -> Iterator[tuple[str, str]]:
             with postgres("newest", settings={}) as server:
                 yield server.name, server.new_database()
         case "redis" | "valkey":
-            flavour = "redis" if store == "redis" else "valkey"
+            flavour: Literal["redis", "valkey"] = "redis" if store == "redis" else "valkey"
             with redis(flavour, appendonly=True) as server:
                 yield f"{flavour}, appendfsync everysec", server.url
         case url:

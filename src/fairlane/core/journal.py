@@ -13,39 +13,55 @@ import msgspec
 from fairlane.core.lanes import Lane
 from fairlane.core.model import Event, moment
 
-Line = tuple[str, str | None, int, int, int, str | None, float | None]
-"""(verb, task id, lane, level, attempt, worker id, seconds)"""
+
+class Passage(msgspec.Struct, frozen=True, array_like=True):
+    """Tasks of one lane and level that went through the same transition at once.
+
+    The lists run in parallel; empty ones stand for attempt 0 and for no duration. Without task
+    ids it tells of the worker itself.
+    """
+
+    verb: str
+    worker_id: str | None = None
+    lane: int = 0
+    level: int = 0
+    task_ids: Sequence[str] = ()
+    attempts: Sequence[int] = ()
+    seconds: Sequence[float | None] = ()
+
+    def events(
+        self, cursor: str, at: int, lane_of: Callable[[int], Lane | None]
+    ) -> Iterator[Event]:
+        """Told one by one."""
+        time = moment(at)
+        if not self.task_ids:
+            yield Event(cursor=cursor, verb=self.verb, at=time, worker_id=self.worker_id)
+            return
+        lane = lane_of(self.lane)
+        for number, task_id in enumerate(self.task_ids):
+            yield Event(
+                cursor=cursor,
+                verb=self.verb,
+                at=time,
+                task_id=task_id,
+                type=None if lane is None else lane.type,
+                queue=None if lane is None else lane.queue,
+                level=self.level,
+                attempt=self.attempts[number] if self.attempts else 0,
+                worker_id=self.worker_id,
+                seconds=self.seconds[number] if self.seconds else None,
+            )
+
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(list[Line])
+_decoder = msgspec.msgpack.Decoder(list[Passage])
 
 
-def encode(lines: Sequence[Line]) -> bytes:
-    """An entry as engines store it."""
-    return _encoder.encode(lines)
+def encode(passages: Sequence[Passage]) -> bytes:
+    """An entry as an engine may store it."""
+    return _encoder.encode(passages)
 
 
-def worker_line(verb: str, worker_id: str) -> Line:
-    """A transition of a worker rather than of a task."""
-    return (verb, None, 0, 0, 0, worker_id, None)
-
-
-def decode(
-    cursor: str, at: int, entry: bytes, lane_of: Callable[[int], Lane | None]
-) -> Iterator[Event]:
-    """The transitions in a stored entry."""
-    time = moment(at)
-    for verb, task_id, lane_id, level, attempt, worker_id, seconds in _decoder.decode(entry):
-        lane = None if task_id is None else lane_of(lane_id)
-        yield Event(
-            cursor=cursor,
-            verb=verb,
-            at=time,
-            task_id=task_id,
-            type=None if lane is None else lane.type,
-            queue=None if lane is None else lane.queue,
-            level=None if task_id is None else level,
-            attempt=None if task_id is None else attempt,
-            worker_id=worker_id,
-            seconds=seconds,
-        )
+def decode(entry: bytes) -> list[Passage]:
+    """What `encode` was given."""
+    return _decoder.decode(entry)

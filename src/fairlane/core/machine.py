@@ -195,7 +195,15 @@ def decide(
         return Refusal(state, f"A task that is {state} has no running attempt to end.")
     match outcome:
         case Completed(result):
-            return _change(task, Verb.COMPLETE, State.COMPLETED, "completed", result=result)
+            return Change(
+                Verb.COMPLETE,
+                State.COMPLETED,
+                "completed",
+                task.retry_count,
+                task.returns,
+                task.timeout,
+                result=result,
+            )
         case Failed(error, after):
             return _after_failure(task, error, after, luck)
         case TimedOut():
@@ -321,7 +329,6 @@ def _change(
     timeout: float | None = None,
     after: float = 0.0,
     reason: str | None = None,
-    result: bytes | None = None,
     error: TaskError | None = None,
 ) -> Change:
     return Change(
@@ -333,6 +340,5 @@ def _change(
         timeout=task.timeout if timeout is None else timeout,
         after=after,
         reason=reason,
-        result=result,
         error=error,
     )

@@ -25,6 +25,8 @@ DEFAULT: Final = NAMES["medium"]
 
 _NAME_OF = {level: name for name, level in NAMES.items()}
 MICROSECONDS: Final = 1_000_000
+ALWAYS_YOUNG: Final = 1 << 62
+"""An age that nothing reaches."""
 
 
 class Band(StrEnum):
@@ -90,6 +92,16 @@ class Aging(msgspec.Struct, frozen=True):
             if segment.to_age is None or age < segment.to_age
         )
 
+    def raised_to(self, level: int, age: int) -> str:
+        """The effective level as a label, empty where age has not raised it."""
+        effective = self.effective(level, age)
+        return "" if effective == level else str(effective)
+
+    @property
+    def youth(self) -> int:
+        """The age in microseconds before which no task has been raised."""
+        return _youth(self)
+
     def segments(self, level: int) -> tuple[Segment, ...]:
         """How age divides the tasks of one level, youngest first."""
         return _segments(self, level)
@@ -118,6 +130,17 @@ def _segments(aging: Aging, level: int) -> tuple[Segment, ...]:
         effective, age = target, come_of_age
     found.append(Segment(effective, level, age, None))
     return tuple(found)
+
+
+@lru_cache
+def _youth(aging: Aging) -> int:
+    ages = [
+        segment.to_age
+        for level in range(LOWEST, HIGHEST + 1)
+        for segment in _segments(aging, level)
+        if segment.to_age is not None
+    ]
+    return min(ages, default=ALWAYS_YOUNG)
 
 
 @lru_cache

@@ -23,11 +23,12 @@ from fairlane.core.machine import EXPIRED, Verb
 from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, TaskError, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
+from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import Execute, ExecuteMany
 from fairlane.engines.sqlite.ending import End, Standing, end
-from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.ledger import Group, Ledger
 from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "claim")
@@ -234,19 +235,18 @@ def _in_order(self: Context, rows: list[Row], now: int) -> list[Row]:
 
 
 def _enter(self: Context, ledger: Ledger, ask: Ask, rows: list[Row], now: int) -> None:
-    for task_id, attempt, lane, level, *_, ready_at, _ in rows:
-        effective = self.aging.effective(level, now - ready_at)
-        ledger.add(
-            Verb.CLAIM,
-            task_id,
-            lane,
-            level,
-            attempt,
-            _QUEUED,
-            _EXECUTING,
-            worker_id=ask.worker_id,
-            label="" if effective == level else str(effective),
-        )
+    groups: dict[tuple[int, int, str], Group] = {}
+    young = now - self.aging.youth
+    for row in rows:
+        task_id, attempt, lane, level = row[:4]
+        label = "" if row[10] > young else self.aging.raised_to(level, now - row[10])
+        key = (lane, level, label)
+        group = groups.get(key) or groups.setdefault(key, Group())
+        group.task_ids.append(task_id)
+        group.attempts.append(attempt)
+    for (lane, level, label), group in groups.items():
+        ledger.mention(group.passage(Verb.CLAIM, ask.worker_id, lane, level))
+        ledger.count((lane, level, _QUEUED, _EXECUTING, label, UNTIMED), len(group.task_ids))
 
 
 def _claimed(self: Context, ask: Ask, row: Row) -> Claimed:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from fairlane.core.flow import Flow, writes
+from fairlane.core.journal import Passage
 from fairlane.core.lanes import Controls, checked_concurrency, checked_rate
 from fairlane.core.machine import Verb, allows
 from fairlane.core.model import Cancelled, Replayed
@@ -97,10 +98,11 @@ def replay(
         if allowed:
             new_level = task.level if level is None else level
             yield Execute(SQL["requeue"], (task.rowid, now, new_level, reset_retry_count))
-            ledger.add_alike(
-                [(Verb.REPLAY.value, task.task_id, task.lane, new_level, task.attempt, None, None)],
-                *replay_keys(task.lane, task.level, new_level, task.state),
+            ledger.mention(
+                Passage(Verb.REPLAY, None, task.lane, new_level, [task.task_id], [task.attempt])
             )
+            for key in replay_keys(task.lane, task.level, new_level, task.state):
+                ledger.count(key, 1)
         answers[task.task_id] = Replayed(task.task_id, allowed, state)
     yield from ledger.post(now)
     if any(answer.applied for answer in answers.values()):

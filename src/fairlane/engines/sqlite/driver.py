@@ -40,6 +40,9 @@ APPLICATION_ID = 0x46_61_69_72  # "Fair", in the file's header
 
 _CACHE_KIB = 8 * 1024
 _BUSY_MILLISECONDS = 1_000
+# A task's pages are written three times in quick succession: a longer WAL (16 MB) brings most of
+# them home only once. Checkpoints run inside commits, and so under the lock.
+_CHECKPOINT_PAGES = 4_000
 _JOBS_PER_TRANSACTION = 100
 
 WAL_RESET_FIXED = (3, 51, 3)
@@ -92,31 +95,39 @@ class SqliteDriver:
     # -- the two colours -----------------------------------------------------------------------
 
     async def run(self, op: Op[T]) -> T:
-        return await persist_async(lambda: self._wait(self._begin(op)), self._patience)
+        return await persist_async(lambda: self._once(op), self._patience)
 
     def run_sync(self, op: Op[T]) -> T:
-        return persist(lambda: self._wait_sync(self._begin(op)), self._patience)
+        return persist(lambda: self._once_sync(op), self._patience)
 
-    def _begin(self, op: Op[T]) -> Future[T]:
-        job = Job(op)
-        reader = self._reader if op.mode is Mode.READ else None
-        (reader or self._writer).put(job)
-        return job.future
-
-    async def _wait(self, future: Future[T]) -> T:
-        wrapped = asyncio.wrap_future(future)
-        done, _ = await asyncio.wait({wrapped}, timeout=self._patience)
-        if not done and wrapped.cancel():
-            raise self._locked()
-        return await wrapped
-
-    def _wait_sync(self, future: Future[T]) -> T:
+    async def _once(self, op: Op[T]) -> T:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        job = Job(op, partial(_answer_threadsafe, loop, answer))
+        timer = loop.call_later(self._patience, self._give_up, job)
+        self._thread_for(op).put(job)
         try:
-            return future.result(self._patience)
+            return await answer
+        finally:
+            timer.cancel()
+            job.take()  # a caller that was cancelled needs it no more
+
+    def _once_sync(self, op: Op[T]) -> T:
+        answer: Future[T] = Future()
+        job = Job(op, partial(_answer, answer))
+        self._thread_for(op).put(job)
+        try:
+            return answer.result(self._patience)
         except TimeoutError:
-            if future.cancel():
-                raise self._locked() from None
-            return future.result()
+            self._give_up(job)
+            return answer.result()
+
+    def _thread_for(self, op: Op[T]) -> LazyThread:
+        return self._writer if self._reader is None or op.mode is not Mode.READ else self._reader
+
+    def _give_up(self, job: Job) -> None:
+        if job.take():
+            job.tell(None, self._locked())
 
     def _locked(self) -> StoreBusy:
         return StoreBusy(
@@ -136,13 +147,13 @@ class SqliteDriver:
             try:
                 with self._lock:
                     # Only now: while we wait for the lock, callers may lose their patience.
-                    batch = [job for job in batch if job.future.set_running_or_notify_cancel()]
+                    batch = [job for job in batch if job.take()]
                     if connection is None:
                         connection = self._connect()
                     settle = self._write(connection, batch)
             except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
                 translated = self._translated(error)
-                settle = [partial(job.future.set_exception, translated) for job in batch]
+                settle = [partial(job.tell, None, translated) for job in batch]
                 if connection is not None and self._path is not None:
                     connection.close()
                     connection = None
@@ -170,7 +181,7 @@ class SqliteDriver:
         try:
             if len(batch) == 1:
                 result = self._perform(batch[0].op, call)
-                settle: list[Callable[[], None]] = [partial(batch[0].future.set_result, result)]
+                settle: list[Callable[[], None]] = [partial(batch[0].tell, result, None)]
             else:
                 settle = [self._attempt(connection, job, call) for job in batch]
             connection.execute("COMMIT")
@@ -194,9 +205,9 @@ class SqliteDriver:
             self._rolled_back()
             connection.execute("ROLLBACK TO job")
             connection.execute("RELEASE job")
-            return partial(job.future.set_exception, self._translated(error))
+            return partial(job.tell, None, self._translated(error))
         connection.execute("RELEASE job")
-        return partial(job.future.set_result, result)
+        return partial(job.tell, result, None)
 
     def _perform(self, op: Op[T], call: Callable[[Any], Any]) -> T:
         if op.mode is Mode.SCHEMA:
@@ -212,14 +223,14 @@ class SqliteDriver:
         connection: sqlite3.Connection | None = None
         while batch := jobs.take(1):
             job = batch[0]
-            if not job.future.set_running_or_notify_cancel():
+            if not job.take():
                 continue
             try:
                 if connection is None:
                     connection = self._connect()
-                job.future.set_result(self._read(connection, job.op))
+                job.tell(self._read(connection, job.op), None)
             except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
-                job.future.set_exception(self._translated(error))
+                job.tell(None, self._translated(error))
         if connection is not None:
             connection.close()
 
@@ -248,7 +259,7 @@ class SqliteDriver:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         except BaseException:
             connection.close()
             raise
@@ -324,6 +335,26 @@ class SqliteDriver:
         if self._reader is not None:
             self._reader.stop()
         self._writer.stop()
+
+
+def _answer(future: Future[T] | asyncio.Future[T], result: T, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _answer_threadsafe(
+    loop: asyncio.AbstractEventLoop,
+    future: asyncio.Future[T],
+    result: T,
+    error: BaseException | None,
+) -> None:
+    # A loop that was closed in the meantime has nobody left who waits.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(_answer, future, result, error)
 
 
 class _FileWatch:

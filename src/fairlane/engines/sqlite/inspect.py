@@ -76,5 +76,6 @@ def events(self: Context, after: str | None, limit: int) -> Flow[list[Event]]:
     for number, at, entry in rows:
         if len(found) >= limit:
             break
-        found += journal.decode(str(number), at, entry, self.catalogue.known_lane)
+        for passage in journal.decode(entry):
+            found += passage.events(str(number), at, self.catalogue.known_lane)
     return found

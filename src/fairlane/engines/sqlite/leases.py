@@ -9,7 +9,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, reads, writes
-from fairlane.core.journal import worker_line
+from fairlane.core.journal import Passage
 from fairlane.core.leases import checked, status_after_beat
 from fairlane.core.model import (
     Beat,
@@ -64,7 +64,8 @@ def _touch(verb: str, fence: tuple[str, int, str], values: Row, ledger: Ledger) 
     task_id, attempt, worker_id = fence
     row = (yield Execute(SQL[verb], (*fence, *values))).fetchone()
     if row is not None:
-        ledger.mention((verb, task_id, *row, attempt, worker_id, None))
+        lane, level = row
+        ledger.mention(Passage(verb, worker_id, lane, level, [task_id], [attempt]))
         return Verdict.APPLIED
     ((exists,),) = yield Execute(SQL["exists"], (task_id,))
     return Verdict.STALE if exists else Verdict.MISSING
@@ -169,5 +170,5 @@ def forget(self: Context, worker_id: str) -> Flow[bool]:
 def _tell(verb: str, worker_ids: list[str], now: int) -> Flow[None]:
     ledger = Ledger()
     for worker_id in worker_ids:
-        ledger.mention(worker_line(verb, worker_id))
+        ledger.mention(Passage(verb, worker_id))
     yield from ledger.post(now)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fairlane.core import journal, limits
 from fairlane.core.flow import Flow
-from fairlane.core.journal import Line
+from fairlane.core.journal import Passage
 from fairlane.core.states import State
-from fairlane.core.tally import bucket_of
+from fairlane.core.tally import UNTIMED, bucket_of
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.driver import Execute, ExecuteMany
 
@@ -22,12 +24,11 @@ _TRIM_EVERY = 256
 class Ledger:
     """Gathers what a transaction does, then posts it in three statements."""
 
-    __slots__ = ("_counts", "_depths", "_lines", "_seconds")
+    __slots__ = ("_counts", "_depths", "_passages")
 
     def __init__(self) -> None:
-        self._lines: list[Line] = []
-        self._counts: dict[Key, int] = {}
-        self._seconds: dict[Key, float] = {}
+        self._passages: list[Passage] = []
+        self._counts: dict[Key, tuple[int, float]] = {}
         self._depths: dict[tuple[int, int], int] = {}
 
     def add(
@@ -45,24 +46,19 @@ class Ledger:
         seconds: float | None = None,
     ) -> None:
         """One task's transition."""
-        line: Line = (verb, task_id, lane, level, attempt, worker_id, seconds)
-        key = (lane, level, source, target, label, bucket_of(seconds))
-        self.add_alike([line], key, seconds=seconds or 0.0)
+        passage = Passage(verb, worker_id, lane, level, [task_id], [attempt], [seconds])
+        self.mention(passage)
+        bucket = UNTIMED if seconds is None else bucket_of(seconds)
+        self.count((lane, level, source, target, label, bucket), 1, seconds or 0.0)
 
-    def add_alike(self, lines: list[Line], *keys: Key, seconds: float = 0.0) -> None:
-        """Transitions that are all counted under the same keys, and took so long together."""
-        self._lines += lines
-        for key in keys:
-            self._count(key, len(lines))
-            if seconds:
-                self._seconds[key] = self._seconds.get(key, 0.0) + seconds
+    def mention(self, passage: Passage) -> None:
+        """Something for the journal that is counted apart, or not at all."""
+        self._passages.append(passage)
 
-    def mention(self, line: Line) -> None:
-        """Something for the journal that is no transition of a task."""
-        self._lines.append(line)
-
-    def _count(self, key: Key, times: int) -> None:
-        self._counts[key] = self._counts.get(key, 0) + times
+    def count(self, key: Key, times: int, seconds: float = 0.0) -> None:
+        """Something for the counters."""
+        before, spent = self._counts.get(key, (0, 0.0))
+        self._counts[key] = (before + times, spent + seconds)
         lane, level, source, target, _, _ = key
         gained = (target == _QUEUED) - (source == _QUEUED)
         if gained:
@@ -79,12 +75,25 @@ class Ledger:
         """Write the books."""
         yield from self.post_depths()
         if self._counts:
-            yield ExecuteMany(
-                SQL["count"],
-                [(*key, n, self._seconds.get(key, 0.0)) for key, n in self._counts.items()],
-            )
-        if self._lines:
-            entry = bytearray(journal.encode(self._lines))
+            yield ExecuteMany(SQL["count"], [(*key, *count) for key, count in self._counts.items()])
+        if self._passages:
+            entry = bytearray(journal.encode(self._passages))
             ((number,),) = yield Execute(SQL["append"], (now, entry))
             if number % _TRIM_EVERY == 0:
                 yield Execute(SQL["trim"], (number - limits.JOURNAL_ENTRIES,))
+
+
+class Group:
+    """Tasks of one lane and level that go through the same transition in one batch."""
+
+    __slots__ = ("attempts", "seconds", "task_ids")
+
+    def __init__(self) -> None:
+        self.task_ids: list[str] = []
+        self.attempts: list[int] = []
+        self.seconds: list[float | None] = []
+
+    def passage(self, verb: str, worker_id: str | None, lane: int, level: int) -> Passage:
+        """The group as the journal has it."""
+        seconds: Sequence[float | None] = self.seconds
+        return Passage(verb, worker_id, lane, level, self.task_ids, self.attempts, seconds)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge
 from fairlane.core.flow import Flow, writes
-from fairlane.core.journal import Line
 from fairlane.core.machine import Settlement, Verb, verdict_on_late
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
@@ -26,7 +25,7 @@ from fairlane.engines.sqlite.ending import (
     record_attempt,
 )
 from fairlane.engines.sqlite.inspect import fetch
-from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.ledger import Group, Ledger
 
 _EXECUTING, _COMPLETED = State.EXECUTING.code, State.COMPLETED.code
 
@@ -83,30 +82,22 @@ def _held(settlements: Sequence[Settlement], now: int, reaping: bool) -> Flow[di
 def _complete(completed: list[tuple[Settlement, Standing]], now: int, ledger: Ledger) -> Flow[None]:
     """The common end, in one statement for all."""
     rows = []
-    groups: dict[tuple[int, int, int], list[Line]] = {}
-    spent: dict[tuple[int, int, int], float] = {}
-    verb = Verb.COMPLETE.value
+    groups: dict[tuple[int, int, int, str], Group] = {}
     for item, task in completed:
         seconds = item.seconds
         started_at = task.started_at if seconds is None else now - int(seconds * MICROSECONDS)
         rows.append((started_at, now, bytearray(item.change.result or b"null"), task.rowid))
-        key = (task.lane, task.level, bucket_of(seconds))
-        line: Line = (
-            verb,
-            task.task_id,
-            task.lane,
-            task.level,
-            task.attempt,
-            task.worker_id,
-            seconds,
-        )
-        groups.setdefault(key, []).append(line)
-        spent[key] = spent.get(key, 0.0) + (seconds or 0.0)
+        key = (task.lane, task.level, bucket_of(seconds), item.worker_id)
+        group = groups.get(key) or groups.setdefault(key, Group())
+        group.task_ids.append(item.task_id)
+        group.attempts.append(item.attempt)
+        group.seconds.append(seconds)
     yield ExecuteMany(SQL["complete"], rows)
-    for key, lines in groups.items():
-        lane, level, bucket = key
+    for (lane, level, bucket, worker_id), group in groups.items():
+        ledger.mention(group.passage(Verb.COMPLETE, worker_id, lane, level))
         tally = (lane, level, _EXECUTING, _COMPLETED, "", bucket)
-        ledger.add_alike(lines, tally, seconds=spent[key])
+        spent = sum(seconds for seconds in group.seconds if seconds)
+        ledger.count(tally, len(group.task_ids), spent)
 
 
 def _end(item: Settlement, now: int, reaping: bool) -> End:

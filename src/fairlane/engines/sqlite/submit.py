@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge, IdempotencyConflict, InvalidTaskId
 from fairlane.core.flow import Flow, writes
-from fairlane.core.journal import Line
+from fairlane.core.journal import Passage
 from fairlane.core.machine import Verb
-from fairlane.core.model import Accepted, NewTask
+from fairlane.core.model import PLAIN, Accepted, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import NOWHERE, State
-from fairlane.core.tally import TallyKey
+from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import WAKE, Execute, ExecuteMany
@@ -40,20 +40,19 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
         (task.queue, task.type, task.capabilities) for task in fresh
     )
     rows = []
-    groups: dict[tuple[int, int, int], list[Line]] = {}
+    groups: dict[tuple[int, int, int], list[str]] = {}
     for task in fresh:
+        task_id, level = task.task_id, task.level
         lane = lanes[(task.queue, task.type, task.capabilities)]
-        run_at = _run_at(task, now)
-        ready_at = max(now, run_at)
-        state = _SCHEDULED if run_at > now else _QUEUED
-        spec = task.spec.encode()
+        run_at, state = (now, _QUEUED) if _at_once(task) else _schedule(task, now)
+        spec = None if task.spec is PLAIN else task.spec.encode()
         rows.append(
             (
-                task.task_id,
+                task_id,
                 lane,
-                task.level,
+                level,
                 state,
-                ready_at,
+                run_at if run_at > now else now,
                 run_at if state == _SCHEDULED else 0,
                 now,
                 run_at,
@@ -65,15 +64,14 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
                 task.idempotency_key or "",
             )
         )
-        line: Line = (Verb.SUBMIT.value, task.task_id, lane, task.level, 0, None, None)
-        groups.setdefault((lane, task.level, state), []).append(line)
-    if rows:
-        cursor = yield ExecuteMany(SQL["insert"], rows)
-        if cursor.rowcount != len(rows):
-            raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
+        groups.setdefault((lane, level, state), []).append(task_id)
+    if len({row[0] for row in rows}) != len(rows):
+        raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
+    yield ExecuteMany(SQL["insert"], rows)
     ledger = Ledger()
-    for (lane, level, state), lines in groups.items():
-        ledger.add_alike(lines, TallyKey(lane, level, NOWHERE, state))
+    for (lane, level, state), task_ids in groups.items():
+        ledger.mention(Passage(Verb.SUBMIT, None, lane, level, task_ids))
+        ledger.count((lane, level, NOWHERE, state, "", UNTIMED), len(task_ids))
     yield from ledger.post(now)
     if any(state == _QUEUED for _, _, state in groups):
         yield WAKE
@@ -109,7 +107,7 @@ def _known_keys(tasks: list[NewTask], now: int) -> Flow[dict[str, Accepted]]:
             earlier = stored[holder]
         elif key in taken:
             fingerprint = taken[key].fingerprint
-            earlier = Accepted(taken[key].task_id, _state_of(taken[key], now), now)
+            earlier = Accepted(taken[key].task_id, State.of(_schedule(taken[key], now)[1]), now)
         else:
             taken[key] = task
             continue
@@ -136,9 +134,11 @@ def _stored(task_ids: list[str]) -> Flow[dict[str, Accepted]]:
     }
 
 
-def _run_at(task: NewTask, now: int) -> int:
-    return task.run_at if task.run_at is not None else now + int(task.delay * MICROSECONDS)
+def _at_once(task: NewTask) -> bool:
+    return task.run_at is None and not task.delay
 
 
-def _state_of(task: NewTask, now: int) -> State:
-    return State.SCHEDULED if _run_at(task, now) > now else State.QUEUED
+def _schedule(task: NewTask, now: int) -> tuple[int, int]:
+    """(run_at, state) of a task that may have to wait."""
+    run_at = task.run_at if task.run_at is not None else now + int(task.delay * MICROSECONDS)
+    return run_at, _SCHEDULED if run_at > now else _QUEUED

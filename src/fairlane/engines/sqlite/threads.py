@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 from fairlane.core.errors import StoreUnusable
@@ -13,13 +12,21 @@ from fairlane.core.flow import Op
 
 
 class Job:
-    """An operation on its way through a thread."""
+    """An operation on its way through a thread. `tell` hears its result or its error, once."""
 
-    __slots__ = ("future", "op")
+    __slots__ = ("_guard", "_taken", "op", "tell")
 
-    def __init__(self, op: Op[Any]) -> None:
+    def __init__(self, op: Op[Any], tell: Callable[[Any, BaseException | None], None]) -> None:
         self.op = op
-        self.future: Future[Any] = Future()
+        self.tell = tell
+        self._guard = threading.Lock()
+        self._taken = False
+
+    def take(self) -> bool:
+        """Whoever takes it first decides: the thread to perform it, the caller to give it up."""
+        with self._guard:
+            taken, self._taken = self._taken, True
+        return not taken
 
 
 class Inbox:

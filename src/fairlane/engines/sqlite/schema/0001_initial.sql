@@ -145,7 +145,7 @@ CREATE TABLE tallies (
 
 -- One row a transaction, holding all its transitions: see core/journal.py.
 CREATE TABLE journal (
-    id    INTEGER PRIMARY KEY AUTOINCREMENT,
+    id    INTEGER PRIMARY KEY,
     at    INTEGER NOT NULL,
     entry BLOB    NOT NULL
 );

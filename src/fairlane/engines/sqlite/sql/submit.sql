@@ -8,8 +8,7 @@ INSERT INTO tasks (
 VALUES (
     ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, nullif(?, 0), 0,
     0, ?, 0, nullif(?, 0), ?7, 1, ?, nullif(?, ''), nullif(?, '')
-)
-ON CONFLICT (task_id) DO NOTHING;
+);
 
 -- name: newest
 SELECT max(task_id) FROM tasks;
