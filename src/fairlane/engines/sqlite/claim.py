@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from operator import itemgetter
 
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
@@ -19,23 +18,29 @@ from fairlane.core.lanes import (
     next_token_in,
     refilled,
 )
-from fairlane.core.machine import EXPIRED, Verb
+from fairlane.core.machine import EXPIRED, Verb, allows
 from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, TaskError, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
 from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import Execute, ExecuteMany
-from fairlane.engines.sqlite.ending import End, Standing, end
+from fairlane.engines.sqlite.driver import Execute
 from fairlane.engines.sqlite.ledger import Group, Ledger
+from fairlane.engines.sqlite.moves import (
+    End,
+    Standing,
+    end,
+    enter_ready,
+    leave,
+    standing_by_number,
+)
 from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "claim")
 
 _QUEUED, _EXECUTING = State.QUEUED.code, State.EXECUTING.code
 _EVERYTHING = ""
-_READY_AT_AND_ID = itemgetter(10, 0)
 
 
 @writes
@@ -75,22 +80,25 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
 def _release_due(now: int, ledger: Ledger) -> Flow[None]:
     """Make tasks ready whose time has come."""
     due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
-    if due:
-        yield ExecuteMany(SQL["make_ready"], [(now, row[0]) for row in due])
-        for task_id, lane, level, attempt, state in due:
-            ledger.add(Verb.DUE, task_id, lane, level, attempt, state, _QUEUED)
+    for task in map(Standing._make, due):
+        yield from leave(task)
+        yield from enter_ready(
+            task, now, level=task.level, ready_at=task.ready_at, retry_count=task.retry_count
+        )
+        ledger.add(Verb.DUE, task.task_id, task.lane, task.level, task.attempt, task.state, _QUEUED)
 
 
 def _expire(now: int, ledger: Ledger) -> Flow[bool]:
     """End tasks whose time is over; True when there may be more of them than fit a batch."""
     expiring = (yield Execute(SQL["expiring"], (now, limits.BATCH))).fetchall()
-    if expiring:
-        error = TaskError(
-            "The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED
-        )
-        how = End(Verb.EXPIRE, State.FAILED, EXPIRED, error)
-        for row in expiring:
-            yield from end(Standing._make(row), how, now, ledger)
+    error = TaskError(
+        "The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED
+    )
+    for entry in expiring:
+        yield Execute(SQL["drop_expiry"], entry)
+        task = yield from standing_by_number(entry[1])
+        if task is not None and allows(Verb.EXPIRE, State.of(task.state)):
+            yield from end(task, End(Verb.EXPIRE, State.FAILED, EXPIRED, error), now, ledger)
     return len(expiring) == limits.BATCH
 
 
@@ -99,18 +107,30 @@ def _take(self: Context, ask: Ask, now: int) -> Flow[tuple[list[Row], float | No
     opening = yield from self.catalogue.opening(ask)
     lanes = set(opening.lanes)
     streams = [stream for stream in (yield Execute(SQL["streams"])) if stream[0] in lanes]
+    token_in = None
     if not streams:
         return [], None
     if opening.quotas or opening.rate:
         picked, token_in = yield from _pick_within_limits(self, opening, streams, ask, now)
-        return (yield from _take_picked(ask, picked, now)), token_in
-    most = min(ask.slots + ask.ahead, limits.BATCH)
-    if len(streams) == 1:
-        cursor = yield Execute(SQL["take_stream"], (ask.worker_id, now, *streams[0], most))
-        # The database returns updated rows in any order.
-        return sorted(cursor, key=_READY_AT_AND_ID), None
-    picked = yield from _merge(self, streams, now, {}, most)
-    return (yield from _take_picked(ask, picked, now)), None
+    else:
+        most = min(ask.slots + ask.ahead, limits.BATCH)
+        if len(streams) == 1:
+            picked = {streams[0]: most}
+        else:
+            picked = yield from _merge(self, streams, now, {}, most)
+    rows: list[Row] = []
+    for stream, count in picked.items():
+        rows += yield from _take_stream(ask, stream, count, now)
+    return rows if len(picked) == 1 else _in_order(self, rows, now), token_in
+
+
+def _take_stream(ask: Ask, stream: tuple[int, int], count: int, now: int) -> Flow[list[Row]]:
+    """The first tasks of a stream go to the worker."""
+    yield Execute(SQL["hold"], (ask.worker_id, now, *stream, count))
+    rows: list[Row] = (yield Execute(SQL["take"], (*stream, count))).fetchall()
+    if rows:
+        yield Execute(SQL["leave"], (*stream, rows[-1][10], rows[-1][0]))
+    return rows
 
 
 def _merge(
@@ -119,8 +139,8 @@ def _merge(
     now: int,
     left: dict[int, _Left],
     most: int,
-) -> Flow[list[str]]:
-    """The first tasks over all streams: a lazy merge that reads one row ahead per stream.
+) -> Flow[dict[tuple[int, int], int]]:
+    """How many of each stream's tasks come first: a lazy merge, one row ahead per stream.
 
     Within a stream ready_at only grows, so effective priority only falls: the merge key ascends.
     `left` says for the lanes of limited types how many may still be taken.
@@ -136,23 +156,16 @@ def _merge(
 
     for number, stream in enumerate(streams):
         push(number, (yield Execute(SQL["stream"], stream)))
-    picked: list[str] = []
-    while heap and len(picked) < most:
-        _, _, task_id, number, rows = heappop(heap)
+    picked: dict[tuple[int, int], int] = {}
+    while heap and most:
+        _, _, _, number, rows = heappop(heap)
         quota = left.get(streams[number][0])
         if quota is not None and not quota.take():
             continue  # exhausted: the rest of this stream stays
-        picked.append(task_id)
+        picked[streams[number]] = picked.get(streams[number], 0) + 1
+        most -= 1
         push(number, rows)
     return picked
-
-
-def _take_picked(ask: Ask, picked: list[str], now: int) -> Flow[list[Row]]:
-    if not picked:
-        return []
-    cursor = yield Execute(SQL["take_tasks"], (ask.worker_id, now, json.dumps(picked)))
-    rows = {row[0]: row for row in cursor}
-    return [rows[task_id] for task_id in picked]
 
 
 class _Left:
@@ -176,7 +189,7 @@ def _pick_within_limits(
     streams: list[tuple[int, int]],
     ask: Ask,
     now: int,
-) -> Flow[tuple[list[str], float | None]]:
+) -> Flow[tuple[dict[tuple[int, int], int], float | None]]:
     """Pick tasks where some types, or everything, are limited; pay with tokens."""
     # What is held ahead of its run would use up tokens and slots for nothing.
     most = min(ask.slots if opening.rate else ask.slots + ask.ahead, limits.BATCH)
@@ -198,7 +211,7 @@ def _pick_within_limits(
     by_lane = {lane: left[quota.type] for quota in opening.quotas for lane in quota.lanes}
     picked = yield from _merge(self, streams, now, by_lane, most)
     for quota in rated:
-        taken = len(picked) if quota is everything else left[quota.type].taken
+        taken = sum(picked.values()) if quota is everything else left[quota.type].taken
         if taken:
             bucket = buckets[quota.type]
             yield Execute(SQL["fill_bucket"], (quota.type, bucket.tokens - taken, bucket.at))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from fairlane.core.flow import Flow, writes
@@ -16,8 +15,9 @@ from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import SQL as CATALOGUE
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import WAKE, Execute
-from fairlane.engines.sqlite.ending import End, Standing, end
 from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.moves import SQL as MOVES
+from fairlane.engines.sqlite.moves import End, end, enter_ready, leave, standing
 
 SQL = statements(__package__, "control")
 
@@ -60,7 +60,7 @@ def limit(
 @writes
 def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
     now = self.clock()
-    found = yield from _standing(task_ids)
+    found = yield from standing(task_ids)
     ledger = Ledger()
     answers: dict[str, Cancelled] = {}
     for task in found:
@@ -89,7 +89,7 @@ def replay(
     level: int | None = None,
 ) -> Flow[list[Replayed]]:
     now = self.clock()
-    found = yield from _standing(task_ids)
+    found = yield from standing(task_ids)
     ledger = Ledger()
     answers: dict[str, Replayed] = {}
     for task in found:
@@ -97,7 +97,16 @@ def replay(
         allowed = allows(Verb.REPLAY, state)
         if allowed:
             new_level = task.level if level is None else level
-            yield Execute(SQL["requeue"], (task.rowid, now, new_level, reset_retry_count))
+            yield from leave(task)
+            yield from enter_ready(
+                task,
+                now,
+                level=new_level,
+                ready_at=now,
+                retry_count=0 if reset_retry_count else task.retry_count,
+            )
+            yield Execute(MOVES["note_replay"], (now, task.number))
+            yield Execute(MOVES["expire_again"], (task.number,))
             ledger.mention(
                 Passage(Verb.REPLAY, None, task.lane, new_level, [task.task_id], [task.attempt])
             )
@@ -110,8 +119,3 @@ def replay(
     return [
         answers.get(task_id) or Replayed(task_id, applied=False, state=None) for task_id in task_ids
     ]
-
-
-def _standing(task_ids: Sequence[str]) -> Flow[list[Standing]]:
-    rows = yield Execute(SQL["standing"], (json.dumps(list(task_ids)),))
-    return [Standing._make(row) for row in rows]

@@ -39,9 +39,13 @@ def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[V
     ledger = Ledger()
     verdicts = []
     for item in starts:
-        began = now - int(item.seconds * MICROSECONDS)
-        fence = (item.task_id, item.attempt, worker_id)
-        verdicts.append((yield from _touch("start", fence, (began,), ledger)))
+        task, verdict = yield from _held("start", item.task_id, item.attempt, worker_id, ledger)
+        if task is not None:
+            number, _, _, timeout = task
+            began = now - int(item.seconds * MICROSECONDS)
+            deadline = None if timeout is None else began + int(timeout * MICROSECONDS)
+            yield Execute(SQL["start"], (began, deadline, number))
+        verdicts.append(verdict)
     yield from ledger.post(now)
     return verdicts
 
@@ -52,23 +56,26 @@ def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[l
     ledger = Ledger()
     verdicts = []
     for item in reports:
-        stored = stored_progress(item.percent, item.message, now)
-        fence = (item.task_id, item.attempt, worker_id)
-        verdicts.append((yield from _touch("progress", fence, (stored, now), ledger)))
+        task, verdict = yield from _held("progress", item.task_id, item.attempt, worker_id, ledger)
+        if task is not None:
+            stored = stored_progress(item.percent, item.message, now)
+            yield Execute(SQL["progress"], (stored, task[0]))
+        verdicts.append(verdict)
     yield from ledger.post(now)
     return verdicts
 
 
-def _touch(verb: str, fence: tuple[str, int, str], values: Row, ledger: Ledger) -> Flow[Verdict]:
-    """Note something about a running task if the fence matches."""
-    task_id, attempt, worker_id = fence
-    row = (yield Execute(SQL[verb], (*fence, *values))).fetchone()
+def _held(
+    verb: str, task_id: str, attempt: int, worker_id: str, ledger: Ledger
+) -> Flow[tuple[Row | None, Verdict]]:
+    """The running task if the fence matches, and what to say of it."""
+    row = (yield Execute(SQL["held"], (task_id, attempt, worker_id))).fetchone()
     if row is not None:
-        lane, level = row
+        _, lane, level, _ = row
         ledger.mention(Passage(verb, worker_id, lane, level, [task_id], [attempt]))
-        return Verdict.APPLIED
+        return row, Verdict.APPLIED
     ((exists,),) = yield Execute(SQL["exists"], (task_id,))
-    return Verdict.STALE if exists else Verdict.MISSING
+    return None, Verdict.STALE if exists else Verdict.MISSING
 
 
 @writes

@@ -13,19 +13,25 @@ from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import TERMINAL, State
 from fairlane.core.tally import bucket_of
+from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import WAKE, Execute, ExecuteMany
-from fairlane.engines.sqlite.ending import (
-    SQL,
+from fairlane.engines.sqlite.inspect import fetch
+from fairlane.engines.sqlite.ledger import Group, Ledger
+from fairlane.engines.sqlite.moves import SQL as MOVES
+from fairlane.engines.sqlite.moves import (
     End,
     Standing,
     encoded,
     end,
+    enter_ready,
+    enter_waiting,
+    leave,
     linger,
     record_attempt,
 )
-from fairlane.engines.sqlite.inspect import fetch
-from fairlane.engines.sqlite.ledger import Group, Ledger
+
+SQL = statements(__package__, "settle")
 
 _EXECUTING, _COMPLETED = State.EXECUTING.code, State.COMPLETED.code
 
@@ -85,14 +91,18 @@ def _complete(completed: list[tuple[Settlement, Standing]], now: int, ledger: Le
     groups: dict[tuple[int, int, int, str], Group] = {}
     for item, task in completed:
         seconds = item.seconds
-        started_at = task.started_at if seconds is None else now - int(seconds * MICROSECONDS)
-        rows.append((started_at, now, bytearray(item.change.result or b"null"), task.rowid))
+        started_at = 0 if seconds is None else now - int(seconds * MICROSECONDS)
+        rows.append((started_at, now, bytearray(item.change.result or b"null"), task.number))
         key = (task.lane, task.level, bucket_of(seconds), item.worker_id)
         group = groups.get(key) or groups.setdefault(key, Group())
         group.task_ids.append(item.task_id)
         group.attempts.append(item.attempt)
         group.seconds.append(seconds)
     yield ExecuteMany(SQL["complete"], rows)
+    yield Execute(SQL["leave_held"], (json.dumps([task.number for _, task in completed]),))
+    failed_before = [(task.number,) for _, task in completed if task.retry_count]
+    if failed_before:
+        yield ExecuteMany(SQL["forget_errors"], failed_before)
     for (lane, level, bucket, worker_id), group in groups.items():
         ledger.mention(group.passage(Verb.COMPLETE, worker_id, lane, level))
         tally = (lane, level, _EXECUTING, _COMPLETED, "", bucket)
@@ -109,7 +119,6 @@ def _end(item: Settlement, now: int, reaping: bool) -> End:
         error=change.error,
         outcome=change.outcome,
         retry_count=change.retry_count,
-        returns=change.returns,
         started_at=_started_at(item, now),
         seconds=item.seconds,
         linger=_lingers(item, reaping),
@@ -130,23 +139,23 @@ def _give_back(
 ) -> Flow[None]:
     """A task that will run again."""
     change = item.change
-    due_at = now + int(change.after * MICROSECONDS)
     error = encoded(change.error)
-    yield Execute(
-        SQL["give_back"],
-        (
-            change.state.code,
-            None if change.state is State.QUEUED else due_at,
-            # A snoozed task starts over; a retry keeps its place in the queue.
-            due_at if change.verb is Verb.SNOOZE else None,
-            change.retry_count,
-            change.returns,
-            change.timeout,
-            error,
-            now,
-            task.rowid,
-        ),
-    )
+    yield from leave(task)
+    if change.state is State.QUEUED:
+        yield from enter_ready(
+            task, now, level=task.level, ready_at=task.ready_at, retry_count=change.retry_count
+        )
+    else:
+        due_at = now + int(change.after * MICROSECONDS)
+        yield from enter_waiting(
+            task, now, state=change.state, due_at=due_at, retry_count=change.retry_count
+        )
+        if change.verb is Verb.SNOOZE:
+            # A snoozed task starts over, where a retry keeps its place in the queue.
+            yield Execute(MOVES["note_place"], (task.level, due_at, task.number))
+            yield Execute(MOVES["note_run_at"], (due_at, task.number))
+    yield Execute(MOVES["note_run"], (change.returns, change.timeout, error, task.number))
+    yield Execute(MOVES["expire_again"], (task.number,))
     ledger.add(
         change.verb,
         task.task_id,

@@ -31,31 +31,34 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
             f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
         )
     now = self.clock()
-    known = yield from _known_ids(tasks)
+    ((newest_number, newest_id),) = yield Execute(SQL["newest"])
+    known = yield from _known_ids(tasks, newest_id)
     keyed = [task for task in tasks if task.idempotency_key and task.task_id not in known]
     if keyed:
         known |= yield from _known_keys(keyed, now)
     fresh = [task for task in tasks if task.task_id not in known] if known else tasks
+    if len({task.task_id for task in fresh}) != len(fresh):
+        raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
     lanes = yield from self.catalogue.lanes_for(
         (task.queue, task.type, task.capabilities) for task in fresh
     )
-    rows = []
+    content, ready, waiting, expiries = [], [], [], []
     groups: dict[tuple[int, int, int], list[str]] = {}
-    for task in fresh:
+    for number, task in enumerate(fresh, start=(newest_number or 0) + 1):
         task_id, level = task.task_id, task.level
         lane = lanes[(task.queue, task.type, task.capabilities)]
         run_at, state = (now, _QUEUED) if _at_once(task) else _schedule(task, now)
+        ready_at = run_at if run_at > now else now
         spec = None if task.spec is PLAIN else task.spec.encode()
-        rows.append(
+        content.append(
             (
+                number,
                 task_id,
                 lane,
                 level,
-                state,
-                run_at if run_at > now else now,
-                run_at if state == _SCHEDULED else 0,
                 now,
                 run_at,
+                ready_at,
                 task.expires_at or 0,
                 task.max_retries,
                 task.timeout or 0,
@@ -64,10 +67,17 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
                 task.idempotency_key or "",
             )
         )
+        if state == _QUEUED:
+            ready.append((lane, level, ready_at, task_id, number))
+        else:
+            waiting.append((number, now, run_at))
+        if task.expires_at is not None:
+            expiries.append((task.expires_at, number))
         groups.setdefault((lane, level, state), []).append(task_id)
-    if len({row[0] for row in rows}) != len(rows):
-        raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
-    yield ExecuteMany(SQL["insert"], rows)
+    yield ExecuteMany(SQL["content"], content)
+    for table, rows in (("ready", ready), ("waiting", waiting), ("expiry", expiries)):
+        if rows:
+            yield ExecuteMany(SQL[table], rows)
     ledger = Ledger()
     for (lane, level, state), task_ids in groups.items():
         ledger.mention(Passage(Verb.SUBMIT, None, lane, level, task_ids))
@@ -75,18 +85,18 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     yield from ledger.post(now)
     if any(state == _QUEUED for _, _, state in groups):
         yield WAKE
-    states = {_QUEUED: State.QUEUED, _SCHEDULED: State.SCHEDULED}
-    stored = {row[0]: Accepted(row[0], states[row[3]], now) for row in rows}
+    waits = {row[0] for row in waiting}
+    stored = {
+        row[1]: Accepted(row[1], State.SCHEDULED if row[0] in waits else State.QUEUED, now)
+        for row in content
+    }
     return [known.get(task.task_id) or stored[task.task_id] for task in tasks]
 
 
-def _known_ids(tasks: Sequence[NewTask]) -> Flow[dict[str, Accepted]]:
+def _known_ids(tasks: Sequence[NewTask], newest: str | None) -> Flow[dict[str, Accepted]]:
     """Tasks that are stored already: their submission was repeated because its answer got lost."""
-    if not tasks:
-        return {}
     # Ids grow with time, so most batches lie beyond everything that is stored.
-    ((newest,),) = yield Execute(SQL["newest"])
-    if newest is None or min(task.task_id for task in tasks) > newest:
+    if newest is None or all(task.task_id > newest for task in tasks):
         return {}
     return (yield from _stored([task.task_id for task in tasks]))
 

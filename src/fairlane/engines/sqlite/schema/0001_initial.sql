@@ -33,45 +33,139 @@ CREATE TABLE buckets (
     at     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- All tasks. Finished ones stay where they are: moving them to a table of their own was measured
--- to cost half again as much a task, and here, other than on a server, nothing else is gained by it.
-CREATE TABLE tasks (
-    task_id         TEXT PRIMARY KEY,
+-- A task is a row in `content`, written once, and a small row in exactly one of `waiting`, `ready`,
+-- `held` and `outcome`: its state is the table that row is in. So the hot path never rewrites a wide
+-- row. What changes seldom (level, ready_at, returns, timeout, error, progress) is in the content.
+CREATE TABLE content (
+    number          INTEGER PRIMARY KEY,
+    task_id         TEXT    NOT NULL UNIQUE,
     lane            INTEGER NOT NULL,
     level           INTEGER NOT NULL,
-    state           INTEGER NOT NULL,
-    ready_at        INTEGER NOT NULL,
-    due_at          INTEGER,          -- set while scheduled or retrying
     created_at      INTEGER NOT NULL,
     run_at          INTEGER NOT NULL,
+    ready_at        INTEGER NOT NULL,
     expires_at      INTEGER,
-    attempt         INTEGER NOT NULL,
-    retry_count     INTEGER NOT NULL,
     max_retries     INTEGER NOT NULL,
-    returns         INTEGER NOT NULL,
+    returns         INTEGER NOT NULL DEFAULT 0,
     timeout         REAL,
-    updated_at      INTEGER NOT NULL,
-    version         INTEGER NOT NULL,
-    payload         BLOB NOT NULL,
+    payload         BLOB    NOT NULL,
     spec            BLOB,
     idempotency_key TEXT,
-    worker_id       TEXT,             -- who holds it, or held it when it ended
-    claimed_at      INTEGER,
-    started_at      INTEGER,
-    deadline        INTEGER,          -- set while executing, once its start was reported
-    completed_at    INTEGER,          -- set in every terminal state
     error           BLOB,
-    result          BLOB,
     progress        BLOB
 );
 
--- A stream: the queued tasks of one lane and level, in the order they are claimed.
-CREATE INDEX tasks_ready    ON tasks (lane, level, ready_at, task_id) WHERE state = 2;
-CREATE INDEX tasks_held     ON tasks (worker_id, lane) WHERE state = 3;
-CREATE INDEX tasks_due      ON tasks (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX tasks_expiring ON tasks (expires_at) WHERE expires_at IS NOT NULL AND state IN (1, 2, 4);
-CREATE INDEX tasks_deadline ON tasks (deadline) WHERE deadline IS NOT NULL;
-CREATE INDEX tasks_finished ON tasks (state, completed_at) WHERE completed_at IS NOT NULL;
+-- Scheduled or retrying, until due_at.
+CREATE TABLE waiting (
+    number      INTEGER PRIMARY KEY,
+    attempt     INTEGER NOT NULL,
+    retry_count INTEGER NOT NULL,
+    version     INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    state       INTEGER NOT NULL,
+    due_at      INTEGER NOT NULL
+);
+CREATE INDEX waiting_due ON waiting (due_at);
+
+-- Queued. A stream is the tasks of one lane and level, in the order they are claimed.
+CREATE TABLE ready (
+    lane        INTEGER NOT NULL,
+    level       INTEGER NOT NULL,
+    ready_at    INTEGER NOT NULL,
+    task_id     TEXT    NOT NULL,
+    number      INTEGER NOT NULL,
+    attempt     INTEGER NOT NULL,
+    retry_count INTEGER NOT NULL,
+    version     INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    PRIMARY KEY (lane, level, ready_at, task_id)
+) WITHOUT ROWID;
+
+-- Executing. Never large, so whoever looks for a worker's tasks, or counts those of a type, reads
+-- all of it: an index would cost every task more than that.
+CREATE TABLE held (
+    number      INTEGER PRIMARY KEY,
+    attempt     INTEGER NOT NULL,
+    retry_count INTEGER NOT NULL,
+    version     INTEGER NOT NULL,
+    worker_id   TEXT    NOT NULL,
+    claimed_at  INTEGER NOT NULL,
+    started_at  INTEGER,           -- these two once its start was reported
+    deadline    INTEGER
+);
+
+-- Ended.
+CREATE TABLE outcome (
+    number       INTEGER PRIMARY KEY,
+    attempt      INTEGER NOT NULL,
+    retry_count  INTEGER NOT NULL,
+    version      INTEGER NOT NULL,
+    state        INTEGER NOT NULL,
+    worker_id    TEXT,
+    claimed_at   INTEGER,
+    started_at   INTEGER,
+    completed_at INTEGER NOT NULL,
+    result       BLOB
+);
+CREATE INDEX outcome_by_state ON outcome (state, completed_at);
+
+-- All of it together, for whoever reads.
+CREATE VIEW tasks AS
+SELECT
+    content.number,
+    content.task_id,
+    content.lane,
+    content.level,
+    CASE
+        WHEN ready.number IS NOT NULL THEN 2
+        WHEN held.number IS NOT NULL THEN 3
+        ELSE coalesce(waiting.state, outcome.state)
+    END AS state,
+    content.ready_at,
+    waiting.due_at,
+    content.created_at,
+    content.run_at,
+    content.expires_at,
+    coalesce(ready.attempt, held.attempt, waiting.attempt, outcome.attempt) AS attempt,
+    coalesce(ready.retry_count, held.retry_count, waiting.retry_count, outcome.retry_count)
+        AS retry_count,
+    content.max_retries,
+    content.returns,
+    content.timeout,
+    coalesce(
+        ready.updated_at,
+        max(held.claimed_at, coalesce(json_extract(content.progress, '$[2]'), 0)),
+        waiting.updated_at,
+        outcome.completed_at
+    ) AS updated_at,
+    coalesce(ready.version, held.version, waiting.version, outcome.version) AS version,
+    content.payload,
+    content.spec,
+    content.idempotency_key,
+    coalesce(held.worker_id, outcome.worker_id) AS worker_id,
+    coalesce(held.claimed_at, outcome.claimed_at) AS claimed_at,
+    coalesce(held.started_at, outcome.started_at) AS started_at,
+    outcome.completed_at,
+    content.error,
+    outcome.result,
+    content.progress
+FROM content
+LEFT JOIN waiting ON waiting.number = content.number
+LEFT JOIN held ON held.number = content.number
+LEFT JOIN outcome ON outcome.number = content.number
+LEFT JOIN ready
+    ON ready.lane = content.lane
+    AND ready.level = content.level
+    AND ready.ready_at = content.ready_at
+    AND ready.task_id = content.task_id;
+
+-- When tasks expire that may still be waiting by then. A task that is held at that time loses its
+-- entry, and gets it back if it has to wait again.
+CREATE TABLE expiries (
+    expires_at INTEGER NOT NULL,
+    number     INTEGER NOT NULL,
+    PRIMARY KEY (expires_at, number)
+) WITHOUT ROWID;
 
 -- Runs that did not complete. (The one that did is in its task's own row.)
 CREATE TABLE attempts (

@@ -5,71 +5,57 @@ SELECT status, request_id, claimed_at, seen_at, lease FROM workers WHERE worker_
 UPDATE workers SET seen_at = ?, request_id = ?, claimed_at = ? WHERE worker_id = ?;
 
 -- name: due
-SELECT task_id, lane, level, attempt, state FROM tasks
-WHERE due_at <= ?
-ORDER BY due_at, task_id
-LIMIT ?;
-
--- name: make_ready
-UPDATE tasks SET state = 2, due_at = NULL, updated_at = ?, version = version + 1 WHERE task_id = ?;
-
--- name: expiring
-SELECT rowid, task_id, attempt, lane, level, state, worker_id, started_at FROM tasks
-WHERE expires_at <= ? AND expires_at IS NOT NULL AND state IN (1, 2, 4)
-ORDER BY expires_at
+SELECT task.number, task.task_id, task.lane, task.level, task.ready_at, waiting.state,
+    waiting.attempt, waiting.retry_count, waiting.version, NULL, NULL, NULL
+FROM waiting CROSS JOIN content AS task ON task.number = waiting.number
+WHERE waiting.due_at <= ?
+ORDER BY waiting.due_at, task.task_id
 LIMIT ?;
 
 -- name: next_due
-SELECT min(due_at) FROM tasks WHERE due_at IS NOT NULL;
+SELECT min(due_at) FROM waiting;
+
+-- name: expiring
+SELECT expires_at, number FROM expiries WHERE expires_at <= ? ORDER BY expires_at LIMIT ?;
+
+-- name: drop_expiry
+DELETE FROM expiries WHERE expires_at = ? AND number = ?;
 
 -- name: streams
 SELECT lane, level FROM streams WHERE depth > 0;
 
 -- name: stream
-SELECT ready_at, task_id FROM tasks INDEXED BY tasks_ready
-WHERE state = 2 AND lane = ? AND level = ?
-ORDER BY ready_at, task_id;
+SELECT ready_at, task_id FROM ready WHERE lane = ? AND level = ? ORDER BY ready_at, task_id;
 
--- name: take_stream
-UPDATE tasks
-SET state = 3,
-    attempt = attempt + 1,
-    worker_id = ?1,
-    claimed_at = ?2,
-    updated_at = ?2,
-    version = version + 1
-WHERE task_id IN (
-    SELECT task_id FROM tasks INDEXED BY tasks_ready
-    WHERE state = 2 AND lane = ?3 AND level = ?4
-    ORDER BY ready_at, task_id
-    LIMIT ?5
-)
-RETURNING
-    task_id, attempt, lane, level, payload, retry_count, max_retries, returns, timeout,
-    created_at, ready_at, spec;
+-- name: hold
+INSERT INTO held (number, attempt, retry_count, version, worker_id, claimed_at)
+SELECT number, attempt + 1, retry_count, version + 1, ?, ? FROM ready
+WHERE lane = ? AND level = ?
+ORDER BY ready_at, task_id
+LIMIT ?;
 
--- name: take_tasks
-UPDATE tasks
-SET state = 3,
-    attempt = attempt + 1,
-    worker_id = ?1,
-    claimed_at = ?2,
-    updated_at = ?2,
-    version = version + 1
-WHERE task_id IN (SELECT value FROM json_each(?3))
-RETURNING
-    task_id, attempt, lane, level, payload, retry_count, max_retries, returns, timeout,
-    created_at, ready_at, spec;
+-- name: take
+SELECT
+    ready.task_id, ready.attempt + 1, ready.lane, ready.level, task.payload, ready.retry_count,
+    task.max_retries, task.returns, task.timeout, task.created_at, ready.ready_at, task.spec
+FROM ready CROSS JOIN content AS task ON task.number = ready.number
+WHERE ready.lane = ? AND ready.level = ?
+ORDER BY ready.ready_at, ready.task_id
+LIMIT ?;
+
+-- name: leave
+DELETE FROM ready WHERE lane = ? AND level = ? AND (ready_at, task_id) <= (?, ?);
 
 -- name: granted
 SELECT
-    task_id, attempt, lane, level, payload, retry_count, max_retries, returns, timeout,
-    created_at, ready_at, spec
-FROM tasks
-WHERE state = 3 AND worker_id = ? AND claimed_at = ?;
+    task.task_id, held.attempt, task.lane, task.level, task.payload, held.retry_count,
+    task.max_retries, task.returns, task.timeout, task.created_at, task.ready_at, task.spec
+FROM held CROSS JOIN content AS task ON task.number = held.number
+WHERE held.worker_id = ? AND held.claimed_at = ?;
 
 -- name: held
-SELECT lane, count(*) FROM tasks WHERE state = 3 GROUP BY lane
+SELECT task.lane, count(*) FROM held CROSS JOIN content AS task ON task.number = held.number
+GROUP BY task.lane
 UNION ALL
 SELECT lane, count(*) FROM lingering GROUP BY lane;
 

@@ -1,19 +1,16 @@
+-- name: held
+SELECT task.number, task.lane, task.level, task.timeout
+FROM content AS task CROSS JOIN held ON held.number = task.number
+WHERE task.task_id = ? AND held.attempt = ? AND held.worker_id = ?;
+
 -- name: start
-UPDATE tasks
-SET started_at = ?4,
-    deadline = ?4 + CAST(timeout * 1000000 AS INTEGER)
-WHERE task_id = ?1 AND attempt = ?2 AND worker_id = ?3 AND state = 3
-RETURNING lane, level;
+UPDATE held SET started_at = ?, deadline = ? WHERE number = ?;
 
 -- name: progress
-UPDATE tasks
-SET progress = ?4,
-    updated_at = ?5
-WHERE task_id = ?1 AND attempt = ?2 AND worker_id = ?3 AND state = 3
-RETURNING lane, level;
+UPDATE content SET progress = ? WHERE number = ?;
 
 -- name: exists
-SELECT EXISTS (SELECT 1 FROM tasks WHERE task_id = ?);
+SELECT EXISTS (SELECT 1 FROM content WHERE task_id = ?);
 
 -- name: worker
 SELECT status, lease FROM workers WHERE worker_id = ?;
@@ -31,21 +28,23 @@ SELECT task_id, attempt FROM lingering WHERE worker_id = ? ORDER BY task_id LIMI
 
 -- name: lost
 SELECT
-    task.task_id, task.attempt, task.worker_id, 'lost', task.started_at IS NOT NULL,
-    task.retry_count, task.max_retries, task.returns, task.timeout, task.spec
-FROM workers AS worker
-CROSS JOIN tasks AS task ON task.worker_id = worker.worker_id AND task.state = 3
-WHERE worker.status = 'dead'
+    task.task_id, held.attempt, held.worker_id, 'lost', held.started_at IS NOT NULL,
+    held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
+FROM held
+CROSS JOIN content AS task ON task.number = held.number
+LEFT JOIN workers AS worker ON worker.worker_id = held.worker_id
+WHERE worker.worker_id IS NULL OR worker.status = 'dead'
 LIMIT ?;
 
 -- name: timed_out
 SELECT
-    task.task_id, task.attempt, task.worker_id, 'timeout', 1,
-    task.retry_count, task.max_retries, task.returns, task.timeout, task.spec
-FROM tasks AS task
-CROSS JOIN workers AS worker ON worker.worker_id = task.worker_id
-WHERE task.deadline <= ? AND worker.status <> 'dead'
-ORDER BY task.deadline
+    task.task_id, held.attempt, held.worker_id, 'timeout', 1,
+    held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
+FROM held
+CROSS JOIN content AS task ON task.number = held.number
+CROSS JOIN workers AS worker ON worker.worker_id = held.worker_id
+WHERE held.deadline <= ? AND worker.status <> 'dead'
+ORDER BY held.deadline
 LIMIT ?;
 
 -- name: register
@@ -78,7 +77,7 @@ UPDATE workers SET status = 'dead' WHERE worker_id = ?;
 DELETE FROM lingering WHERE worker_id = ?;
 
 -- name: holds
-SELECT EXISTS (SELECT 1 FROM tasks WHERE state = 3 AND worker_id = ?);
+SELECT EXISTS (SELECT 1 FROM held WHERE worker_id = ?);
 
 -- name: remove
 DELETE FROM workers WHERE worker_id = ?;

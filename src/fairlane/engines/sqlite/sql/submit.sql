@@ -1,17 +1,27 @@
 -- Zero and '' stand for NULL below: the driver binds them several times faster than None.
 
--- name: insert
-INSERT INTO tasks (
-    task_id, lane, level, state, ready_at, due_at, created_at, run_at, expires_at, attempt,
-    retry_count, max_retries, returns, timeout, updated_at, version, payload, spec, idempotency_key
-)
-VALUES (
-    ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, nullif(?, 0), 0,
-    0, ?, 0, nullif(?, 0), ?7, 1, ?, nullif(?, ''), nullif(?, '')
-);
-
 -- name: newest
-SELECT max(task_id) FROM tasks;
+SELECT (SELECT max(number) FROM content), (SELECT max(task_id) FROM content);
+
+-- name: content
+INSERT INTO content (
+    number, task_id, lane, level, created_at, run_at, ready_at, expires_at, max_retries, timeout,
+    payload, spec, idempotency_key
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, nullif(?, 0), ?, nullif(?, ''), nullif(?, ''));
+
+-- name: ready
+INSERT INTO ready (
+    lane, level, ready_at, task_id, number, attempt, retry_count, version, updated_at
+)
+VALUES (?, ?, ?, ?, ?, 0, 0, 1, ?3);
+
+-- name: waiting
+INSERT INTO waiting (number, attempt, retry_count, version, updated_at, state, due_at)
+VALUES (?, 0, 0, 1, ?, 1, ?);
+
+-- name: expiry
+INSERT INTO expiries (expires_at, number) VALUES (?, ?);
 
 -- name: stored
 SELECT task_id, state, created_at FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
