@@ -13,7 +13,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -145,6 +145,8 @@ class SqliteDriver:
         connection: sqlite3.Connection | None = None
         while batch := jobs.take(_JOBS_PER_TRANSACTION):
             try:
+                if connection is None:
+                    self._leave_foreign_files_alone()
                 with self._lock:
                     # Only now: while we wait for the lock, callers may lose their patience.
                     batch = [job for job in batch if job.take()]
@@ -159,8 +161,8 @@ class SqliteDriver:
                     connection = None
             for tell in settle:
                 tell()
-        with self._lock:
-            if connection is not None:
+        if connection is not None:
+            with self._lock:
                 connection.close()
         self._lock.close()
 
@@ -255,7 +257,7 @@ class SqliteDriver:
         )
         try:
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-            self._check_owner(connection)
+            self._check_owner(connection)  # of a file that appeared just now
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -265,8 +267,14 @@ class SqliteDriver:
             raise
         return connection
 
+    def _leave_foreign_files_alone(self) -> None:
+        """Look before anything is made beside the file, be it only a lock."""
+        if self._path is not None and self._path.exists():
+            uri = f"{self._path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True)) as connection:
+                self._check_owner(connection)
+
     def _check_owner(self, connection: sqlite3.Connection) -> None:
-        """Leave a file that belongs to something else exactly as it is."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if application != APPLICATION_ID and (application or tables):
