@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from heapq import heappop, heappush
-
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
-from fairlane.core.lanes import (
-    Bucket,
-    Opening,
-    Quota,
-    Rules,
-    allowance,
-    next_token_in,
-    refilled,
-)
 from fairlane.core.machine import EXPIRED, Verb, allows
 from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, TaskError, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
@@ -35,12 +22,12 @@ from fairlane.engines.sqlite.moves import (
     leave,
     standing_by_number,
 )
+from fairlane.engines.sqlite.picking import Stream, merge, pick_within_limits
 from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "claim")
 
 _QUEUED, _EXECUTING = State.QUEUED.code, State.EXECUTING.code
-_EVERYTHING = ""
 
 
 @writes
@@ -107,134 +94,27 @@ def _take(self: Context, ask: Ask, now: int) -> Flow[tuple[list[Row], float | No
     opening = yield from self.catalogue.opening(ask)
     lanes = set(opening.lanes)
     streams = [stream for stream in (yield Execute(SQL["streams"])) if stream[0] in lanes]
+    most = min(ask.slots + ask.ahead, limits.BATCH)
     token_in = None
-    if not streams:
-        return [], None
     if opening.quotas or opening.rate:
-        picked, token_in = yield from _pick_within_limits(self, opening, streams, ask, now)
+        picked, token_in = yield from pick_within_limits(self, opening, streams, ask, now)
+    elif len(streams) == 1:
+        picked = {streams[0]: most}
     else:
-        most = min(ask.slots + ask.ahead, limits.BATCH)
-        if len(streams) == 1:
-            picked = {streams[0]: most}
-        else:
-            picked = yield from _merge(self, streams, now, {}, most)
+        picked = yield from merge(self, streams, now, {}, most)
     rows: list[Row] = []
     for stream, count in picked.items():
         rows += yield from _take_stream(ask, stream, count, now)
     return rows if len(picked) == 1 else _in_order(self, rows, now), token_in
 
 
-def _take_stream(ask: Ask, stream: tuple[int, int], count: int, now: int) -> Flow[list[Row]]:
+def _take_stream(ask: Ask, stream: Stream, count: int, now: int) -> Flow[list[Row]]:
     """The first tasks of a stream go to the worker."""
     yield Execute(SQL["hold"], (ask.worker_id, now, *stream, count))
     rows: list[Row] = (yield Execute(SQL["take"], (*stream, count))).fetchall()
     if rows:
         yield Execute(SQL["leave"], (*stream, rows[-1][10], rows[-1][0]))
     return rows
-
-
-def _merge(
-    self: Context,
-    streams: list[tuple[int, int]],
-    now: int,
-    left: dict[int, _Left],
-    most: int,
-) -> Flow[dict[tuple[int, int], int]]:
-    """How many of each stream's tasks come first: a lazy merge, one row ahead per stream.
-
-    Within a stream ready_at only grows, so effective priority only falls: the merge key ascends.
-    `left` says for the lanes of limited types how many may still be taken.
-    """
-    effective = self.aging.effective
-    heap: list[tuple[int, int, str, int, Iterator[tuple[int, str]]]] = []
-
-    def push(number: int, rows: Iterator[tuple[int, str]]) -> None:
-        for ready_at, task_id in rows:
-            level = effective(streams[number][1], now - ready_at)
-            heappush(heap, (-level, ready_at, task_id, number, rows))
-            return
-
-    for number, stream in enumerate(streams):
-        push(number, (yield Execute(SQL["stream"], stream)))
-    picked: dict[tuple[int, int], int] = {}
-    while heap and most:
-        _, _, _, number, rows = heappop(heap)
-        quota = left.get(streams[number][0])
-        if quota is not None and not quota.take():
-            continue  # exhausted: the rest of this stream stays
-        picked[streams[number]] = picked.get(streams[number], 0) + 1
-        most -= 1
-        push(number, rows)
-    return picked
-
-
-class _Left:
-    """How much of a limited type may still be claimed, under what all of them share."""
-
-    def __init__(self, most: int, shared: _Left | None) -> None:
-        self.most = most
-        self.taken = 0
-        self.shared = shared
-
-    def take(self) -> bool:
-        if self.taken >= self.most or (self.shared and not self.shared.take()):
-            return False
-        self.taken += 1
-        return True
-
-
-def _pick_within_limits(
-    self: Context,
-    opening: Opening,
-    streams: list[tuple[int, int]],
-    ask: Ask,
-    now: int,
-) -> Flow[tuple[dict[tuple[int, int], int], float | None]]:
-    """Pick tasks where some types, or everything, are limited; pay with tokens."""
-    # What is held ahead of its run would use up tokens and slots for nothing.
-    most = min(ask.slots if opening.rate else ask.slots + ask.ahead, limits.BATCH)
-    everything = Quota(_EVERYTHING, Rules(rate=opening.rate), ())
-    rated = [quota for quota in (everything, *opening.quotas) if quota.rules.rate]
-    buckets = yield from _buckets(rated, now)
-    held = yield from _held(self, opening.quotas)
-    waits: list[float] = []
-
-    def allowed(quota: Quota) -> int:
-        bucket = buckets.get(quota.type)
-        if bucket is not None and bucket.tokens < 1:
-            waits.append(next_token_in(bucket, quota.rules.rate))
-        return allowance(quota.rules, bucket, held.get(quota.type, 0))
-
-    most = min(most, allowed(everything))
-    slots = _Left(ask.slots, None)
-    left = {quota.type: _Left(allowed(quota), slots) for quota in opening.quotas}
-    by_lane = {lane: left[quota.type] for quota in opening.quotas for lane in quota.lanes}
-    picked = yield from _merge(self, streams, now, by_lane, most)
-    for quota in rated:
-        taken = sum(picked.values()) if quota is everything else left[quota.type].taken
-        if taken:
-            bucket = buckets[quota.type]
-            yield Execute(SQL["fill_bucket"], (quota.type, bucket.tokens - taken, bucket.at))
-    return picked, min(waits, default=None)
-
-
-def _buckets(rated: list[Quota], now: int) -> Flow[dict[str, Bucket]]:
-    if not rated:
-        return {}
-    types = json.dumps([quota.type for quota in rated])
-    rows = yield Execute(SQL["buckets"], (types,))
-    stored = {type: Bucket(tokens, at) for type, tokens, at in rows}
-    return {quota.type: refilled(stored.get(quota.type), quota.rules.rate, now) for quota in rated}
-
-
-def _held(self: Context, quotas: tuple[Quota, ...]) -> Flow[dict[str, int]]:
-    """How many tasks of each limited type are in workers' hands, counted from what is there."""
-    found: dict[str, int] = {}
-    if any(quota.rules.concurrency for quota in quotas):
-        for lane, count in (yield Execute(SQL["held"])):
-            type = self.catalogue.lane(lane).type
-            found[type] = found.get(type, 0) + count
-    return found
 
 
 def _in_order(self: Context, rows: list[Row], now: int) -> list[Row]:
