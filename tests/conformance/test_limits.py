@@ -192,3 +192,15 @@ async def test_a_concurrency_that_makes_no_sense_is_refused(store: World, bad: o
     with pytest.raises(InvalidLimit):
         await store.run(store.ops.limit("work", concurrency=bad))  # type: ignore[arg-type]
     assert (await store.run(store.ops.controls())).types == {}
+
+
+async def test_nothing_can_be_set_for_what_is_no_name(store: World) -> None:
+    for op in (
+        store.ops.limit("no name", rate=1),
+        store.ops.pause(True, type="\x00"),  # noqa: FBT003
+        store.ops.pause(True, queue=""),  # noqa: FBT003
+    ):
+        with pytest.raises(InvalidLimit):
+            await store.run(op)
+    controls = await store.run(store.ops.controls())
+    assert (controls.types, controls.paused_queues) == ({}, frozenset())

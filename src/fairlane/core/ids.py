@@ -13,6 +13,7 @@ import time
 from typing import Final
 
 from fairlane.core.errors import InvalidTaskId
+from fairlane.core.text import shown
 
 _SHAPE: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 
@@ -51,8 +52,16 @@ def checked(task_id: object) -> str:
     """The id, if it is one in canonical form."""
     if isinstance(task_id, str) and _SHAPE.match(task_id):
         return task_id
-    shown = repr(task_id)
-    raise InvalidTaskId(f"{InvalidTaskId.__doc__} Got {shown[:80]}.")
+    raise InvalidTaskId(f"{InvalidTaskId.__doc__} Got {shown(task_id)}.")
+
+
+def _start_over() -> None:
+    """A forked child must not go on counting where its parent does."""
+    global _last_tick, _last_random
+    _last_tick, _last_random = 0, 0
+
+
+os.register_at_fork(after_in_child=_start_over)
 
 
 def _text(number: int) -> str:

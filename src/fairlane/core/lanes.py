@@ -16,6 +16,7 @@ from fairlane.core import limits
 from fairlane.core.errors import InvalidLimit
 from fairlane.core.model import Ask
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.text import NAME_RULE, is_name, shown
 
 LaneKey = tuple[str, str, tuple[str, ...]]
 """(queue, type, sorted capabilities)"""
@@ -146,6 +147,13 @@ def next_token_in(bucket: Bucket, rate: float) -> float:
     return max(0.0, (1.0 - bucket.tokens) / rate)
 
 
+def checked_scope(name: str | None) -> str | None:
+    """The name of a queue or type that something is set for, or None for everything."""
+    if name is None or is_name(name):
+        return name
+    raise InvalidLimit(f"The name of a queue or type has {NAME_RULE}. Got {shown(name)}.")
+
+
 def checked_rate(rate: object) -> float:
     """A rate that can be set."""
     if (
@@ -156,7 +164,7 @@ def checked_rate(rate: object) -> float:
         return float(rate)
     raise InvalidLimit(
         "A rate limit is a number of tasks a second from 0 (unlimited) to "
-        f"{limits.RATE_PER_SECOND:,.0f}. Got {rate!r}."
+        f"{limits.RATE_PER_SECOND:,.0f}. Got {shown(rate)}."
     )
 
 
@@ -170,5 +178,5 @@ def checked_concurrency(concurrency: object) -> int:
         return concurrency
     raise InvalidLimit(
         "A concurrency limit is a whole number of tasks from 0 (unlimited) to "
-        f"{limits.CONCURRENCY:,}. Got {concurrency!r}."
+        f"{limits.CONCURRENCY:,}. Got {shown(concurrency)}."
     )

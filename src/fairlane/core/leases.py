@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from fairlane.core import limits
 from fairlane.core.errors import InvalidWorker
 from fairlane.core.model import NewWorker, WorkerStatus
-
-_ID: Final = re.compile(r"[A-Za-z0-9_.:\-]{1,%d}\Z" % limits.NAME_LENGTH)  # noqa: UP031
+from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
 
 
 def checked(worker: NewWorker) -> NewWorker:
     """The worker, if it can be registered."""
-    if not _ID.match(worker.worker_id):
-        raise InvalidWorker("A worker id has 1 to 255 characters out of A-Z a-z 0-9 _ . : - only.")
-    if not 1 <= worker.capacity <= limits.CONCURRENCY:
+    if not is_name(worker.worker_id):
+        raise InvalidWorker(f"A worker id has {NAME_RULE}. Got {shown(worker.worker_id)}.")
+    for names in (worker.capabilities, worker.queues, worker.types):
+        for name in names or ():
+            if not is_name(name):
+                raise InvalidWorker(
+                    f"A capability, queue or type has {NAME_RULE}. Got {shown(name)}."
+                )
+    for text in (worker.host, worker.version):
+        if not is_plain(text):
+            raise InvalidWorker(
+                f"A worker's host and version are texts of at most {limits.NAME_LENGTH} "
+                f"characters without control characters. Got {shown(text)}."
+            )
+    if not isinstance(worker.capacity, int) or not 1 <= worker.capacity <= limits.CONCURRENCY:
         raise InvalidWorker(f"A worker's capacity is 1 to {limits.CONCURRENCY:,} tasks.")
     if not 0 < worker.lease <= limits.LEASE_SECONDS_LONGEST:
         raise InvalidWorker(

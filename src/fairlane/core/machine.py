@@ -20,7 +20,7 @@ what failed, died, was cancelled or still waits for its time back to queued.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import msgspec
 
@@ -213,7 +213,10 @@ def decide(
         case Released():
             return _change(task, Verb.RELEASE, State.QUEUED, "released")
         case Snoozed(after):
-            return _change(task, Verb.SNOOZE, State.SCHEDULED, "snoozed", after=max(0.0, after))
+            pause = _bounded(after)
+            return _change(task, Verb.SNOOZE, State.SCHEDULED, "snoozed", after=pause)
+        case _:
+            assert_never(outcome)
 
 
 def verdict_on_late(task: Task | None, late: Settlement) -> Verdict:
@@ -247,7 +250,8 @@ def _after_failure(task: Standing, error: TaskError, after: float | None, luck: 
         after = task.retry.delay(task.retry_count, luck)
         if error.code == RATE_LIMIT:
             after *= 2
-    return _retry_or_bury(task, "failed", error, RETRIES_EXHAUSTED, max(0.0, after), task.timeout)
+    pause = _bounded(after)
+    return _retry_or_bury(task, "failed", error, RETRIES_EXHAUSTED, pause, task.timeout)
 
 
 def _after_timeout(task: Standing, luck: float) -> Change:
@@ -262,7 +266,7 @@ def _after_loss(task: Standing, started: bool) -> Change:
     error = TaskError("The worker died while it held the task.", code="WORKER_LOST")
     spent = task.retry_count + 1 if started else task.retry_count
     returns = task.returns if started else task.returns + 1
-    if spent > task.max_retries or returns > limits.FREE_RETURNS:
+    if (started and spent > task.max_retries) or returns > limits.FREE_RETURNS:
         verb, state, reason = Verb.DEAD_LETTER, State.DEAD_LETTER, WORKER_LOST
         error = msgspec.structs.replace(error, reason=reason)
     else:
@@ -310,6 +314,11 @@ def _retry_or_bury(
         reason="timeout" if reason == TIMED_OUT else "error",
         error=error,
     )
+
+
+def _bounded(seconds: float) -> float:
+    """A delay that a handler asked for, brought into range (not a number counts as none)."""
+    return min(max(0.0, seconds), limits.DELAY_SECONDS)
 
 
 def _longer(timeout: float | None) -> float | None:

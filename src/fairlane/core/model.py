@@ -68,10 +68,9 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _storable(text: str, most: int) -> str:
-    if len(text) > most:
-        text = text[: most - 1] + "…"
     # Lone surrogates have no UTF-8 form: show them as escapes rather than fail to record a failure.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    text = text[:most].encode("utf-8", "backslashreplace").decode("utf-8") + text[most : most + 1]
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True):

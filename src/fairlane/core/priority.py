@@ -15,7 +15,9 @@ from typing import Final
 
 import msgspec
 
+from fairlane.core import limits
 from fairlane.core.errors import InvalidPriority
+from fairlane.core.text import shown
 
 LOWEST: Final = 0
 HIGHEST: Final = 10
@@ -47,7 +49,7 @@ def level_of(priority: object) -> int:
     elif isinstance(priority, int) and not isinstance(priority, bool):
         if LOWEST <= priority <= HIGHEST:
             return int(priority)
-    raise InvalidPriority(f"{InvalidPriority.__doc__} Got {_shown(priority)}.")
+    raise InvalidPriority(f"{InvalidPriority.__doc__} Got {shown(priority)}.")
 
 
 def shown_as(level: int) -> str | int:
@@ -83,6 +85,14 @@ class Aging(msgspec.Struct, frozen=True):
     low_to_medium: float | None = 600.0
     medium_to_high: float | None = 1200.0
     high_to_critical: float | None = None
+
+    def __post_init__(self) -> None:
+        for threshold in (self.low_to_medium, self.medium_to_high, self.high_to_critical):
+            if threshold is not None and not 0 <= threshold <= limits.DELAY_SECONDS:
+                raise InvalidPriority(
+                    "An aging threshold is a number of seconds from 0 to "
+                    f"{limits.DELAY_SECONDS:,.0f}, or None for never. Got {shown(threshold)}."
+                )
 
     def effective(self, level: int, age: int) -> int:
         """The level that a task counts as after being ready for `age` microseconds."""
@@ -153,8 +163,3 @@ def _walk(aging: Aging) -> tuple[tuple[int, tuple[Segment, ...]], ...]:
         (effective, tuple(group))
         for effective, group in groupby(everything, key=lambda segment: segment.effective)
     )
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:60] + "…"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import msgspec
 
+from fairlane.core import limits
 from fairlane.core.errors import InvalidRetries
+from fairlane.core.text import shown
 
 RATE_LIMIT = "RATE_LIMIT"
 """An error with this code says that the other side wants us to slow down: the delay doubles."""
@@ -29,7 +29,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, array_like=True):
         try:
             pause = min(self.base * self.factor**retries, self.cap)
         except OverflowError:
-            pause = self.cap
+            pause = self.cap if self.base else 0.0
         return pause * (1.0 + self.jitter * (2.0 * luck - 1.0))
 
 
@@ -38,16 +38,19 @@ DEFAULT = RetryPolicy()
 
 def checked(policy: RetryPolicy) -> RetryPolicy:
     """The policy, if its numbers make sense."""
-    numbers = (policy.base, policy.factor, policy.cap, policy.jitter)
     if (
-        all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
-        and policy.base >= 0
-        and policy.factor >= 1
-        and policy.cap >= 0
+        isinstance(policy, RetryPolicy)
+        and all(
+            isinstance(number, int | float)
+            for number in (policy.base, policy.factor, policy.cap, policy.jitter)
+        )
+        and 0 <= policy.base <= limits.DELAY_SECONDS
+        and 1 <= policy.factor <= limits.RETRIES
+        and 0 <= policy.cap <= limits.DELAY_SECONDS
         and 0 <= policy.jitter <= 1
     ):
         return policy
     raise InvalidRetries(
-        "A retry policy has base and cap of zero or more seconds, a factor of 1 or more and a "
-        f"jitter between 0 and 1. Got {policy}."
+        f"A retry policy has base and cap from 0 to {limits.DELAY_SECONDS:,.0f} seconds, a factor "
+        f"from 1 to {limits.RETRIES:,} and a jitter from 0 to 1. Got {shown(policy)}."
     )

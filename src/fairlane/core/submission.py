@@ -6,7 +6,6 @@ Everything is checked here, once and completely, so that engines store what they
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from hashlib import blake2b
@@ -32,10 +31,11 @@ from fairlane.core.errors import (
 )
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.ids import new_id
-from fairlane.core.model import PLAIN, NewTask, Spec, microseconds_of
+from fairlane.core.model import PLAIN, NewTask, Spec, microseconds_of, moment
 from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
 from fairlane.core.priority import Band, band_of, level_of
 from fairlane.core.retry import RetryPolicy
+from fairlane.core.text import is_name, is_plain, shown
 
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_RETRIES: Final = {Band.CRITICAL: 5, Band.HIGH: 5, Band.MEDIUM: 3, Band.LOW: 2}
@@ -46,8 +46,8 @@ DEFAULT_TIMEOUT: Final = {
     Band.LOW: 900.0,
 }
 
-_NAME: Final = re.compile(rf"[A-Za-z0-9_.:\-]{{1,{limits.NAME_LENGTH}}}\Z")
-_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+_encoder: Final = msgspec.json.Encoder()
 
 
 class Unset(msgspec.Struct, frozen=True):
@@ -122,17 +122,22 @@ def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
             f"A payload is a JSON object (a dict), not {_kind(payload)}: "
             'wrap it, for example {"value": …}.'
         )
+    if not all(isinstance(name, str) for name in payload):
+        raise InvalidPayload(f"{InvalidPayload.__doc__} Its names are not all text.")
     try:
-        encoded = msgspec.json.encode(payload)
+        encoded = _encoder.encode(payload)
+        decoded = msgspec.json.decode(encoded)
     except RecursionError:
         raise _too_deep() from None
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidPayload(f"{InvalidPayload.__doc__} {error}.") from None
     if len(encoded) > most:
         raise _too_large(len(encoded), most)
-    # The encoder writes NaN and the infinities as null, which only a walk can tell from None.
-    if b"null" in encoded or _may_be_deep(encoded):
-        _check_tree(payload, limits.JSON_DEPTH)
+    if b"null" in encoded:
+        # The encoder writes NaN and the infinities as null: only what it was given can tell.
+        _check_tree(msgspec.to_builtins(payload), limits.JSON_DEPTH)
+    elif _may_be_deep(encoded):
+        _check_tree(decoded, limits.JSON_DEPTH)
     return encoded
 
 
@@ -189,9 +194,9 @@ def _too_large(size: int, most: int) -> PayloadTooLarge:
 
 
 def _checked_name(name: object, error: type[InvalidTask]) -> str:
-    if isinstance(name, str) and _NAME.match(name):
+    if is_name(name):
         return name
-    raise error(f"{error.__doc__} Got {_shown(name)}.")
+    raise error(f"{error.__doc__} Got {shown(name)}.")
 
 
 def _checked_capabilities(capabilities: object) -> tuple[str, ...]:
@@ -221,7 +226,7 @@ def _checked_retries(retries: object) -> int:
     ):
         return retries
     raise InvalidRetries(
-        f"max_retries is a whole number from 0 to {limits.RETRIES:,}. Got {_shown(retries)}."
+        f"max_retries is a whole number from 0 to {limits.RETRIES:,}. Got {shown(retries)}."
     )
 
 
@@ -232,7 +237,7 @@ def _checked_timeout(timeout: object) -> float | None:
         return float(timeout)
     raise InvalidTimeout(
         "timeout_seconds is a number above 0 and at most "
-        f"{limits.TIMEOUT_SECONDS:,.0f}, or None for no timeout. Got {_shown(timeout)}."
+        f"{limits.TIMEOUT_SECONDS:,.0f}, or None for no timeout. Got {shown(timeout)}."
     )
 
 
@@ -240,7 +245,7 @@ def _checked_delay(delay: object) -> float:
     if _is_number(delay) and 0 <= delay <= limits.DELAY_SECONDS:
         return float(delay)
     raise InvalidTime(
-        f"delay_seconds is a number from 0 to {limits.DELAY_SECONDS:,.0f}. Got {_shown(delay)}."
+        f"delay_seconds is a number from 0 to {limits.DELAY_SECONDS:,.0f}. Got {shown(delay)}."
     )
 
 
@@ -254,19 +259,20 @@ def _checked_time(field: str, time: object) -> int | None:
             f"{field} has no time zone, so it could mean any of 24 hours: "
             "use datetime.now(timezone.utc) or add tzinfo=…."
         )
-    return microseconds_of(time)
+    microseconds = microseconds_of(time)
+    try:
+        moment(microseconds)
+    except OverflowError:
+        raise InvalidTime(f"{field} lies outside the years 1 to 9999 in UTC.") from None
+    return microseconds
 
 
 def _checked_key(key: object) -> str | None:
     if key is None:
         return None
-    if (
-        isinstance(key, str)
-        and 1 <= len(key) <= limits.NAME_LENGTH
-        and not _UNPRINTABLE.search(key)
-    ):
+    if is_plain(key) and key:
         return key
-    raise InvalidIdempotencyKey(f"{InvalidIdempotencyKey.__doc__} Got {_shown(key)}.")
+    raise InvalidIdempotencyKey(f"{InvalidIdempotencyKey.__doc__} Got {shown(key)}.")
 
 
 def _checked_tags(tags: object) -> dict[str, str]:
@@ -274,14 +280,10 @@ def _checked_tags(tags: object) -> dict[str, str]:
         raise InvalidTags(f"Tags are a dict with at most {limits.TAGS} entries.")
     for name, value in tags.items():
         for text in (name, value):
-            if (
-                not isinstance(text, str)
-                or len(text) > limits.TAG_LENGTH
-                or _UNPRINTABLE.search(text)
-            ):
+            if not is_plain(text, limits.TAG_LENGTH):
                 raise InvalidTags(
                     f"Tag names and values are texts of at most {limits.TAG_LENGTH} characters "
-                    f"without control characters. Got {_shown(text)}."
+                    f"without control characters. Got {shown(text)}."
                 )
     return dict(tags)
 
@@ -294,7 +296,7 @@ def _checked_trace(text: object) -> str | None:
         and text.isprintable()
     ):
         return text
-    raise InvalidTrace(f"{InvalidTrace.__doc__} Got {_shown(text)}.")
+    raise InvalidTrace(f"{InvalidTrace.__doc__} Got {shown(text)}.")
 
 
 def _spec(
@@ -314,7 +316,8 @@ def _spec(
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # Compared with bounds by every caller, which NaN and the infinities fail.
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _kind(value: object) -> str:
@@ -324,8 +327,3 @@ def _kind(value: object) -> str:
 def type_name(value: object) -> str:
     """The name of a value's type, for messages."""
     return value.__class__.__name__
-
-
-def _shown(value: object) -> str:
-    text = ascii(value)
-    return text if len(text) <= 80 else text[:80] + "…"

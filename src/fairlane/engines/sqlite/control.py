@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fairlane.core.flow import Flow, writes
 from fairlane.core.journal import Passage
-from fairlane.core.lanes import Controls, checked_concurrency, checked_rate
+from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
 from fairlane.core.machine import Verb, allows
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
@@ -26,6 +26,7 @@ SQL = statements(__package__, "control")
 def pause(
     self: Context, paused: bool, *, queue: str | None = None, type: str | None = None
 ) -> Flow[Controls]:
+    queue, type = checked_scope(queue), checked_scope(type)
     if queue is not None:
         yield Execute(SQL["pause_queue" if paused else "resume_queue"], (queue,))
     if type is not None:
@@ -46,6 +47,7 @@ def limit(
     rate: float | None = None,
     concurrency: int | None = None,
 ) -> Flow[Controls]:
+    type = checked_scope(type)
     rate = None if rate is None else checked_rate(rate)
     concurrency = None if concurrency is None else checked_concurrency(concurrency)
     if type is not None:

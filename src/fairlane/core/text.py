@@ -1,0 +1,32 @@
+"""Texts that callers give: what a name may look like, and how a value is shown back to them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeGuard
+
+from fairlane.core import limits
+
+_NAME: Final = re.compile(rf"[A-Za-z0-9_.:\-]{{1,{limits.NAME_LENGTH}}}\Z")
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+NAME_RULE: Final = f"1 to {limits.NAME_LENGTH} characters out of A-Z a-z 0-9 _ . : - only"
+
+
+def is_name(value: object) -> TypeGuard[str]:
+    """Whether it can name a type, a queue, a capability or a worker."""
+    return isinstance(value, str) and _NAME.match(value) is not None
+
+
+def is_plain(value: object, most: int = limits.NAME_LENGTH) -> TypeGuard[str]:
+    """Whether it is a text of at most so many characters that every engine can store."""
+    return isinstance(value, str) and len(value) <= most and not _UNPRINTABLE.search(value)
+
+
+def shown(value: object) -> str:
+    """A value as an error message quotes it: short, and harmless wherever it is printed."""
+    try:
+        text = ascii(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return "a number of thousands of digits"
+    return text if len(text) <= 80 else text[:80] + "…"

@@ -1,0 +1,160 @@
+"""Errors: classes with stable codes, whose docstring says what to do."""
+
+import inspect
+
+import pytest
+
+from fairlane.core import errors
+from fairlane.core.errors import FairlaneError
+
+CLASSES = [
+    found
+    for _, found in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(found, FairlaneError)
+]
+
+FAMILIES = {
+    "InvalidInput": {
+        "InvalidTask",
+        "InvalidType",
+        "InvalidQueue",
+        "InvalidPayload",
+        "PayloadTooLarge",
+        "PayloadTooDeep",
+        "InvalidPriority",
+        "InvalidTime",
+        "InvalidRetries",
+        "InvalidTimeout",
+        "InvalidCapabilities",
+        "InvalidTags",
+        "InvalidIdempotencyKey",
+        "InvalidTrace",
+        "InvalidTaskId",
+        "BatchTooLarge",
+        "InvalidWorker",
+        "InvalidLimit",
+        "InvalidStoreURL",
+    },
+    "InvalidTask": {
+        "InvalidType",
+        "InvalidQueue",
+        "InvalidPayload",
+        "PayloadTooLarge",
+        "PayloadTooDeep",
+        "InvalidPriority",
+        "InvalidTime",
+        "InvalidRetries",
+        "InvalidTimeout",
+        "InvalidCapabilities",
+        "InvalidTags",
+        "InvalidIdempotencyKey",
+        "InvalidTrace",
+    },
+    "InvalidPayload": {"PayloadTooLarge", "PayloadTooDeep"},
+    "Conflict": {"IdempotencyConflict", "TooManyLanes", "WorkerGone"},
+    "StoreError": {
+        "StoreUnavailable",
+        "StoreBusy",
+        "StoreFull",
+        "StoreReadOnly",
+        "StoreUnusable",
+        "DriverMissing",
+        "AccessDenied",
+        "NotAFairlaneStore",
+        "SchemaMissing",
+        "SchemaTooOld",
+        "SchemaTooNew",
+    },
+    "StoreUnavailable": {"StoreBusy", "StoreFull", "StoreReadOnly"},
+    "StoreUnusable": {
+        "DriverMissing",
+        "AccessDenied",
+        "NotAFairlaneStore",
+        "SchemaMissing",
+        "SchemaTooOld",
+        "SchemaTooNew",
+    },
+}
+
+CODES = {
+    "AccessDenied": "access_denied",
+    "BatchTooLarge": "batch_too_large",
+    "Conflict": "conflict",
+    "DriverMissing": "driver_missing",
+    "FairlaneError": "fairlane_error",
+    "IdempotencyConflict": "idempotency_conflict",
+    "InvalidCapabilities": "invalid_capabilities",
+    "InvalidIdempotencyKey": "invalid_idempotency_key",
+    "InvalidInput": "invalid_input",
+    "InvalidLimit": "invalid_limit",
+    "InvalidPayload": "invalid_payload",
+    "InvalidPriority": "invalid_priority",
+    "InvalidQueue": "invalid_queue",
+    "InvalidRetries": "invalid_max_retries",
+    "InvalidStoreURL": "invalid_store_url",
+    "InvalidTags": "invalid_tags",
+    "InvalidTask": "invalid_task",
+    "InvalidTaskId": "invalid_task_id",
+    "InvalidTime": "invalid_time",
+    "InvalidTimeout": "invalid_timeout",
+    "InvalidTrace": "invalid_trace",
+    "InvalidType": "invalid_type",
+    "InvalidWorker": "invalid_worker",
+    "NotAFairlaneStore": "not_a_fairlane_store",
+    "PayloadTooDeep": "payload_too_deep",
+    "PayloadTooLarge": "payload_too_large",
+    "SchemaMissing": "schema_missing",
+    "SchemaTooNew": "schema_too_new",
+    "SchemaTooOld": "schema_too_old",
+    "StoreBusy": "store_busy",
+    "StoreError": "store_error",
+    "StoreFull": "store_full",
+    "StoreReadOnly": "store_read_only",
+    "StoreUnavailable": "store_unavailable",
+    "StoreUnusable": "store_unusable",
+    "TooManyLanes": "too_many_lanes",
+    "WorkerGone": "worker_gone",
+}
+"""Programs compare these: a line may be added, and none may change."""
+
+
+def test_the_codes_are_the_ones_that_were_promised() -> None:
+    assert {found.__name__: found.code for found in CLASSES} == CODES
+
+
+def test_no_two_classes_share_a_code() -> None:
+    assert len(set(CODES.values())) == len(CODES)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_class_has_a_docstring_that_is_its_default_message(kind: type[FairlaneError]) -> None:
+    assert kind.__dict__["__doc__"], "a docstring of its own, not its parent's"
+    message = " ".join(kind.__dict__["__doc__"].split())
+    assert kind().message == str(kind()) == message
+    assert message.endswith((".", "`."))
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_words_of_ones_own_replace_the_default(kind: type[FairlaneError]) -> None:
+    error = kind("The disk is on fire.")
+    assert (error.message, str(error)) == ("The disk is on fire.", "The disk is on fire.")
+    assert kind("").message == ""
+
+
+def test_a_class_without_a_docstring_says_nothing() -> None:
+    bare: type[FairlaneError] = type("Bare", (FairlaneError,), {})
+    assert bare().message == ""
+
+
+@pytest.mark.parametrize(("parent", "children"), FAMILIES.items(), ids=FAMILIES)
+def test_who_belongs_to_whom(parent: str, children: set[str]) -> None:
+    found = {kind.__name__ for kind in CLASSES if issubclass(kind, getattr(errors, parent))}
+    assert found == children | {parent}
+
+
+def test_bad_input_is_a_value_error_and_nothing_else_is() -> None:
+    assert {kind.__name__ for kind in CLASSES if issubclass(kind, ValueError)} == {
+        "InvalidInput",
+        *FAMILIES["InvalidInput"],
+    }

@@ -1,0 +1,641 @@
+"""The state machine: every state, every outcome, and what they lead to."""
+
+from collections.abc import Iterable
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from fairlane.core import limits
+from fairlane.core.machine import (
+    TRANSITIONS,
+    Change,
+    Completed,
+    Failed,
+    Lost,
+    Outcome,
+    Refusal,
+    Released,
+    Settlement,
+    Snoozed,
+    TimedOut,
+    Verb,
+    allows,
+    decide,
+    verdict_on_late,
+)
+from fairlane.core.model import Attempt, Cause, Claimed, Overdue, Spec, TaskError, Verdict
+from fairlane.core.retry import DEFAULT, RetryPolicy
+from fairlane.core.states import State
+from tests.unit.make import NOON, TASK_ID, claimed, quick, stored
+
+BOOM = TaskError("boom", code="BOOM")
+BROKEN = TaskError("cannot work", code="BROKEN", retriable=False)
+SLOW_DOWN = TaskError("too many requests", code="RATE_LIMIT")
+LOST = TaskError("The worker died while it held the task.", code="WORKER_LOST")
+TOO_SLOW = TaskError("The attempt took longer than its time limit of 600 s.", code="TIMEOUT")
+
+OUTCOMES: list[Outcome] = [
+    Completed(b'{"sent":true}'),
+    Failed(BOOM),
+    Failed(BOOM, after=7.0),
+    Failed(BROKEN),
+    Failed(BROKEN, after=7.0),
+    Failed(SLOW_DOWN),
+    TimedOut(),
+    Lost(started=True),
+    Lost(started=False),
+    Released(),
+    Snoozed(30.0),
+]
+
+MIDDLE = 0.5  # the luck that leaves a delay as it is
+
+
+def change_of(task: Claimed, outcome: Outcome, luck: float = MIDDLE) -> Change:
+    change = decide(task, outcome, luck)
+    assert isinstance(change, Change)
+    return change
+
+
+def after(task: Claimed, change: Change) -> Claimed:
+    """The task on its next run."""
+    return replace(
+        task,
+        attempt=task.attempt + 1,
+        retry_count=change.retry_count,
+        returns=change.returns,
+        timeout=change.timeout,
+    )
+
+
+class TestTransitions:
+    """The table of SPEC section 1, written out again."""
+
+    ARROWS = frozenset(
+        {
+            # submit
+            (None, "scheduled"),
+            (None, "queued"),
+            # due, or dependencies completed
+            ("scheduled", "queued"),
+            ("retrying", "queued"),
+            # claim
+            ("queued", "executing"),
+            # the end of an attempt
+            ("executing", "completed"),
+            ("executing", "retrying"),
+            ("executing", "queued"),
+            ("executing", "failed"),
+            ("executing", "dead_letter"),
+            ("executing", "cancelled"),
+            ("executing", "scheduled"),
+            # cancelled while waiting
+            ("scheduled", "cancelled"),
+            ("queued", "cancelled"),
+            ("retrying", "cancelled"),
+            # expired
+            ("scheduled", "failed"),
+            ("queued", "failed"),
+            ("retrying", "failed"),
+            # manual retry and replay; from scheduled and retrying as above
+            ("failed", "queued"),
+            ("dead_letter", "queued"),
+            ("cancelled", "queued"),
+        }
+    )
+
+    VERBS = (
+        ("submit", (), ("scheduled", "queued")),
+        ("due", ("scheduled", "retrying"), ("queued",)),
+        ("claim", ("queued",), ("executing",)),
+        ("complete", ("executing",), ("completed",)),
+        ("retry", ("executing",), ("retrying",)),
+        ("snooze", ("executing",), ("scheduled",)),
+        ("release", ("executing",), ("queued",)),
+        ("fail", ("executing",), ("failed",)),
+        ("dead_letter", ("executing",), ("dead_letter",)),
+        ("cancel", ("scheduled", "queued", "retrying", "executing"), ("cancelled",)),
+        ("expire", ("scheduled", "queued", "retrying"), ("failed",)),
+        (
+            "replay",
+            ("retrying", "scheduled", "failed", "dead_letter", "cancelled"),
+            ("queued",),
+        ),
+    )
+
+    def test_the_arrows_are_those_of_the_specification_and_no_others(self) -> None:
+        arrows = {
+            (source, target)
+            for transition in TRANSITIONS.values()
+            for source in transition.sources or {None}
+            for target in transition.targets
+        }
+        assert arrows == self.ARROWS
+
+    def test_the_verbs_are_those_of_the_specification_and_no_others(self) -> None:
+        assert {verb: (t.sources, t.targets) for verb, t in TRANSITIONS.items()} == {
+            verb: (frozenset(sources), frozenset(targets)) for verb, sources, targets in self.VERBS
+        }
+        assert set(TRANSITIONS) == set(Verb)
+
+    @pytest.mark.parametrize(("verb", "sources"), [verb[:2] for verb in VERBS])
+    def test_a_verb_is_allowed_from_its_sources_only(
+        self, verb: str, sources: tuple[str, ...]
+    ) -> None:
+        assert {state for state in State if allows(Verb(verb), state)} == set(sources)
+
+    def test_nothing_leaves_completed(self) -> None:
+        assert not any(allows(verb, State.COMPLETED) for verb in Verb)
+
+
+class TestWithoutARunningAttempt:
+    @pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
+    @pytest.mark.parametrize("state", [state for state in State if state != "executing"])
+    def test_an_outcome_is_refused_with_the_state_named(
+        self, state: State, outcome: Outcome
+    ) -> None:
+        refusal = decide(claimed(), outcome, MIDDLE, state)
+        assert refusal == Refusal(state, f"A task that is {state} has no running attempt to end.")
+
+
+class TestOutcomes:
+    """`decide` for each outcome, field by field. The task: 1 of 3 retries and 1 return used."""
+
+    TASK = claimed(retry_count=1, max_retries=3, returns=1, timeout=600.0)
+    LAST = claimed(retry_count=3, max_retries=3, returns=1, timeout=600.0)
+
+    @pytest.mark.parametrize(
+        ("task", "outcome", "expected"),
+        [
+            pytest.param(
+                TASK,
+                Completed(b"[1]"),
+                Change(Verb.COMPLETE, State.COMPLETED, "completed", 1, 1, 600.0, result=b"[1]"),
+                id="completed",
+            ),
+            pytest.param(
+                LAST,
+                Completed(b"null"),
+                Change(Verb.COMPLETE, State.COMPLETED, "completed", 3, 1, 600.0, result=b"null"),
+                id="completed on the last run",
+            ),
+            pytest.param(
+                TASK,
+                Failed(BOOM),
+                Change(
+                    Verb.RETRY,
+                    State.RETRYING,
+                    "failed",
+                    2,
+                    1,
+                    600.0,
+                    after=2.0,
+                    reason="error",
+                    error=BOOM,
+                ),
+                id="failed, retries left",
+            ),
+            pytest.param(
+                LAST,
+                Failed(BOOM),
+                Change(
+                    Verb.DEAD_LETTER,
+                    State.DEAD_LETTER,
+                    "failed",
+                    4,
+                    1,
+                    600.0,
+                    reason="max_retries_exceeded",
+                    error=replace(BOOM, reason="max_retries_exceeded"),
+                ),
+                id="failed, retries exhausted",
+            ),
+            pytest.param(
+                TASK,
+                Failed(BROKEN),
+                Change(
+                    Verb.FAIL,
+                    State.FAILED,
+                    "failed",
+                    2,
+                    1,
+                    600.0,
+                    reason="not_retriable",
+                    error=replace(BROKEN, reason="not_retriable"),
+                ),
+                id="failed for good, retries left",
+            ),
+            pytest.param(
+                LAST,
+                Failed(BROKEN, after=5.0),
+                Change(
+                    Verb.FAIL,
+                    State.FAILED,
+                    "failed",
+                    4,
+                    1,
+                    600.0,
+                    reason="not_retriable",
+                    error=replace(BROKEN, reason="not_retriable"),
+                ),
+                id="failed for good on the last run",
+            ),
+            pytest.param(
+                TASK,
+                TimedOut(),
+                Change(
+                    Verb.RETRY,
+                    State.RETRYING,
+                    "timed_out",
+                    2,
+                    1,
+                    900.0,
+                    after=2.0,
+                    reason="timeout",
+                    error=TOO_SLOW,
+                ),
+                id="timed out, retries left",
+            ),
+            pytest.param(
+                LAST,
+                TimedOut(),
+                Change(
+                    Verb.DEAD_LETTER,
+                    State.DEAD_LETTER,
+                    "timed_out",
+                    4,
+                    1,
+                    600.0,
+                    reason="timeout",
+                    error=replace(TOO_SLOW, reason="timeout"),
+                ),
+                id="timed out, retries exhausted",
+            ),
+            pytest.param(
+                TASK,
+                Lost(started=True),
+                Change(
+                    Verb.RELEASE,
+                    State.QUEUED,
+                    "lost",
+                    2,
+                    1,
+                    600.0,
+                    reason="worker_lost",
+                    error=LOST,
+                ),
+                id="lost while it ran, retries left",
+            ),
+            pytest.param(
+                LAST,
+                Lost(started=True),
+                Change(
+                    Verb.DEAD_LETTER,
+                    State.DEAD_LETTER,
+                    "lost",
+                    4,
+                    1,
+                    600.0,
+                    reason="worker_lost",
+                    error=replace(LOST, reason="worker_lost"),
+                ),
+                id="lost while it ran, retries exhausted",
+            ),
+            pytest.param(
+                TASK,
+                Lost(started=False),
+                Change(
+                    Verb.RELEASE,
+                    State.QUEUED,
+                    "lost",
+                    1,
+                    2,
+                    600.0,
+                    reason="worker_lost",
+                    error=LOST,
+                ),
+                id="lost unstarted, returns left",
+            ),
+            pytest.param(
+                LAST,
+                Lost(started=False),
+                Change(
+                    Verb.RELEASE,
+                    State.QUEUED,
+                    "lost",
+                    3,
+                    2,
+                    600.0,
+                    reason="worker_lost",
+                    error=LOST,
+                ),
+                id="lost unstarted before the last run",
+            ),
+            pytest.param(
+                claimed(returns=3),
+                Lost(started=False),
+                Change(
+                    Verb.DEAD_LETTER,
+                    State.DEAD_LETTER,
+                    "lost",
+                    0,
+                    4,
+                    600.0,
+                    reason="worker_lost",
+                    error=replace(LOST, reason="worker_lost"),
+                ),
+                id="lost unstarted, returns exhausted",
+            ),
+            pytest.param(
+                LAST,
+                Released(),
+                Change(Verb.RELEASE, State.QUEUED, "released", 3, 1, 600.0),
+                id="released",
+            ),
+            pytest.param(
+                LAST,
+                Snoozed(30.0),
+                Change(Verb.SNOOZE, State.SCHEDULED, "snoozed", 3, 1, 600.0, after=30.0),
+                id="snoozed",
+            ),
+            pytest.param(
+                TASK,
+                Snoozed(-1.0),
+                Change(Verb.SNOOZE, State.SCHEDULED, "snoozed", 1, 1, 600.0, after=0.0),
+                id="snoozed into the past",
+            ),
+        ],
+    )
+    def test_an_outcome_leads_to_one_change(
+        self, task: Claimed, outcome: Outcome, expected: Change
+    ) -> None:
+        assert decide(task, outcome, MIDDLE) == expected
+        assert decide(task, outcome, MIDDLE, State.EXECUTING) == expected
+
+    @pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
+    def test_every_change_is_legal(self, outcome: Outcome) -> None:
+        for retry_count, returns, timeout in product((0, 2, 3), (0, 2, 3), (None, 600.0)):
+            task = claimed(retry_count=retry_count, returns=returns, timeout=timeout)
+            change = change_of(task, outcome)
+            assert allows(change.verb, State.EXECUTING)
+            assert change.state in TRANSITIONS[change.verb].targets
+
+    @pytest.mark.parametrize("cause", Cause)
+    @pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
+    def test_the_maintenance_decides_as_the_worker_would(
+        self, outcome: Outcome, cause: Cause
+    ) -> None:
+        """A reaper that knows no more than the stored terms comes to the same decision."""
+        held = claimed(retry_count=1, returns=2, timeout=60.0, spec=Spec(retry=RetryPolicy(5.0)))
+        found = Overdue(TASK_ID, 1, "w1", cause, True, 1, 3, 2, 60.0, RetryPolicy(5.0))  # noqa: FBT003 (started)
+        assert decide(found, outcome, 0.3) == decide(held, outcome, 0.3)
+
+
+class TestDelays:
+    @pytest.mark.parametrize(("failures", "delay"), [(0, 1.0), (1, 2.0), (2, 4.0)])
+    @pytest.mark.parametrize("outcome", [Failed(BOOM), TimedOut()], ids=repr)
+    def test_the_delay_uses_the_count_before_the_failure(
+        self, outcome: Outcome, failures: int, delay: float
+    ) -> None:
+        assert change_of(claimed(retry_count=failures), outcome).after == delay
+
+    def test_the_delay_follows_the_policy_stored_with_the_task(self) -> None:
+        patient = RetryPolicy(base=10.0, factor=3.0, cap=1000.0, jitter=0.0)
+        task = claimed(retry_count=2, spec=Spec(retry=patient))
+        assert change_of(task, Failed(BOOM), luck=0.9).after == 90.0
+
+    def test_a_rate_limit_doubles_the_delay(self) -> None:
+        task = claimed(retry_count=1)
+        for luck in (0.0, 0.25, 0.5, 0.999):
+            plain = change_of(task, Failed(BOOM), luck).after
+            assert change_of(task, Failed(SLOW_DOWN), luck).after == 2 * plain
+
+    @pytest.mark.parametrize("error", [BOOM, SLOW_DOWN], ids=lambda error: error.code)
+    @pytest.mark.parametrize("asked", [0.0, 0.5, 7.0, 86_400.0])
+    def test_a_delay_that_the_handler_asked_for_is_taken_as_it_is(
+        self, asked: float, error: TaskError
+    ) -> None:
+        assert change_of(claimed(), Failed(error, after=asked), luck=0.9).after == asked
+
+    def test_a_negative_delay_means_now(self) -> None:
+        assert change_of(claimed(), Failed(BOOM, after=-5.0)).after == 0.0
+
+    def test_a_delay_asked_for_on_the_last_run_saves_nothing(self) -> None:
+        change = change_of(claimed(retry_count=3), Failed(BOOM, after=7.0))
+        assert (change.verb, change.after) == (Verb.DEAD_LETTER, 0.0)
+
+    @quick
+    @given(
+        retry_count=st.integers(0, 1000),
+        luck=st.floats(0, 1, exclude_max=True),
+        outcome=st.sampled_from([Failed(BOOM), TimedOut()]),
+    )
+    def test_the_delay_stays_within_a_tenth_of_the_curve(
+        self, retry_count: int, luck: float, outcome: Outcome
+    ) -> None:
+        task = claimed(retry_count=retry_count, max_retries=1001)
+        curve = min(2**retry_count, 300)
+        assert 0.9 * curve <= change_of(task, outcome, luck).after <= 1.1 * curve * (1 + 1e-9)
+
+
+class TestTimeouts:
+    @pytest.mark.parametrize(
+        ("given_seconds", "next_seconds"),
+        [
+            (1.0, 1.5),
+            (300.0, 450.0),
+            (900.0, 1350.0),
+            (2400.0, 3600.0),
+            (2401.0, 3600.0),
+            (3600.0, 3600.0),
+            (7200.0, 7200.0),
+            (None, None),
+        ],
+    )
+    def test_the_next_run_gets_half_as_much_again_up_to_an_hour_and_never_less(
+        self, given_seconds: float | None, next_seconds: float | None
+    ) -> None:
+        assert change_of(claimed(timeout=given_seconds), TimedOut()).timeout == next_seconds
+
+    def test_the_limit_is_named_in_the_error(self) -> None:
+        error = change_of(claimed(timeout=0.25), TimedOut()).error
+        assert error is not None
+        assert error.message == "The attempt took longer than its time limit of 0.25 s."
+
+    def test_a_time_limit_that_the_task_does_not_know_is_not_named(self) -> None:
+        error = change_of(claimed(timeout=None), TimedOut()).error
+        assert error is not None
+        assert error.message == "The attempt took longer than its time limit."
+
+    @pytest.mark.parametrize("outcome", [o for o in OUTCOMES if o != TimedOut()], ids=repr)
+    def test_no_other_outcome_changes_the_time_limit(self, outcome: Outcome) -> None:
+        assert change_of(claimed(timeout=77.0), outcome).timeout == 77.0
+
+    @quick
+    @given(st.floats(0.001, 2_592_000.0))
+    def test_time_limits_grow_to_the_cap_and_never_shrink(self, first: float) -> None:
+        task = claimed(timeout=first, max_retries=1000)
+        for _ in range(50):
+            change = change_of(task, TimedOut())
+            assert task.timeout is not None
+            assert change.timeout is not None
+            assert task.timeout <= change.timeout <= max(first, 3600.0)
+            task = after(task, change)
+        assert task.timeout == max(first, 3600.0)
+
+
+BAD_RUNS = st.sampled_from([Failed(BOOM), Failed(SLOW_DOWN, 3.0), TimedOut(), Lost(started=True)])
+FREE_RUNS = st.sampled_from([Released(), Snoozed(1.0)])
+
+
+class TestBudget:
+    REASONS = ((Failed, "max_retries_exceeded"), (TimedOut, "timeout"), (Lost, "worker_lost"))
+
+    def runs(self, task: Claimed, outcomes: Iterable[Outcome]) -> list[Change]:
+        """What becomes of the task, up to its end."""
+        changes: list[Change] = []
+        for outcome in outcomes:
+            change = change_of(task, outcome)
+            changes.append(change)
+            if change.state == "dead_letter":
+                break
+            task = after(task, change)
+        return changes
+
+    def test_three_retries_mean_four_runs(self) -> None:
+        changes = self.runs(claimed(max_retries=3), [Failed(BOOM)] * 10)
+        assert [change.retry_count for change in changes] == [1, 2, 3, 4]
+        assert [change.after for change in changes] == [1.0, 2.0, 4.0, 0.0]
+        assert [str(change.state) for change in changes] == ["retrying"] * 3 + ["dead_letter"]
+
+    def test_no_retries_mean_one_run(self) -> None:
+        (change,) = self.runs(claimed(max_retries=0), [Failed(BOOM)] * 10)
+        assert change.state is State.DEAD_LETTER
+
+    @quick
+    @given(max_retries=st.integers(0, 12), outcomes=st.lists(BAD_RUNS, min_size=13, max_size=13))
+    def test_failing_runs_end_in_dead_letter_after_max_retries_plus_one(
+        self, max_retries: int, outcomes: list[Outcome]
+    ) -> None:
+        changes = self.runs(claimed(max_retries=max_retries), outcomes)
+        assert len(changes) == max_retries + 1
+        assert [change.retry_count for change in changes] == list(range(1, max_retries + 2))
+        assert all(change.state in ("retrying", "queued") for change in changes[:-1])
+        last = changes[-1]
+        reason = next(
+            text for kind, text in self.REASONS if isinstance(outcomes[max_retries], kind)
+        )
+        assert (last.state, last.reason) == ("dead_letter", reason)
+        assert last.error is not None
+        assert last.error.reason == reason
+
+    @quick
+    @given(max_retries=st.integers(0, 5), outcomes=st.lists(BAD_RUNS | FREE_RUNS, max_size=30))
+    def test_runs_that_were_given_back_or_snoozed_cost_nothing(
+        self, max_retries: int, outcomes: list[Outcome]
+    ) -> None:
+        free = (Released, Snoozed)
+        costly = [outcome for outcome in outcomes if not isinstance(outcome, free)]
+        changes = self.runs(claimed(max_retries=max_retries), outcomes)
+        spent = min(len(costly), max_retries + 1)
+        assert sum(change.reason is not None for change in changes) == spent
+        if changes:
+            assert changes[-1].retry_count == spent
+            assert (changes[-1].state == "dead_letter") == (spent > max_retries)
+
+    @quick
+    @given(free=st.lists(FREE_RUNS, max_size=10), max_retries=st.integers(0, 5))
+    def test_a_task_goes_back_unstarted_three_times_then_dies(
+        self, free: list[Outcome], max_retries: int
+    ) -> None:
+        losses: list[Outcome] = [Lost(started=False)] * 10
+        changes = self.runs(claimed(max_retries=max_retries), free + losses)[len(free) :]
+        assert [str(change.state) for change in changes] == ["queued"] * 3 + ["dead_letter"]
+        assert [change.returns for change in changes] == [1, 2, 3, 4]
+        assert {change.retry_count for change in changes} == {0}
+
+    @quick
+    @given(
+        outcomes=st.lists(st.sampled_from(OUTCOMES), max_size=30),
+        max_retries=st.integers(0, 10),
+        timeout=st.none() | st.floats(0.1, 10_000),
+        luck=st.floats(0, 1, exclude_max=True),
+    )
+    def test_whatever_happens_every_step_is_legal_and_no_counter_falls(
+        self, outcomes: list[Outcome], max_retries: int, timeout: float | None, luck: float
+    ) -> None:
+        task = claimed(max_retries=max_retries, timeout=timeout)
+        for outcome in outcomes:
+            change = change_of(task, outcome, luck)
+            assert change.state in TRANSITIONS[change.verb].targets
+            assert change.after >= 0
+            assert 0 <= change.retry_count - task.retry_count <= 1
+            assert 0 <= change.returns - task.returns <= 1
+            assert (change.timeout or 0) >= (task.timeout or 0)
+            assert (change.result is not None) == (change.state == "completed")
+            assert (change.error is not None) == isinstance(outcome, Failed | TimedOut | Lost)
+            if change.state not in ("queued", "retrying", "scheduled"):
+                break
+            task = after(task, change)
+
+
+class TestLateSettlements:
+    LATE = Settlement(TASK_ID, 2, "w1", change_of(claimed(), Completed(b"1")), seconds=0.5)
+
+    def past(self, number: int, worker_id: str | None, outcome: str) -> Attempt:
+        return Attempt(number, worker_id, NOON, NOON, outcome)
+
+    def test_the_fence_is_task_attempt_and_worker(self) -> None:
+        assert self.LATE.fence == (TASK_ID, 2, "w1")
+
+    def test_a_task_that_is_gone_is_missing(self) -> None:
+        assert verdict_on_late(None, self.LATE) is Verdict.MISSING
+
+    def test_a_report_that_was_applied_before_is_applied(self) -> None:
+        task = stored(attempts=(self.past(1, "w0", "lost"), self.past(2, "w1", "completed")))
+        assert verdict_on_late(task, self.LATE) is Verdict.APPLIED
+
+    @pytest.mark.parametrize(
+        ("number", "worker_id", "outcome"),
+        [
+            (1, "w1", "completed"),
+            (3, "w1", "completed"),
+            (2, "w2", "completed"),
+            (2, None, "completed"),
+            (2, "w1", "timed_out"),
+            (2, "w1", "lost"),
+        ],
+    )
+    def test_a_report_on_an_attempt_that_ended_otherwise_is_stale(
+        self, number: int, worker_id: str | None, outcome: str
+    ) -> None:
+        task = stored(attempts=(self.past(number, worker_id, outcome),))
+        assert verdict_on_late(task, self.LATE) is Verdict.STALE
+
+    def test_a_report_on_a_task_without_history_is_stale(self) -> None:
+        assert verdict_on_late(stored(attempts=()), self.LATE) is Verdict.STALE
+
+
+def test_the_default_policy_is_the_one_of_the_specification() -> None:
+    assert claimed().retry == DEFAULT == RetryPolicy(base=1.0, factor=2.0, cap=300.0, jitter=0.1)
+
+
+def test_an_unstarted_loss_is_free_even_with_no_retries_left() -> None:
+    task = claimed(retry_count=4, max_retries=3)
+    change = decide(task, Lost(started=False), 0.5)
+    assert isinstance(change, Change)
+    assert (change.verb, change.state) == (Verb.RELEASE, State.QUEUED)
+    assert (change.retry_count, change.returns) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [(-5.0, 0.0), (float("nan"), 0.0), (float("inf"), limits.DELAY_SECONDS)]
+)
+def test_a_delay_out_of_range_is_brought_into_it(asked: float, given: float) -> None:
+    for outcome in (Snoozed(asked), Failed(TaskError("x"), after=asked)):
+        change = decide(claimed(), outcome, 0.5)
+        assert isinstance(change, Change)
+        assert change.after == given
