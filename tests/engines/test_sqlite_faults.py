@@ -9,6 +9,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -132,11 +133,16 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
-async def test_a_read_only_file(tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """One that `nobody` can reach: pytest's own are private."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+async def test_a_read_only_file(public_folder: Path) -> None:
     """Refused as long as it lasts, and by itself all right afterwards."""
-    folder = tmp_path_factory.mktemp("read-only")
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)
+    folder = public_folder
     path = folder / "tasks.db"
     await (await migrated(path)).driver.aclose()
     folder.chmod(0o777)

@@ -91,7 +91,7 @@ NOT_RETRIABLE = "not_retriable"
 EXPIRED = "expired"
 
 
-class Completed(msgspec.Struct, frozen=True):
+class Completed(msgspec.Struct, frozen=True, gc=False):
     """The handler returned `result` (JSON)."""
 
     result: bytes
@@ -127,7 +127,7 @@ class Snoozed(msgspec.Struct, frozen=True):
 Outcome = Completed | Failed | TimedOut | Lost | Released | Snoozed
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """What an engine applies to an executing task: a verb with its values resolved.
 
     `after` counts from the engine's now. `retry_count`, `returns` and `timeout` replace the task's
@@ -150,7 +150,7 @@ Fence = tuple[str, int, str]
 """(task id, attempt, worker id)"""
 
 
-class Settlement(msgspec.Struct, frozen=True):
+class Settlement(msgspec.Struct, frozen=True, gc=False):
     """A change under its fence. `seconds`: how long the attempt ran, None when it never began."""
 
     task_id: str

@@ -3,6 +3,9 @@
 Times are datetimes in UTC where a user reads them (`Task`, `Worker`, `Event`) and microseconds
 since 1970 where an engine computes with them. Payloads and results are JSON as bytes: checked once
 at the door, stored as sent, decoded once by the handler's side.
+
+Structs that come by the thousand are `gc=False`: they cannot be part of a cycle, and the collector
+need not look at each of them again and again.
 """
 
 from __future__ import annotations
@@ -97,7 +100,7 @@ PLAIN = Spec()
 _spec_decoder = msgspec.json.Decoder(Spec)
 
 
-class NewTask(msgspec.Struct, frozen=True):
+class NewTask(msgspec.Struct, frozen=True, gc=False):
     """A checked submission: everything is resolved but the engine's clock. See `submission`."""
 
     task_id: str
@@ -116,7 +119,7 @@ class NewTask(msgspec.Struct, frozen=True):
     spec: Spec = PLAIN
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class Accepted(msgspec.Struct, frozen=True, gc=False):
     """The answer to one submission. `known`: an earlier task with the same key was returned."""
 
     task_id: str
@@ -141,7 +144,7 @@ class Ask(msgspec.Struct, frozen=True):
     capabilities: frozenset[str] = frozenset()
 
 
-class Claimed(msgspec.Struct, frozen=True):
+class Claimed(msgspec.Struct, frozen=True, gc=False):
     """A task in a worker's hands. `(task_id, attempt, worker_id)` is its fence."""
 
     task_id: str

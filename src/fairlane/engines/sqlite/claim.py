@@ -33,19 +33,22 @@ _QUEUED, _EXECUTING = State.QUEUED.code, State.EXECUTING.code
 @writes
 def claim(self: Context, ask: Ask) -> Flow[Grant]:
     now = self.clock()
-    yield from self.catalogue.refresh()
-    worker = (yield Execute(SQL["worker"], (ask.worker_id,))).fetchone()
-    if worker is None or worker[0] == WorkerStatus.DEAD:
-        raise WorkerGone
+    ((version, due_at, expires_at, *worker),) = yield Execute(SQL["situation"], (ask.worker_id,))
     status, request_id, claimed_at, seen_at, lease = worker
+    if status is None or status == WorkerStatus.DEAD:
+        raise WorkerGone
+    yield from self.catalogue.refresh(version)
     if request_id == ask.request_id:
         rows = yield Execute(SQL["granted"], (ask.worker_id, claimed_at))
         return Grant([_claimed(self, ask, row) for row in _in_order(self, rows.fetchall(), now)])
     ledger = Ledger()
-    yield from _release_due(now, ledger)
-    more_to_expire = yield from _expire(now, ledger)
-    rows, token_in = [], None
+    if due_at is not None and due_at <= now:
+        due_at = yield from _release_due(now, ledger)
+    more_to_expire = False
+    if expires_at is not None and expires_at <= now:
+        more_to_expire = yield from _expire(now, ledger)
     yield from ledger.post_depths()
+    rows, token_in = [], None
     if status == WorkerStatus.ACTIVE and not more_to_expire:
         rows, token_in = yield from _take(self, ask, now)
     _enter(self, ledger, ask, rows, now)
@@ -55,17 +58,16 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         request = ask.request_id if rows else request_id
         yield Execute(SQL["seen"], (now, request, granted_at, ask.worker_id))
     yield from ledger.post(now)
+    waits = [] if token_in is None else [token_in]
     if more_to_expire:
-        return Grant([], next_due_in=0.0)
-    ((due_at,),) = yield Execute(SQL["next_due"])
-    waits = [] if due_at is None else [max(0, due_at - now) / MICROSECONDS]
-    if token_in is not None:
-        waits.append(token_in)
+        waits.append(0.0)
+    if due_at is not None:
+        waits.append(max(0, due_at - now) / MICROSECONDS)
     return Grant([_claimed(self, ask, row) for row in rows], min(waits, default=None))
 
 
-def _release_due(now: int, ledger: Ledger) -> Flow[None]:
-    """Make tasks ready whose time has come."""
+def _release_due(now: int, ledger: Ledger) -> Flow[int | None]:
+    """Make tasks ready whose time has come; answers when the next one is due."""
     due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
     for task in map(Standing._make, due):
         yield from leave(task)
@@ -73,6 +75,8 @@ def _release_due(now: int, ledger: Ledger) -> Flow[None]:
             task, now, level=task.level, ready_at=task.ready_at, retry_count=task.retry_count
         )
         ledger.add(Verb.DUE, task.task_id, task.lane, task.level, task.attempt, task.state, _QUEUED)
+    ((due_at,),) = yield Execute(SQL["next_due"])
+    return None if due_at is None else int(due_at)
 
 
 def _expire(now: int, ledger: Ledger) -> Flow[bool]:
@@ -91,7 +95,7 @@ def _expire(now: int, ledger: Ledger) -> Flow[bool]:
 
 def _take(self: Context, ask: Ask, now: int) -> Flow[tuple[list[Row], float | None]]:
     """The rows of the claimed tasks in order, and when a limit may let more through."""
-    opening = yield from self.catalogue.opening(ask)
+    opening = self.catalogue.opening(ask)
     lanes = set(opening.lanes)
     streams = [stream for stream in (yield Execute(SQL["streams"])) if stream[0] in lanes]
     most = min(ask.slots + ask.ahead, limits.BATCH)

@@ -42,9 +42,10 @@ class Catalogue(threading.local):
         """A lane by its number, if there is one."""
         return self._lanes.get(lane_id)
 
-    def refresh(self) -> Flow[None]:
-        """See to it that what is remembered of lanes and controls is up to date."""
-        ((version,),) = yield Execute(SQL["version"])
+    def refresh(self, version: int | None = None) -> Flow[None]:
+        """See to it that what is remembered is up to date; `version` if it is known already."""
+        if version is None:
+            ((version,),) = yield Execute(SQL["version"])
         if version != self._version:
             yield from self._load()
 
@@ -53,9 +54,8 @@ class Catalogue(threading.local):
         yield from self.refresh()
         return self._controls
 
-    def opening(self, ask: Ask) -> Flow[Opening]:
-        """The lanes that `ask` may take from."""
-        yield from self.refresh()
+    def opening(self, ask: Ask) -> Opening:
+        """The lanes that `ask` may take from, once `refresh` has run in this transaction."""
         key = (ask.types, ask.queues, ask.capabilities)
         found = self._openings.get(key)
         if found is None:

@@ -41,10 +41,10 @@ def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[V
     for item in starts:
         task, verdict = yield from _held("start", item.task_id, item.attempt, worker_id, ledger)
         if task is not None:
-            number, _, _, timeout = task
+            timeout = task[3]
             began = now - int(item.seconds * MICROSECONDS)
             deadline = None if timeout is None else began + int(timeout * MICROSECONDS)
-            yield Execute(SQL["start"], (began, deadline, number))
+            yield Execute(SQL["start"], (began, deadline, item.task_id))
         verdicts.append(verdict)
     yield from ledger.post(now)
     return verdicts

@@ -78,7 +78,7 @@ def leave(task: Standing) -> Flow[None]:
     if task.state == _QUEUED:
         yield Execute(SQL["leave_ready"], (task.lane, task.level, task.ready_at, task.task_id))
     elif task.state == _EXECUTING:
-        yield Execute(SQL["leave_held"], (task.number,))
+        yield Execute(SQL["leave_held"], (task.task_id,))
     elif task.state in {_SCHEDULED, _RETRYING}:
         yield Execute(SQL["leave_waiting"], (task.number,))
     else:

@@ -30,10 +30,13 @@ from fairlane.engines.sqlite.moves import (
     linger,
     record_attempt,
 )
+from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "settle")
 
 _EXECUTING, _COMPLETED = State.EXECUTING.code, State.COMPLETED.code
+_ATTEMPT = Standing._fields.index("attempt")
+_WORKER_ID = Standing._fields.index("worker_id")
 
 
 @writes
@@ -47,21 +50,21 @@ def settle(
     now = self.clock()
     held = yield from _held(settlements, now, reaping)
     ledger = Ledger()
-    completed: list[tuple[Settlement, Standing]] = []
+    completed: list[tuple[Settlement, Row]] = []
     late: list[Settlement] = []
     ready = False
     for item in settlements:
-        task = held.get(item.task_id)
-        if task is None or task.attempt != item.attempt or task.worker_id != item.worker_id:
+        row = held.get(item.task_id)
+        if row is None or row[_ATTEMPT] != item.attempt or row[_WORKER_ID] != item.worker_id:
             late.append(item)
             continue
         del held[item.task_id]  # a second report of the same run is a late one
         if item.change.verb is Verb.COMPLETE:
-            completed.append((item, task))
+            completed.append((item, row))
         elif item.change.state in TERMINAL:
-            yield from end(task, _end(item, now, reaping), now, ledger)
+            yield from end(Standing._make(row), _end(item, now, reaping), now, ledger)
         else:
-            yield from _give_back(item, task, now, ledger, reaping)
+            yield from _give_back(item, Standing._make(row), now, ledger, reaping)
             ready = ready or item.change.state is State.QUEUED
     if completed:
         yield from _complete(completed, now, ledger)
@@ -75,32 +78,38 @@ def settle(
     return [next(verdicts) if id(item) in were_late else Verdict.APPLIED for item in settlements]
 
 
-def _held(settlements: Sequence[Settlement], now: int, reaping: bool) -> Flow[dict[str, Standing]]:
+def _held(settlements: Sequence[Settlement], now: int, reaping: bool) -> Flow[dict[str, Row]]:
     """Those of the tasks that are executing; for the reaper, those that still are overdue."""
     ids = json.dumps([item.task_id for item in settlements])
     if reaping:
         rows = yield Execute(SQL["still_overdue"], (ids, now))
     else:
         rows = yield Execute(SQL["held"], (ids,))
-    return {row[1]: Standing._make(row) for row in rows}
+    return {row[1]: row for row in rows}
 
 
-def _complete(completed: list[tuple[Settlement, Standing]], now: int, ledger: Ledger) -> Flow[None]:
-    """The common end, in one statement for all."""
+def _complete(completed: list[tuple[Settlement, Row]], now: int, ledger: Ledger) -> Flow[None]:
+    """The common end, for all of them at once. Rows are used as they came: this is the hot path."""
     rows = []
+    failed_before = []
     groups: dict[tuple[int, int, int, str], Group] = {}
-    for item, task in completed:
+    for item, row in completed:
+        number, task_id, lane, level, _, _, attempt, retries, version, worker, claimed_at, _ = row
         seconds = item.seconds
-        started_at = 0 if seconds is None else now - int(seconds * MICROSECONDS)
-        rows.append((started_at, now, bytearray(item.change.result or b"null"), task.number))
-        key = (task.lane, task.level, bucket_of(seconds), item.worker_id)
+        started_at = row[11] or 0 if seconds is None else now - int(seconds * MICROSECONDS)
+        result = bytearray(item.change.result or b"null")
+        rows.append(
+            (number, attempt, retries, version + 1, worker, claimed_at, started_at, now, result)
+        )
+        if retries:
+            failed_before.append((number,))
+        key = (lane, level, bucket_of(seconds), worker)
         group = groups.get(key) or groups.setdefault(key, Group())
-        group.task_ids.append(item.task_id)
-        group.attempts.append(item.attempt)
+        group.task_ids.append(task_id)
+        group.attempts.append(attempt)
         group.seconds.append(seconds)
     yield ExecuteMany(SQL["complete"], rows)
-    yield Execute(SQL["leave_held"], (json.dumps([task.number for _, task in completed]),))
-    failed_before = [(task.number,) for _, task in completed if task.retry_count]
+    yield Execute(SQL["leave_held"], (json.dumps([item.task_id for item, _ in completed]),))
     if failed_before:
         yield ExecuteMany(SQL["forget_errors"], failed_before)
     for (lane, level, bucket, worker_id), group in groups.items():

@@ -42,9 +42,10 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     lanes = yield from self.catalogue.lanes_for(
         (task.queue, task.type, task.capabilities) for task in fresh
     )
-    content, ready, waiting, expiries = [], [], [], []
+    content, waiting, expiries = [], [], []
     groups: dict[tuple[int, int, int], list[str]] = {}
-    for number, task in enumerate(fresh, start=(newest_number or 0) + 1):
+    newest_number = newest_number or 0
+    for number, task in enumerate(fresh, start=newest_number + 1):
         task_id, level = task.task_id, task.level
         lane = lanes[(task.queue, task.type, task.capabilities)]
         run_at, state = (now, _QUEUED) if _at_once(task) else _schedule(task, now)
@@ -67,17 +68,17 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
                 task.idempotency_key or "",
             )
         )
-        if state == _QUEUED:
-            ready.append((lane, level, ready_at, task_id, number))
-        else:
+        if state == _SCHEDULED:
             waiting.append((number, now, run_at))
         if task.expires_at is not None:
             expiries.append((task.expires_at, number))
         groups.setdefault((lane, level, state), []).append(task_id)
     yield ExecuteMany(SQL["content"], content)
-    for table, rows in (("ready", ready), ("waiting", waiting), ("expiry", expiries)):
-        if rows:
-            yield ExecuteMany(SQL[table], rows)
+    yield Execute(SQL["ready"], (newest_number, now))
+    if waiting:
+        yield ExecuteMany(SQL["waiting"], waiting)
+    if expiries:
+        yield ExecuteMany(SQL["expiry"], expiries)
     ledger = Ledger()
     for (lane, level, state), task_ids in groups.items():
         ledger.mention(Passage(Verb.SUBMIT, None, lane, level, task_ids))

@@ -82,9 +82,13 @@ CREATE TABLE ready (
 ) WITHOUT ROWID;
 
 -- Executing. Never large, so whoever looks for a worker's tasks, or counts those of a type, reads
--- all of it: an index would cost every task more than that.
+-- all of it: an index would cost every task more than that. It has all that settling needs to know.
 CREATE TABLE held (
-    number      INTEGER PRIMARY KEY,
+    task_id     TEXT    PRIMARY KEY,
+    number      INTEGER NOT NULL,
+    lane        INTEGER NOT NULL,
+    level       INTEGER NOT NULL,
+    ready_at    INTEGER NOT NULL,
     attempt     INTEGER NOT NULL,
     retry_count INTEGER NOT NULL,
     version     INTEGER NOT NULL,
@@ -92,7 +96,7 @@ CREATE TABLE held (
     claimed_at  INTEGER NOT NULL,
     started_at  INTEGER,           -- these two once its start was reported
     deadline    INTEGER
-);
+) WITHOUT ROWID;
 
 -- Ended.
 CREATE TABLE outcome (
@@ -151,7 +155,7 @@ SELECT
     content.progress
 FROM content
 LEFT JOIN waiting ON waiting.number = content.number
-LEFT JOIN held ON held.number = content.number
+LEFT JOIN held ON held.task_id = content.task_id
 LEFT JOIN outcome ON outcome.number = content.number
 LEFT JOIN ready
     ON ready.lane = content.lane

@@ -1,5 +1,14 @@
--- name: worker
-SELECT status, request_id, claimed_at, seen_at, lease FROM workers WHERE worker_id = ?;
+-- name: situation
+SELECT
+    catalogue.version,
+    (SELECT min(due_at) FROM waiting),
+    (SELECT min(expires_at) FROM expiries),
+    worker.status,
+    worker.request_id,
+    worker.claimed_at,
+    worker.seen_at,
+    worker.lease
+FROM catalogue LEFT JOIN workers AS worker ON worker.worker_id = ?;
 
 -- name: seen
 UPDATE workers SET seen_at = ?, request_id = ?, claimed_at = ? WHERE worker_id = ?;
@@ -28,8 +37,12 @@ SELECT lane, level FROM streams WHERE depth > 0;
 SELECT ready_at, task_id FROM ready WHERE lane = ? AND level = ? ORDER BY ready_at, task_id;
 
 -- name: hold
-INSERT INTO held (number, attempt, retry_count, version, worker_id, claimed_at)
-SELECT number, attempt + 1, retry_count, version + 1, ?, ? FROM ready
+INSERT INTO held (
+    task_id, number, lane, level, ready_at, attempt, retry_count, version, worker_id, claimed_at
+)
+SELECT
+    task_id, number, lane, level, ready_at, attempt + 1, retry_count, version + 1, ?, ?
+FROM ready
 WHERE lane = ? AND level = ?
 ORDER BY ready_at, task_id
 LIMIT ?;
@@ -54,8 +67,7 @@ FROM held CROSS JOIN content AS task ON task.number = held.number
 WHERE held.worker_id = ? AND held.claimed_at = ?;
 
 -- name: held
-SELECT task.lane, count(*) FROM held CROSS JOIN content AS task ON task.number = held.number
-GROUP BY task.lane
+SELECT lane, count(*) FROM held GROUP BY lane
 UNION ALL
 SELECT lane, count(*) FROM lingering GROUP BY lane;
 

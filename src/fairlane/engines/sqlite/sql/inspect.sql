@@ -18,9 +18,7 @@ FROM workers
 ORDER BY registered_at, worker_id;
 
 -- name: holdings
-SELECT held.worker_id, task.task_id
-FROM held CROSS JOIN content AS task ON task.number = held.number
-ORDER BY held.worker_id, task.task_id;
+SELECT worker_id, task_id FROM held ORDER BY worker_id, task_id;
 
 -- name: tallies
 SELECT lane, level, source, target, label, bucket, times, seconds FROM tallies;

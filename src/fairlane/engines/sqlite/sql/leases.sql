@@ -1,10 +1,10 @@
 -- name: held
 SELECT task.number, task.lane, task.level, task.timeout
-FROM content AS task CROSS JOIN held ON held.number = task.number
-WHERE task.task_id = ? AND held.attempt = ? AND held.worker_id = ?;
+FROM held CROSS JOIN content AS task ON task.number = held.number
+WHERE held.task_id = ? AND held.attempt = ? AND held.worker_id = ?;
 
 -- name: start
-UPDATE held SET started_at = ?, deadline = ? WHERE number = ?;
+UPDATE held SET started_at = ?, deadline = ? WHERE task_id = ?;
 
 -- name: progress
 UPDATE content SET progress = ? WHERE number = ?;

@@ -17,7 +17,7 @@ DELETE FROM waiting WHERE number = ?;
 DELETE FROM ready WHERE lane = ? AND level = ? AND ready_at = ? AND task_id = ?;
 
 -- name: leave_held
-DELETE FROM held WHERE number = ?;
+DELETE FROM held WHERE task_id = ?;
 
 -- name: leave_outcome
 DELETE FROM outcome WHERE number = ?;

@@ -14,7 +14,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, nullif(?, 0), ?, nullif(?, ''), nu
 INSERT INTO ready (
     lane, level, ready_at, task_id, number, attempt, retry_count, version, updated_at
 )
-VALUES (?, ?, ?, ?, ?, 0, 0, 1, ?3);
+SELECT lane, level, ready_at, task_id, number, 0, 0, 1, created_at
+FROM content WHERE number > ? AND run_at <= ?;
 
 -- name: waiting
 INSERT INTO waiting (number, attempt, retry_count, version, updated_at, state, due_at)
