@@ -11,7 +11,7 @@ import pytest
 
 from fairlane.core import ids
 from fairlane.core.errors import InvalidTaskId
-from fairlane.core.ids import checked, new_id, new_ids
+from fairlane.core.ids import PACKED, checked, new_id, new_ids, pack, unpack
 
 MILLISECOND = 1_000_000
 
@@ -193,3 +193,10 @@ def test_a_forked_child_goes_its_own_way(monkeypatch: pytest.MonkeyPatch) -> Non
     ours = new_id()
     ids._start_over()  # what the child does first
     assert new_id() != ours
+
+
+def test_packed_ids_come_back_as_they_were() -> None:
+    some = new_ids(50)
+    assert len(pack(some)) == 50 * PACKED
+    assert unpack(pack(some)) == some
+    assert unpack(pack([])) == []

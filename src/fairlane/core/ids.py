@@ -10,12 +10,16 @@ import os
 import re
 import threading
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from fairlane.core.errors import InvalidTaskId
 from fairlane.core.text import shown
 
 _SHAPE: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+
+PACKED: Final = 16
+"""Bytes per packed id."""
 
 _VERSION = 0x7 << 76
 _VARIANT = 0x2 << 62
@@ -48,6 +52,18 @@ def new_id() -> str:
     return new_ids(1)[0]
 
 
+def pack(ids: Iterable[str]) -> bytes:
+    """Ids as they are written down in bulk: 16 bytes each."""
+    return bytes.fromhex("".join(ids).replace("-", ""))
+
+
+def unpack(packed: bytes) -> list[str]:
+    """What `pack` was given."""
+    return [
+        _dashed(packed[start : start + PACKED].hex()) for start in range(0, len(packed), PACKED)
+    ]
+
+
 def checked(task_id: object) -> str:
     """The id, if it is one in canonical form."""
     if isinstance(task_id, str) and _SHAPE.match(task_id):
@@ -65,5 +81,8 @@ os.register_at_fork(after_in_child=_start_over)
 
 
 def _text(number: int) -> str:
-    digits = f"{number:032x}"
+    return _dashed(f"{number:032x}")
+
+
+def _dashed(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

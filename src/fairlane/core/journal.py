@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from fairlane.core.ids import pack, unpack
 from fairlane.core.lanes import Lane
 from fairlane.core.model import Event, moment
 
 
-class Passage(msgspec.Struct, frozen=True, array_like=True):
+class Passage(msgspec.Struct, frozen=True):
     """Tasks of one lane and level that went through the same transition at once.
 
     The lists run in parallel; empty ones stand for attempt 0 and for no duration. Without task
@@ -53,15 +54,32 @@ class Passage(msgspec.Struct, frozen=True, array_like=True):
             )
 
 
+_Stored = tuple[str, str | None, int, int, bytes, list[int], list[float | None]]
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(list[Passage])
+_decoder = msgspec.msgpack.Decoder(list[_Stored])
 
 
 def encode(passages: Sequence[Passage]) -> bytes:
-    """An entry as an engine may store it."""
-    return _encoder.encode(passages)
+    """An entry as an engine may store it: ids take 16 bytes each."""
+    return _encoder.encode(
+        [
+            (
+                passage.verb,
+                passage.worker_id,
+                passage.lane,
+                passage.level,
+                pack(passage.task_ids),
+                passage.attempts,
+                passage.seconds,
+            )
+            for passage in passages
+        ]
+    )
 
 
 def decode(entry: bytes) -> list[Passage]:
     """What `encode` was given."""
-    return _decoder.decode(entry)
+    return [
+        Passage(verb, worker_id, lane, level, unpack(ids), attempts, seconds)
+        for verb, worker_id, lane, level, ids, attempts, seconds in _decoder.decode(entry)
+    ]

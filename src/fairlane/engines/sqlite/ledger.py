@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fairlane.core import journal, limits
 from fairlane.core.flow import Flow
 from fairlane.core.journal import Passage
@@ -95,5 +93,4 @@ class Group:
 
     def passage(self, verb: str, worker_id: str | None, lane: int, level: int) -> Passage:
         """The group as the journal has it."""
-        seconds: Sequence[float | None] = self.seconds
-        return Passage(verb, worker_id, lane, level, self.task_ids, self.attempts, seconds)
+        return Passage(verb, worker_id, lane, level, self.task_ids, self.attempts, self.seconds)
