@@ -10,11 +10,12 @@ from fairlane.core.errors import InvalidInput
 from fairlane.core.flow import Flow, reads
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Attempt, Event, Task, Worker
+from fairlane.core.records import attempt_of
 from fairlane.core.tally import Tally, TallyKey
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import Execute
-from fairlane.engines.sqlite.rows import attempt_of, task_of, worker_of
+from fairlane.engines.sqlite.rows import task_of, worker_of
 
 SQL = statements(__package__, "inspect")
 
@@ -24,12 +25,12 @@ def fetch(self: Context, task_ids: Sequence[str], now: int) -> Flow[dict[str, Ta
     yield from self.catalogue.refresh()
     wanted = (json.dumps(list(task_ids)),)
     runs: dict[str, list[Attempt]] = {}
-    for row in (yield Execute(SQL["attempts"], wanted)):
-        runs.setdefault(row[0], []).append(attempt_of(row))
+    for task_id, *run in (yield Execute(SQL["attempts"], wanted)):
+        runs.setdefault(task_id, []).append(attempt_of(*run))
     found: dict[str, Task] = {}
-    for row in (yield Execute(SQL["tasks"], wanted)):
-        task_id, lane = row[0], self.catalogue.lane(row[1])
-        found[task_id] = task_of(row, lane, runs.get(task_id, []), self.aging, now)
+    for lane_id, *row in (yield Execute(SQL["tasks"], wanted)):
+        task_id, lane = row[0], self.catalogue.lane(lane_id)
+        found[task_id] = task_of(tuple(row), lane, runs.get(task_id, []), self.aging, now)
     return found
 
 
@@ -46,7 +47,7 @@ def workers(self: Context) -> Flow[list[Worker]]:
     for worker_id, task_id in (yield Execute(SQL["holdings"])):
         held.setdefault(worker_id, []).append(task_id)
     rows = (yield Execute(SQL["workers"])).fetchall()
-    return [worker_of(row, tuple(held.get(row[0], ())), now) for row in rows]
+    return [worker_of(row, held.get(row[0], []), now) for row in rows]
 
 
 @reads

@@ -24,11 +24,12 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.records import stored_names
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import Execute
 from fairlane.engines.sqlite.ledger import Ledger
-from fairlane.engines.sqlite.rows import Row, stored_names, stored_progress
+from fairlane.engines.sqlite.rows import Row, stored_progress
 
 SQL = statements(__package__, "leases")
 

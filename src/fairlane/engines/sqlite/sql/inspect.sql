@@ -1,6 +1,6 @@
 -- name: tasks
 SELECT
-    task_id, lane, level, state, ready_at, due_at, created_at, run_at, expires_at, attempt,
+    lane, task_id, level, state, ready_at, due_at, created_at, run_at, expires_at, attempt,
     retry_count, max_retries, returns, timeout, updated_at, version, payload, spec,
     idempotency_key, worker_id, claimed_at, started_at, completed_at, error, result, progress
 FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));

@@ -1,0 +1,182 @@
+"""Tasks and workers as engines store them, and how users see them.
+
+An engine fills in a record from its rows: times in microseconds, JSON as bytes. What follows from
+these values for the reader is said here once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlane.core.lanes import Lane
+from fairlane.core.model import (
+    Attempt,
+    Progress,
+    Spec,
+    Task,
+    TaskError,
+    Worker,
+    WorkerStatus,
+    moment,
+    moment_or_none,
+)
+from fairlane.core.priority import MICROSECONDS, Aging
+from fairlane.core.states import State
+
+_error = msgspec.json.Decoder(TaskError)
+
+
+class TaskRecord(msgspec.Struct, frozen=True):
+    """A task as it is stored. `state` is a code; `due_at` is set while it waits for its time."""
+
+    task_id: str
+    level: int
+    state: int
+    ready_at: int
+    due_at: int | None
+    created_at: int
+    run_at: int
+    expires_at: int | None
+    attempt: int
+    retry_count: int
+    max_retries: int
+    returns: int
+    timeout: float | None
+    updated_at: int
+    version: int
+    payload: bytes
+    spec: bytes | None
+    idempotency_key: str | None
+    worker_id: str | None
+    claimed_at: int | None
+    started_at: int | None
+    completed_at: int | None
+    error: bytes | None
+    result: bytes | None
+
+    def task(
+        self,
+        lane: Lane,
+        attempts: Sequence[Attempt],
+        progress: Progress | None,
+        aging: Aging,
+        now: int,
+    ) -> Task:
+        """The task as a user sees it at `now`. `attempts` are the runs that did not complete."""
+        state = State.of(self.state)
+        spec = Spec.decode(self.spec)
+        runs = [*attempts]
+        if state is State.COMPLETED and self.completed_at is not None:
+            # The run that completed is told by the task itself.
+            started, ended = moment_or_none(self.started_at), moment(self.completed_at)
+            runs.append(Attempt(self.attempt, self.worker_id, started, ended, "completed"))
+        return Task(
+            task_id=self.task_id,
+            type=lane.type,
+            queue=lane.queue,
+            priority=self.level,
+            effective_priority=(
+                aging.effective(self.level, now - self.ready_at)
+                if state is State.QUEUED
+                else self.level
+            ),
+            status=state,
+            payload=self.payload,
+            attempt=self.attempt,
+            retry_count=self.retry_count,
+            max_retries=self.max_retries,
+            timeout_seconds=self.timeout,
+            returns=self.returns,
+            required_capabilities=lane.capabilities,
+            created_at=moment(self.created_at),
+            run_at=moment(self.run_at),
+            ready_at=moment(self.ready_at),
+            claimed_at=moment_or_none(self.claimed_at),
+            started_at=moment_or_none(self.started_at),
+            completed_at=moment_or_none(self.completed_at),
+            updated_at=moment(self.updated_at),
+            next_retry_at=moment_or_none(self.due_at) if state is State.RETRYING else None,
+            expires_at=moment_or_none(self.expires_at),
+            assigned_worker_id=self.worker_id,
+            version=self.version,
+            result=self.result,
+            error=error_of(self.error),
+            attempts=tuple(runs),
+            progress=progress,
+            tags=spec.tags,
+            idempotency_key=self.idempotency_key,
+            trace_id=spec.trace_id or self.task_id.replace("-", ""),
+            traceparent=spec.traceparent,
+            retry=spec.retry,
+            workflow_id=spec.workflow_id,
+            schedule_id=spec.schedule_id,
+        )
+
+
+class WorkerRecord(msgspec.Struct, frozen=True):
+    """A worker as it is stored: names as JSON arrays (None: all), the lease in microseconds."""
+
+    worker_id: str
+    status: str
+    capacity: int
+    load: int
+    capabilities: str
+    queues: str | None
+    types: str | None
+    host: str
+    version: str
+    health: str | None
+    lease: int
+    registered_at: int
+    seen_at: int
+
+    def worker(self, current_tasks: Sequence[str], now: int) -> Worker:
+        """The worker as a user sees it at `now`."""
+        status = WorkerStatus(self.status)
+        return Worker(
+            worker_id=self.worker_id,
+            status=status,
+            capacity=self.capacity,
+            load=self.load,
+            current_tasks=tuple(current_tasks),
+            capabilities=names_of(self.capabilities) or frozenset(),
+            queues=names_of(self.queues),
+            types=names_of(self.types),
+            host=self.host,
+            version=self.version,
+            health=None if self.health is None else msgspec.json.decode(self.health),
+            lease=self.lease / MICROSECONDS,
+            registered_at=moment(self.registered_at),
+            last_heartbeat=moment(self.seen_at),
+            lost=status is not WorkerStatus.DEAD and self.seen_at + self.lease <= now,
+        )
+
+
+def attempt_of(
+    number: int,
+    worker_id: str | None,
+    started_at: int | None,
+    ended_at: int,
+    outcome: str,
+    error: bytes | None,
+) -> Attempt:
+    """A stored run as a user sees it."""
+    started, ended = moment_or_none(started_at), moment(ended_at)
+    return Attempt(number, worker_id, started, ended, outcome, error_of(error))
+
+
+def error_of(stored: bytes | None) -> TaskError | None:
+    """A stored error, if there is one."""
+    return _error.decode(stored) if stored else None
+
+
+def stored_names(names: frozenset[str] | None) -> str | None:
+    """A set of names as engines store it; None means all."""
+    return None if names is None else msgspec.json.encode(sorted(names)).decode()
+
+
+def names_of(stored: str | None) -> frozenset[str] | None:
+    """What `stored_names` was given."""
+    return None if stored is None else frozenset(msgspec.json.decode(stored))

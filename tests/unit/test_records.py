@@ -1,0 +1,137 @@
+"""Records: what an engine stored, as a user sees it."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlane.core.lanes import Lane
+from fairlane.core.model import Progress, Spec, TaskError, WorkerStatus, moment
+from fairlane.core.priority import Aging
+from fairlane.core.records import (
+    TaskRecord,
+    WorkerRecord,
+    attempt_of,
+    error_of,
+    names_of,
+    stored_names,
+)
+from fairlane.core.states import State
+from tests.unit.make import TASK_ID
+
+LANE = Lane(7, "bulk", "email", ("gpu",))
+NOW = 1_772_366_400_000_000
+SECOND = 1_000_000
+
+
+def record(state: State, **changes: Any) -> TaskRecord:
+    plain = TaskRecord(
+        task_id=TASK_ID,
+        level=2,
+        state=state.code,
+        ready_at=NOW - 700 * SECOND,
+        due_at=None,
+        created_at=NOW - 700 * SECOND,
+        run_at=NOW - 700 * SECOND,
+        expires_at=None,
+        attempt=2,
+        retry_count=1,
+        max_retries=3,
+        returns=0,
+        timeout=30.0,
+        updated_at=NOW,
+        version=4,
+        payload=b"{}",
+        spec=None,
+        idempotency_key=None,
+        worker_id="w1",
+        claimed_at=NOW - 2 * SECOND,
+        started_at=NOW - SECOND,
+        completed_at=None,
+        error=None,
+        result=None,
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+FAILED_RUN = attempt_of(1, "w0", None, NOW - 60 * SECOND, "failed", b'{"message":"no"}')
+
+
+def test_a_completed_task_tells_of_its_last_run_itself() -> None:
+    stored = record(State.COMPLETED, completed_at=NOW, result=b"1")
+    task = stored.task(LANE, [FAILED_RUN], None, Aging(), NOW)
+    assert (task.type, task.queue, task.required_capabilities) == ("email", "bulk", ("gpu",))
+    assert (task.status, task.result, task.completed_at) == (State.COMPLETED, b"1", moment(NOW))
+    first, last = task.attempts
+    assert first == FAILED_RUN
+    assert (last.number, last.worker_id, last.outcome, last.error) == (2, "w1", "completed", None)
+    assert last.ended_at - (last.started_at or last.ended_at) == timedelta(seconds=1)
+
+
+def test_other_states_have_only_the_runs_that_are_stored() -> None:
+    task = record(State.EXECUTING).task(LANE, [FAILED_RUN], None, Aging(), NOW)
+    assert task.attempts == (FAILED_RUN,)
+    assert task.attempts[0].error == TaskError("no")
+
+
+@pytest.mark.parametrize(("state", "counts_as"), [(State.QUEUED, 5), (State.EXECUTING, 2)])
+def test_age_raises_only_what_is_queued(state: State, counts_as: int) -> None:
+    task = record(state).task(LANE, [], None, Aging(), NOW)
+    assert (task.priority, task.effective_priority) == (2, counts_as)
+
+
+@pytest.mark.parametrize(
+    ("state", "next_retry_at"), [(State.RETRYING, moment(NOW)), (State.SCHEDULED, None)]
+)
+def test_only_a_retry_has_a_next_retry(state: State, next_retry_at: object) -> None:
+    task = record(state, due_at=NOW).task(LANE, [], None, Aging(), NOW)
+    assert task.next_retry_at == next_retry_at
+
+
+def test_what_was_submitted_with_it_comes_back() -> None:
+    spec = Spec(tags={"team": "blue"}, trace_id="abc", traceparent="00-1-2-01")
+    progress = Progress(50.0, "half", moment(NOW))
+    stored = record(State.EXECUTING, spec=spec.encode(), error=b'{"message":"x"}')
+    task = stored.task(LANE, [], progress, Aging(), NOW)
+    assert (task.tags, task.trace_id, task.traceparent) == ({"team": "blue"}, "abc", "00-1-2-01")
+    assert (task.progress, task.error) == (progress, TaskError("x"))
+    plain = record(State.EXECUTING).task(LANE, [], None, Aging(), NOW)
+    assert (plain.trace_id, plain.error) == (TASK_ID.replace("-", ""), None)
+
+
+def worker(**changes: Any) -> WorkerRecord:
+    plain = WorkerRecord(
+        "w1", "active", 10, 3, '["gpu"]', None, '["a","b"]', "h", "1", None, 30 * SECOND, NOW, NOW
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+def test_a_worker_as_it_is_stored() -> None:
+    seen = worker(health='{"cpu":0.5}').worker(["t1"], NOW + SECOND)
+    assert (seen.status, seen.capacity, seen.load, seen.lease) == (WorkerStatus.ACTIVE, 10, 3, 30)
+    assert seen.capabilities == frozenset({"gpu"})
+    assert seen.queues is None
+    assert seen.types == frozenset({"a", "b"})
+    assert (seen.current_tasks, seen.health, seen.lost) == (("t1",), {"cpu": 0.5}, False)
+    assert worker().worker([], NOW).health is None
+
+
+@pytest.mark.parametrize(
+    ("status", "silent_for", "lost"),
+    [("active", 29, False), ("active", 30, True), ("draining", 31, True), ("dead", 99, False)],
+)
+def test_a_worker_is_lost_when_its_lease_has_run_out(
+    status: str, silent_for: int, lost: bool
+) -> None:
+    assert worker(status=status).worker([], NOW + silent_for * SECOND).lost is lost
+
+
+@pytest.mark.parametrize("names", [None, frozenset(), frozenset({"b", "a"})])
+def test_names_come_back_as_they_were(names: frozenset[str] | None) -> None:
+    assert names_of(stored_names(names)) == names
+
+
+def test_no_error_is_none() -> None:
+    assert error_of(None) is None
+    assert error_of(b"") is None
