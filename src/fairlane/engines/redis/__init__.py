@@ -1,0 +1,1 @@
+"""Fairlane on Redis or Valkey: every operation is one atomic script."""

@@ -1,0 +1,136 @@
+"""claim: tasks go to workers, by effective priority, then ready_at, then id."""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import WorkerGone
+from fairlane.core.flow import Flow, writes
+from fairlane.core.lanes import Opening, opening
+from fairlane.core.machine import EXPIRED
+from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, TaskError
+from fairlane.core.priority import HIGHEST, LOWEST, MICROSECONDS, Aging
+from fairlane.engines.redis.context import Catalogue, Context
+from fairlane.engines.redis.record import text_id
+from fairlane.engines.redis.scripts import script
+
+CLAIM = script("claim")
+
+# An id, the fields of a record from READY_AT to ATTEMPT, then as `fixed` in record.py reads it.
+_TOLD = struct.Struct(">16sQqQHHdqHBIHHI")
+
+_EXPIRY = msgspec.json.encode(
+    TaskError("The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED)
+)
+
+
+@writes
+def claim(self: Context, ask: Ask) -> Flow[Grant]:
+    catalogue = self.catalogue
+    while True:
+        status, *reply = yield from self.call(
+            CLAIM,
+            catalogue.version,
+            ask.worker_id,
+            ask.request_id,
+            ask.slots,
+            ask.ahead,
+            limits.BATCH,
+            _what_may_be_taken(catalogue, ask),
+            _how_levels_age(self.aging),
+            _EXPIRY,
+            EXPIRED,
+        )
+        if status != b"stale":
+            break
+        catalogue = yield from self.refresh()
+    if status == b"gone":
+        raise WorkerGone
+    wait, answers = reply
+    claimed = [_claimed(catalogue, ask.worker_id, told) for told in answers]
+    return Grant(claimed, int(wait) / MICROSECONDS if wait else None)
+
+
+def _what_may_be_taken(catalogue: Catalogue, ask: Ask) -> bytes:
+    """Lanes and limits for the script, made once for all asks of a kind.
+
+    `free`: lanes without limits, null for all there are. A quota counts what is held in all lanes
+    of its type (`counted`), whether this worker may take from them or not.
+    """
+    kind = (ask.types, ask.queues, ask.capabilities)
+    encoded = catalogue.openings.get(kind)
+    if encoded is None:
+        found = opening(catalogue.lanes.values(), catalogue.controls, ask)
+        encoded = catalogue.openings[kind] = _encoded(found, catalogue)
+    return encoded
+
+
+def _encoded(found: Opening, catalogue: Catalogue) -> bytes:
+    quotas = [
+        {
+            "type": quota.type,
+            "rate": quota.rules.rate,
+            "concurrency": quota.rules.concurrency,
+            "lanes": quota.lanes,
+            "counted": [lane.id for lane in catalogue.lanes.values() if lane.type == quota.type],
+        }
+        for quota in found.quotas
+    ]
+    free = None if len(found.free) == len(catalogue.lanes) else found.free
+    return msgspec.json.encode({"free": free, "quotas": quotas, "rate": found.rate})
+
+
+@lru_cache
+def _how_levels_age(aging: Aging) -> bytes:
+    """For each level, youngest first: an age in microseconds (-1: any), and what it counts as."""
+    return msgspec.json.encode(
+        [
+            [
+                (-1 if segment.to_age is None else segment.to_age, segment.effective)
+                for segment in aging.segments(level)
+            ]
+            for level in range(LOWEST, HIGHEST + 1)
+        ]
+    )
+
+
+def _claimed(catalogue: Catalogue, worker_id: str, told: bytes) -> Claimed:
+    (
+        raw_id,
+        ready_at,
+        _,
+        created_at,
+        retries,
+        returns,
+        timeout,
+        _,
+        lane_id,
+        level,
+        attempt,
+        max_retries,
+        key_length,
+        spec_length,
+    ) = _TOLD.unpack_from(told)
+    lane = catalogue.lanes[lane_id]
+    spec = _TOLD.size + key_length
+    payload = spec + spec_length
+    return Claimed(
+        text_id(raw_id),
+        attempt,
+        worker_id,
+        lane.type,
+        lane.queue,
+        level,
+        told[payload:],
+        retries,
+        max_retries,
+        returns,
+        timeout or None,
+        created_at,
+        ready_at,
+        Spec.decode(told[spec:payload]) if spec_length else PLAIN,
+    )

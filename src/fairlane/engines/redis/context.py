@@ -1,0 +1,114 @@
+"""What the verbs of this engine share: the prefix, the aging rules and a memory of the lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import TooManyLanes
+from fairlane.core.flow import Flow
+from fairlane.core.lanes import Controls, Lane, LaneKey, Rules
+from fairlane.core.priority import Aging
+from fairlane.engines.redis.driver import Argument, Run
+from fairlane.engines.redis.scripts import Script, script
+
+CATALOGUE = script("catalogue")
+OPEN_LANES = script("open_lanes")
+
+
+class Catalogue:
+    """Lanes and controls as they stood at a version; never changed, only replaced.
+
+    Scripts are told the version. One that finds another answers `stale`, having done nothing: so
+    what is remembered here can be old, but never acted upon.
+    """
+
+    def __init__(self, version: bytes, controls: Controls, lanes: Iterable[Lane]) -> None:
+        self.version = version
+        self.controls = controls
+        self.lanes = {lane.id: lane for lane in lanes}
+        self.ids: dict[LaneKey, int] = {lane.key: lane.id for lane in self.lanes.values()}
+        self.openings: dict[object, bytes] = {}
+
+
+UNKNOWN = Catalogue(b"", Controls(), ())
+
+
+class Context:
+    """Shared by all operations on one store, from whatever thread they run on."""
+
+    def __init__(self, prefix: str, aging: Aging) -> None:
+        self.prefix = prefix
+        self.aging = aging
+        self.catalogue = UNKNOWN
+
+    def call(self, called: Script, *arguments: Argument) -> Flow[Any]:
+        """Run a script on this store."""
+        return (yield Run(called, self.prefix, arguments))
+
+    def refresh(self) -> Flow[Catalogue]:
+        """Read lanes and controls."""
+        version, controls, lanes = yield from self.call(CATALOGUE)
+        self.catalogue = Catalogue(version, _controls(int(version), controls), _lanes(lanes))
+        return self.catalogue
+
+    def lane(self, lane_id: int) -> Flow[Lane]:
+        """A lane by its number."""
+        if lane_id not in self.catalogue.lanes:
+            yield from self.refresh()
+        return self.catalogue.lanes[lane_id]
+
+    def with_lanes(self, keys: Iterable[LaneKey]) -> Flow[Catalogue]:
+        """A catalogue that has these lanes; those that do not exist yet are opened."""
+        wanted = set(keys)
+        known = self.catalogue
+        if not wanted.issubset(known.ids):
+            known = yield from self.refresh()
+        missing = wanted.difference(known.ids)
+        if missing:
+            stored = [msgspec.json.encode(key) for key in sorted(missing)]
+            if (yield from self.call(OPEN_LANES, limits.LANES, *stored)) == b"full":
+                raise TooManyLanes
+            known = yield from self.refresh()
+        return known
+
+
+def pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """What a reply lists as field, value, field, value."""
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _lanes(stored: list[bytes]) -> Iterator[Lane]:
+    for key, lane_id in pairs(stored):
+        queue, type, capabilities = msgspec.json.decode(key, type=LaneKey)
+        yield Lane(int(lane_id), queue, type, capabilities)
+
+
+def _controls(version: int, stored: list[bytes]) -> Controls:
+    """Fields are `paused` and `rate`, those of a type with its name behind, and `queue <name>`."""
+    everything = Rules()
+    queues: set[str] = set()
+    types: dict[str, Rules] = {}
+    for field, value in pairs(stored):
+        rule, _, name = field.decode().partition(" ")
+        if rule == "queue":
+            if value == b"1":
+                queues.add(name)
+        elif name:
+            types[name] = _with(types.get(name, Rules()), rule, value)
+        else:
+            everything = _with(everything, rule, value)
+    return Controls(version, everything, frozenset(queues), types)
+
+
+def _with(rules: Rules, rule: str, value: bytes) -> Rules:
+    match rule:
+        case "paused":
+            return msgspec.structs.replace(rules, paused=value == b"1")
+        case "rate":
+            return msgspec.structs.replace(rules, rate=float(value))
+        case _:
+            return msgspec.structs.replace(rules, concurrency=int(value))

@@ -1,0 +1,58 @@
+"""The Redis engine: its verbs, each at home in its own module."""
+
+from __future__ import annotations
+
+from fairlane.core.priority import Aging
+from fairlane.core.store import Backend
+from fairlane.engines.redis import claim, control, inspect, leases, schema, settle, submit
+from fairlane.engines.redis.context import Context
+from fairlane.engines.redis.driver import RedisDriver
+from fairlane.engines.redis.keys import NAMES, checked_prefix
+
+
+class RedisOperations(Context):
+    """What can be asked of a Redis store."""
+
+    submit = submit.submit
+    claim = claim.claim
+    settle = settle.settle
+    start = leases.start
+    progress = leases.progress
+    heartbeat = leases.heartbeat
+    expired = leases.expired
+    register = leases.register
+    mark = leases.mark
+    bury = leases.bury
+    forget = leases.forget
+    pause = control.pause
+    limit = control.limit
+    cancel = control.cancel
+    replay = control.replay
+    get = inspect.get
+    workers = inspect.workers
+    controls = inspect.controls
+    tallies = inspect.tallies
+    depths = inspect.depths
+    events = inspect.events
+    version = schema.version
+    migrate = schema.migrate
+    verify = schema.verify
+    shift_clock = schema.shift_clock
+
+
+def connect(
+    url: str,
+    *,
+    prefix: str = "fairlane",
+    aging: Aging = Aging(),  # noqa: B008
+    patience: float = 10.0,
+) -> Backend:
+    """A backend on a Redis or Valkey server. Connects to nothing yet."""
+    operations = RedisOperations(checked_prefix(prefix), aging)
+    driver = RedisDriver(
+        url,
+        verify=operations.verify,
+        channel=operations.prefix + NAMES["WAKE"],
+        patience=patience,
+    )
+    return Backend(operations, driver)

@@ -1,0 +1,113 @@
+"""get, workers, controls, tallies, depths, events: looking without touching."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidInput
+from fairlane.core.flow import Flow, reads
+from fairlane.core.lanes import Controls
+from fairlane.core.model import Event, Task, Worker
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.tally import Tally, TallyKey
+from fairlane.engines.redis.context import Context, pairs
+from fairlane.engines.redis.record import raw_id, unpacked
+from fairlane.engines.redis.rows import (
+    WORKER_FIELDS,
+    passage_of,
+    runs_of,
+    task_of,
+    worker_of,
+)
+from fairlane.engines.redis.scripts import script
+
+GET = script("get")
+WORKERS = script("workers")
+TALLIES = script("tallies")
+DEPTHS = script("depths")
+EVENTS = script("events")
+
+_CURSOR = re.compile(r"\d{1,20}-\d{1,20}\Z", re.ASCII)
+
+
+def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task], int]]:
+    """Tasks by their ids, inside any operation; and the engine's now."""
+    found: dict[str, Task] = {}
+    unique = list(dict.fromkeys(task_ids))
+    now = 0
+    for start in range(0, len(unique), limits.BATCH):
+        page = unique[start : start + limits.BATCH]
+        stamp, *columns = yield from self.call(GET, *map(raw_id, page))
+        now = int(stamp)
+        for task_id, stored, task, runs, error, progress in zip(page, *columns, strict=True):
+            if stored:
+                record = unpacked(stored)
+                lane = yield from self.lane(record.lane)
+                found[task_id] = task_of(
+                    task_id, record, task, runs_of(runs), error, progress, lane, self.aging, now
+                )
+    return found, now
+
+
+@reads
+def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    found, _ = yield from fetch(self, task_ids)
+    return [found.get(task_id) for task_id in task_ids]
+
+
+@reads
+def workers(self: Context) -> Flow[list[Worker]]:
+    now, rows = yield from self.call(WORKERS, *WORKER_FIELDS)
+    return [worker_of(worker_id, row, runs, int(now)) for worker_id, row, runs in rows]
+
+
+@reads
+def controls(self: Context) -> Flow[Controls]:
+    return (yield from self.refresh()).controls
+
+
+@reads
+def tallies(self: Context) -> Flow[list[Tally]]:
+    counts, durations = yield from self.call(TALLIES)
+    seconds = {field: int(value) / MICROSECONDS for field, value in pairs(durations)}
+    return [
+        Tally(_tally_key(field), int(times), seconds.get(field, 0.0))
+        for field, times in sorted(pairs(counts))
+    ]
+
+
+def _tally_key(field: bytes) -> TallyKey:
+    lane, level, source, target, label, bucket = field.decode().split(":")
+    return TallyKey(int(lane), int(level), int(source), int(target), label, int(bucket))
+
+
+@reads
+def depths(self: Context) -> Flow[dict[tuple[str, int], int]]:
+    found: dict[tuple[str, int], int] = {}
+    for stream, depth in (yield from self.call(DEPTHS)):
+        lane_id, _, level = stream.partition(b":")
+        lane = yield from self.lane(int(lane_id))
+        key = (lane.queue, int(level))
+        found[key] = found.get(key, 0) + depth
+    return found
+
+
+@reads
+def events(self: Context, after: str | None, limit: int) -> Flow[list[Event]]:
+    if after is not None and not _CURSOR.match(after):
+        raise InvalidInput("This cursor was not made by this store: begin without one.")
+    start = "-" if after is None else f"({after}"
+    # Every entry tells of at least one transition.
+    entries = yield from self.call(EVENTS, start, max(1, min(limit, limits.BATCH)))
+    found: list[Event] = []
+    for cursor, fields in entries:
+        if len(found) >= limit:
+            break
+        (_, at), *passages = pairs(fields)
+        for passage in map(passage_of, passages):
+            if passage.task_ids:
+                yield from self.lane(passage.lane)
+            found += passage.events(cursor.decode(), int(at), self.catalogue.lanes.get)
+    return found

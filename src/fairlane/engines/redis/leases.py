@@ -1,0 +1,138 @@
+"""start, progress, heartbeat, expired, register, mark, bury, forget: workers and what they hold."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import WorkerGone
+from fairlane.core.flow import Flow, reads, writes
+from fairlane.core.leases import checked, status_after_beat
+from fairlane.core.model import (
+    Beat,
+    Cause,
+    NewWorker,
+    Overdue,
+    Pulse,
+    Report,
+    Spec,
+    Start,
+    Verdict,
+    WorkerStatus,
+)
+from fairlane.core.priority import MICROSECONDS
+from fairlane.engines.redis.context import Context
+from fairlane.engines.redis.driver import Argument
+from fairlane.engines.redis.record import fixed, raw_id, text_id, unpacked
+from fairlane.engines.redis.rows import run_of, stored_names, stored_progress
+from fairlane.engines.redis.scripts import script
+
+START = script("start")
+PROGRESS = script("progress")
+HEARTBEAT = script("heartbeat")
+EXPIRED = script("expired")
+REGISTER = script("register")
+MARK = script("mark")
+BURY = script("bury")
+FORGET = script("forget")
+
+
+@writes
+def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[Verdict]]:
+    arguments: list[Argument] = []
+    for item in starts:
+        began = int(item.seconds * MICROSECONDS)
+        arguments += (raw_id(item.task_id), struct.pack(">I", item.attempt), began)
+    return _verdicts((yield from self.call(START, worker_id, *arguments)))
+
+
+@writes
+def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[list[Verdict]]:
+    arguments: list[Argument] = []
+    for item in reports:
+        said = stored_progress(item.percent, item.message)
+        arguments += (raw_id(item.task_id), struct.pack(">I", item.attempt), said)
+    return _verdicts((yield from self.call(PROGRESS, worker_id, *arguments)))
+
+
+def _verdicts(reply: list[bytes]) -> list[Verdict]:
+    return [Verdict(verdict.decode()) for verdict in reply]
+
+
+@writes
+def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
+    # What the beat leads to depends on the status it finds: the script is told for each.
+    outcomes: list[Argument] = []
+    for status in (WorkerStatus.ACTIVE, WorkerStatus.DRAINING, WorkerStatus.UNHEALTHY):
+        outcomes += (status.value, status_after_beat(status, beat.status).value)
+    health = b"" if beat.health is None else msgspec.json.encode(beat.health)
+    reply = yield from self.call(
+        HEARTBEAT, beat.worker_id, beat.load, health, limits.BATCH, *outcomes
+    )
+    if reply[0] == b"gone":
+        raise WorkerGone
+    _, lease, status, lingering = reply
+    return Pulse(
+        int(lease) / MICROSECONDS,
+        WorkerStatus(status.decode()),
+        sorted(run_of(run) for run in lingering),
+    )
+
+
+@reads
+def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
+    found = yield from self.call(EXPIRED, min(limit, limits.BATCH))
+    return [_overdue(*row) for row in found]
+
+
+def _overdue(cause: bytes, raw: bytes, stored_record: bytes, task: bytes) -> Overdue:
+    record = unpacked(stored_record)
+    max_retries, _, spec, _ = fixed(task)
+    return Overdue(
+        task_id=text_id(raw),
+        attempt=record.attempt,
+        worker_id=record.worker_id,
+        cause=Cause(cause.decode()),
+        started=record.started_at != 0,
+        retry_count=record.retry_count,
+        max_retries=max_retries,
+        returns=record.returns,
+        timeout=record.timeout or None,
+        retry=Spec.decode(spec or None).retry,
+    )
+
+
+@writes
+def register(self: Context, worker: NewWorker) -> Flow[None]:
+    checked(worker)
+    fields: dict[str, Argument] = {
+        "capacity": worker.capacity,
+        "capabilities": stored_names(worker.capabilities),
+        "queues": stored_names(worker.queues),
+        "types": stored_names(worker.types),
+        "host": worker.host,
+        "version": worker.version,
+        "lease": int(worker.lease * MICROSECONDS),
+    }
+    flat = [part for field in fields.items() for part in field]
+    if (yield from self.call(REGISTER, worker.worker_id, *flat)) == b"gone":
+        raise WorkerGone
+
+
+@writes
+def mark(self: Context, worker_id: str, status: WorkerStatus) -> Flow[bool]:
+    return bool((yield from self.call(MARK, worker_id, status.value)))
+
+
+@writes
+def bury(self: Context, worker_ids: Sequence[str]) -> Flow[list[str]]:
+    buried = yield from self.call(BURY, *worker_ids)
+    return [worker_id.decode() for worker_id in buried]
+
+
+@writes
+def forget(self: Context, worker_id: str) -> Flow[bool]:
+    return bool((yield from self.call(FORGET, worker_id)))

@@ -1,0 +1,171 @@
+#!lua flags=allow-oom
+-- needs: record books moves due limits merge
+-- ARGV: version of the catalogue, worker, request, slots, how many to hold ahead, size of a batch,
+--       what the worker may take (JSON, see claim.py), how levels age (JSON, likewise),
+--       the error of an expired task (JSON), its label.
+local version, worker, request = ARGV[1], ARGV[2], ARGV[3]
+local slots, ahead, batch = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+
+if catalogue_version ~= version then
+    return {'stale'}
+end
+local status, lease, seen_at, last_request, granted =
+    unpack(call('HMGET', WORKER .. worker, 'status', 'lease', 'seen_at', 'request', 'granted'))
+if not status or status == 'dead' then
+    return {'gone'}
+end
+
+-- What a worker is told of a task: its id, its record from READY_AT to ATTEMPT, what never changes.
+local function told_as(id, part_of_record, task)
+    return id .. part_of_record .. sub(task, HEAD + 1)
+end
+
+-- The answer got lost: the same tasks again, but for those that are no longer this worker's.
+if last_request == request then
+    local ids, fences, again = {}, {}, {}
+    for at = 1, #granted, 20 do
+        ids[#ids + 1] = sub(granted, at, at + 15)
+        fences[#fences + 1] = sub(granted, at + 16, at + 19) .. holder(worker)
+    end
+    local records, tasks = live_records(ids)
+    for i, record in ipairs(records) do
+        if holds(record, fences[i]) then
+            again[#again + 1] = told_as(ids[i], sub(record, READY_AT, WORKER - 1), tasks[i])
+        end
+    end
+    return {'granted', '', again}
+end
+
+-- The streams that the worker may take from, each with what a limit leaves of it.
+local function open_streams(opening, types)
+    local free, limited, found = nil, {}, {}
+    if opening.free ~= cjson.null then
+        free = {}
+        for _, lane in ipairs(opening.free) do
+            free[lane] = true
+        end
+    end
+    for i, quota in ipairs(opening.quotas) do
+        for _, lane in ipairs(quota.lanes) do
+            limited[lane] = types[i]
+        end
+    end
+    local segments = cjson.decode(ARGV[8])
+    for _, name in ipairs(call('SMEMBERS', STREAMS)) do
+        local lane, level = string.match(name, '(%d+):(%d+)')
+        lane, level = tonumber(lane), tonumber(level)
+        if not free or free[lane] or limited[lane] then
+            found[#found + 1] = {
+                name = name,
+                key = QUEUE .. name,
+                place = pack('>HB', lane, level),
+                level = level,
+                segments = segments[level + 1],
+                left = limited[lane],
+                taken = 0,
+                slots = gathered('SADD', SLOTS .. lane),
+            }
+        end
+    end
+    return found
+end
+
+local function pick()
+    local opening = cjson.decode(ARGV[7])
+    -- What is held ahead of its run would use up tokens and slots for nothing.
+    local most = math.min(opening.rate > 0 and slots or slots + ahead, batch)
+    local limited_slots, types = {most = slots, taken = 0}, {}
+    local everything = allowance(EVERYTHING, opening.rate, 0, {}, most)
+    for i, quota in ipairs(opening.quotas) do
+        types[i] = allowance(quota.type, quota.rate, quota.concurrency, quota.counted, batch, limited_slots)
+    end
+    local streams = open_streams(opening, types)
+    local ids, from
+    if #streams == 1 and not streams[1].left and everything.most > 0 then
+        ids, from = take_first(streams[1], everything.most)
+    else
+        ids, from = merge(streams, everything.most)
+    end
+    everything.taken = #ids
+    pay(everything)
+    for _, left in ipairs(types) do
+        pay(left)
+    end
+    for _, stream in ipairs(streams) do
+        if stream.taken > 0 then
+            later('ZREMRANGEBYRANK', stream.key, 0, stream.taken - 1)
+            thinned[stream.name] = true
+        end
+        stream.level_until = nil  -- `take` goes through it from its oldest task again
+    end
+    return ids, from
+end
+
+-- Claims from a stream are counted apart by the level that age has raised them to. Tasks come oldest
+-- first: after one that age has not raised there is none that it has.
+local function passage_of(stream, record)
+    if stream.unraised then
+        return stream.unraised
+    end
+    local effective = effective_level(stream, time_of(record, READY_AT))
+    local label = effective == stream.level and '' or effective
+    local through = passage('claim', stream.place, worker, QUEUED .. ':' .. EXECUTING .. ':' .. label .. ':-1')
+    stream.unraised = label == '' and through
+    return through
+end
+
+-- Put tasks into the worker's hands; answers what it is told of them, and the runs they are now.
+local function take(ids, from)
+    local records, tasks = live_records(ids)
+    local answers, runs, held_by = {}, {}, holder(worker)
+    local live, held = gathered('HSET', LIVE), gathered('SADD', HELD .. worker)
+    for i, id in ipairs(ids) do
+        local stream, record, slots = from[i], records[i], from[i].slots
+        local attempt = next_attempt(record)
+        local run, part = id .. attempt, sub(record, READY_AT, LEVEL) .. attempt
+        answers[i], runs[i] = told_as(id, part, tasks[i]), run
+        live[2 * i + 1] = id  -- behind the command and the key
+        live[2 * i + 2] = moved(record, EXECUTING, NONE, stamp, NONE, part, held_by)
+        held[i + 2] = run
+        slots[#slots + 1] = run
+        forget_expiry(id, record)
+        note(passage_of(stream, record), run)
+    end
+    return answers, runs
+end
+
+local released = release_due(batch)
+local expired = expire(batch, ARGV[9], ARGV[10])
+drop_empty_streams()
+local more_to_expire = expired == batch
+local answers = {}
+if status == 'active' and not more_to_expire then
+    local ids, from = pick()
+    if #ids > 0 then
+        local runs
+        answers, runs = take(ids, from)
+        later('HSET', WORKER .. worker, 'request', request)
+        later('HSET', WORKER .. worker, 'granted', table.concat(runs))
+    end
+end
+-- An idle worker's claims write nothing, or every one of them would cost the disk something.
+if #answers > 0 or now - seen_at > math.floor(lease / 3) then
+    later('HSET', WORKER .. worker, 'seen_at', now_text)
+end
+write()
+drop_empty_streams()
+write_ended()
+post()
+if released > #answers then
+    wake()  -- there is more than this worker took
+end
+
+if more_to_expire then
+    return {'granted', '0', {}}
+end
+local next_due = call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
+local wait = next_due and math.max(0, next_due - now) or token_wait
+if wait and token_wait then
+    wait = math.min(wait, token_wait)
+end
+return {'granted', wait and whole(wait) or '', answers}

@@ -1,0 +1,19 @@
+#!lua flags=allow-oom
+-- ARGV: worker, load, health (JSON, '' to leave it), how many runs to name,
+--       then pairs of a status and the one that follows it after this beat.
+local worker = ARGV[1]
+local status, lease = unpack(call('HMGET', WORKER .. worker, 'status', 'lease'))
+if not status or status == 'dead' then
+    return {'gone'}
+end
+for i = 5, #ARGV, 2 do
+    if ARGV[i] == status then
+        status = ARGV[i + 1]
+        break
+    end
+end
+call('HSET', WORKER .. worker, 'seen_at', now_text, 'load', ARGV[2], 'status', status)
+if ARGV[3] ~= '' then
+    call('HSET', WORKER .. worker, 'health', ARGV[3])
+end
+return {'alive', lease, status, call('SRANDMEMBER', LINGERING .. worker, ARGV[4])}

@@ -1,0 +1,67 @@
+-- The books of one script: its transitions counted, and told in one entry of the journal.
+--
+-- A passage is tasks of one lane and level that went through the same transition. An entry of the
+-- journal has a field `at`, and then one per passage. Its name is "verb lane:level worker" (the
+-- worker may be empty), its value 28 bytes a task: the run, and how many microseconds it took (-1:
+-- untimed). What a worker itself went through is named "verb worker" and has no value.
+local UNTIMED = string.rep('\255', 8)
+local passages, told = {}, {}
+
+-- `change` is source:target:label:bucket, see core/tally.py; without one nothing is counted.
+local function passage(verb, place, worker, change)
+    local key = verb .. place .. worker .. (change or '')
+    local found = passages[key]
+    if not found then
+        local stream = stream_of(place)
+        found = {name = verb .. ' ' .. stream .. ' ' .. worker, lines = {}, duration = 0}
+        found.tally = change and stream .. ':' .. change
+        passages[key] = found
+        told[#told + 1] = found
+    end
+    return found
+end
+
+-- One task went through it.
+local function note(through, run)
+    local lines = through.lines
+    lines[#lines + 1] = run .. UNTIMED
+end
+
+-- One task that ran for a time (microseconds) went through it; `line` is all of its 28 bytes.
+local function note_run(through, line, duration)
+    local lines = through.lines
+    lines[#lines + 1] = line
+    if duration > 0 then
+        through.duration = through.duration + duration
+    end
+end
+
+local function note_worker(verb, worker)
+    told[#told + 1] = {name = verb .. ' ' .. worker, lines = {}}
+end
+
+-- Counted, but not told: a task leaves a level for another, where its passage is told.
+local function count_leaving(place, change)
+    local through = passage('', place, '', change)
+    through.untold = true
+    through.lines[#through.lines + 1] = ''
+end
+
+local function post()
+    local entry = {'at', now_text}
+    for _, through in ipairs(told) do
+        if through.tally then
+            call('HINCRBY', TALLY, through.tally, #through.lines)
+            if through.duration > 0 then
+                call('HINCRBY', TALLY_TIME, through.tally, whole(through.duration))
+            end
+        end
+        if not through.untold then
+            entry[#entry + 1] = through.name
+            entry[#entry + 1] = table.concat(through.lines)
+        end
+    end
+    if #entry > 2 then
+        call('XADD', JOURNAL, 'MAXLEN', '~', JOURNAL_ENTRIES, '*', unpack(entry))
+    end
+end

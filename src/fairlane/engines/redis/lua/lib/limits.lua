@@ -1,0 +1,54 @@
+-- How much of what is limited may be claimed now. The rules are those of core/lanes.py: refilled(),
+-- allowance() and next_token_in(); here they run where nobody else claims at the same time.
+local EVERYTHING = ''
+local token_wait  -- microseconds until a bucket that is empty now holds a token
+
+-- Tokens in a type's bucket by now.
+local function tokens_of(type, rate)
+    local burst = math.max(1, rate)
+    local stored = call('HGET', BUCKETS, type)
+    if not stored then
+        return burst, now
+    end
+    local tokens, at = string.match(stored, '(%S+) (%S+)')
+    -- A clock that steps back must not take tokens away, nor give them twice.
+    local gained = math.max(0, now - at) * rate / 1000000
+    return math.min(burst, tokens + gained), math.max(now, tonumber(at))
+end
+
+-- What may still be taken of a type; `shared` is what all limited types share.
+local function allowance(type, rate, concurrency, lanes, most, shared)
+    local left = {type = type, most = most, taken = 0, shared = shared}
+    if concurrency > 0 then
+        local held = 0
+        for _, lane in ipairs(lanes) do
+            held = held + call('SCARD', SLOTS .. lane)
+        end
+        left.most = math.min(left.most, math.max(0, concurrency - held))
+    end
+    if rate > 0 then
+        left.tokens, left.at = tokens_of(type, rate)
+        left.most = math.min(left.most, math.floor(left.tokens))
+        if left.tokens < 1 then
+            local wait = (1 - left.tokens) / rate * 1000000
+            token_wait = math.min(token_wait or wait, wait)
+        end
+    end
+    return left
+end
+
+-- Take one task, if neither its type nor what all share is used up.
+local function take_one(left)
+    local shared = left.shared
+    if left.taken >= left.most or shared.taken >= shared.most then
+        return false
+    end
+    left.taken, shared.taken = left.taken + 1, shared.taken + 1
+    return true
+end
+
+local function pay(left)
+    if left.tokens and left.taken > 0 then
+        later('HSET', BUCKETS, left.type, string.format('%.17g %.0f', left.tokens - left.taken, left.at))
+    end
+end

@@ -1,0 +1,12 @@
+#!lua flags=allow-oom
+-- needs: record books
+-- ARGV: worker, its new status.
+local worker, status = ARGV[1], ARGV[2]
+local current = call('HGET', WORKER .. worker, 'status')
+if not current or current == 'dead' then
+    return 0
+end
+call('HSET', WORKER .. worker, 'status', status)
+note_worker('worker_' .. status, worker)
+post()
+return 1

@@ -1,0 +1,57 @@
+#!lua flags=allow-oom
+-- needs: record books moves
+-- ARGV: the states that can be replayed (as bytes), those of them that are ends (as bytes),
+--       '1' to reset the retries, new level ('' to keep it), the label of a task that changes its
+--       level, then ids.
+local allowed, terminal, reset, level, moved_label = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], ARGV[5]
+local ids, answers, ready = {unpack(ARGV, 6)}, {}, false
+
+-- The record of a task that is ready again.
+local function requeued(record)
+    local retries = reset and '\0\0' or sub(record, RETRIES, RETURNS - 1)
+    local expired = time_of(record, EXPIRES_AT) <= now
+    local rest = stamp .. sub(record, RUN_AT, RETRIES - 1) .. retries .. '\0\0' .. bytes_of(record, TIMEOUT)
+        .. (expired and NONE or bytes_of(record, EXPIRES_AT)) .. sub(record, LANE, LEVEL - 1)
+        .. (level == '' and sub(record, LEVEL, LEVEL) or char(level)) .. sub(record, ATTEMPT, WORKER - 1) .. UNHELD
+    return moved(record, QUEUED, NONE, NONE, NONE, rest)
+end
+
+-- As core/tally.py has it: a task that changes its level leaves one and enters another.
+local function enter(id, old, new)
+    local from, to, source = place_of(old), place_of(new), byte(old)
+    local change = source .. ':' .. QUEUED .. '::-1'
+    if from ~= to then
+        count_leaving(from, source .. ':0:' .. moved_label .. ':-1')
+        change = '0:' .. QUEUED .. ':' .. moved_label .. ':-1'
+    end
+    note(passage('replay', to, '', change), run_of(id, new))
+end
+
+for i, record in ipairs(all_records(ids)) do
+    local id = ids[i]
+    local state = record and byte(record)
+    if record and string.find(allowed, char(state), 1, true) then
+        if string.find(terminal, char(state), 1, true) then
+            later('HDEL', FINISHED, id)
+        else
+            withdraw(id, record)
+        end
+        local new = requeued(record)
+        later('HSET', LIVE, id, new)
+        later('HDEL', ERRORS, id)
+        later('HDEL', PROGRESS, id)
+        enqueue(id, new)
+        watch_expiry(id, new)
+        enter(id, record, new)
+        ready = true
+        answers[i] = {1, state}
+    else
+        answers[i] = {0, state or 0}
+    end
+end
+write()
+post()
+if ready then
+    wake()
+end
+return answers

@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+-- needs: record books
+-- ARGV: worker, then per task: id, attempt in bytes, how many microseconds ago it began.
+local worker = ARGV[1]
+local ids = {}
+for i = 2, #ARGV, 3 do
+    ids[#ids + 1] = ARGV[i]
+end
+
+local verdicts = {}
+for i, record in ipairs(all_records(ids)) do
+    local id, attempt, ago = ids[i], ARGV[3 * i], tonumber(ARGV[3 * i + 1])
+    if holds(record, attempt .. holder(worker)) then
+        local began, timeout = now - ago, read('>d', record, TIMEOUT)
+        later('HSET', LIVE, id, sub(record, 1, STARTED_AT - 1) .. pack('>I8', began) .. sub(record, READY_AT))
+        if timeout > 0 then
+            later('ZADD', DEADLINES, whole(began + timeout * 1000000), id)
+        end
+        note(passage('start', place_of(record), worker), id .. attempt)
+        verdicts[i] = 'applied'
+    else
+        verdicts[i] = record and 'stale' or 'missing'
+    end
+end
+write()
+post()
+return verdicts

@@ -1,0 +1,136 @@
+"""The packed record: what changes in a task's life, in one layout for Python and for Lua.
+
+A record is 89 bytes and the id of the worker that holds the task; big endian, times in
+microseconds, zero for none. Fields that change together stand together, so that a script puts a new
+record together from a few pieces. The time fields of a submission come first, because only the
+script knows what time it is.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+FIELDS = (
+    ("STATE", "B"),
+    ("VERSION", "I"),
+    ("UPDATED_AT", "Q"),
+    ("DUE_AT", "Q"),
+    ("CLAIMED_AT", "Q"),
+    ("STARTED_AT", "Q"),
+    ("READY_AT", "Q"),
+    ("RUN_AT", "q"),
+    ("CREATED_AT", "Q"),
+    ("RETRIES", "H"),
+    ("RETURNS", "H"),
+    ("TIMEOUT", "d"),
+    ("EXPIRES_AT", "q"),
+    ("LANE", "H"),
+    ("LEVEL", "B"),
+    ("ATTEMPT", "I"),
+    ("WORKER", "B"),  # the length of the worker's id, which follows
+)
+
+HEAD = struct.Struct(">" + "".join(code for _, code in FIELDS))
+
+
+class Record(NamedTuple):
+    """A record as Python reads it. `rest` is what was stored behind it."""
+
+    state: int
+    version: int
+    updated_at: int
+    due_at: int
+    claimed_at: int
+    started_at: int
+    ready_at: int
+    run_at: int
+    created_at: int
+    retry_count: int
+    returns: int
+    timeout: float
+    expires_at: int
+    lane: int
+    level: int
+    attempt: int
+    worker_id: str
+    rest: bytes
+
+
+def unpacked(stored: bytes) -> Record:
+    """A record out of the store."""
+    *values, length = HEAD.unpack_from(stored)
+    end = HEAD.size + length
+    return Record._make([*values, stored[HEAD.size : end].decode(), stored[end:]])
+
+
+# A task as the submitter packs it: the record from RETRIES on, then what never changes.
+_SUBMITTED = struct.Struct(">HHdqHBIBHHI")
+_FIXED = struct.Struct(">HHI")  # max_retries, length of the idempotency key, length of the spec
+
+
+def submitted(
+    lane: int,
+    level: int,
+    timeout: float | None,
+    expires_at: int | None,
+    max_retries: int,
+    key: bytes,
+    spec: bytes,
+    payload: bytes,
+) -> bytes:
+    """The part of a new task that does not depend on the time of its submission."""
+    head = _SUBMITTED.pack(
+        0,
+        0,
+        timeout or 0.0,
+        expires_at or 0,
+        lane,
+        level,
+        0,
+        0,
+        max_retries,
+        len(key),
+        len(spec),
+    )
+    return head + key + spec + payload
+
+
+def fixed(stored: bytes) -> tuple[int, bytes, bytes, bytes]:
+    """What never changes in a task: max_retries, idempotency key, spec, payload."""
+    max_retries, key_length, spec_length = _FIXED.unpack_from(stored, HEAD.size)
+    key = HEAD.size + _FIXED.size
+    spec = key + key_length
+    payload = spec + spec_length
+    return max_retries, stored[key:spec], stored[spec:payload], stored[payload:]
+
+
+def fence(attempt: int, worker_id: str) -> bytes:
+    """The end of the record of a task that this worker executes as this attempt."""
+    worker = worker_id.encode()
+    return struct.pack(">IB", attempt, len(worker)) + worker
+
+
+def raw_id(task_id: str) -> bytes:
+    """A task's id as it is stored. What is no UUID gets a form that no stored id has."""
+    try:
+        raw = bytes.fromhex(task_id.replace("-", ""))
+    except ValueError:
+        raw = b""
+    return raw if len(raw) == 16 else b"?" * 16 + task_id.encode("utf-8", "backslashreplace")
+
+
+def text_id(raw: bytes) -> str:
+    """A stored id as users know it."""
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def lua() -> str:
+    """Where each field begins, as local variables of a script; HEAD is the length of them all."""
+    lines = []
+    position = 1
+    for name, code in FIELDS:
+        lines.append(f"local {name} = {position}")
+        position += struct.calcsize(">" + code)
+    return "\n".join([*lines, f"local HEAD = {HEAD.size}"])

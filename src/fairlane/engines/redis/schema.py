@@ -1,0 +1,75 @@
+"""version, migrate, verify, shift_clock: the store itself."""
+
+from __future__ import annotations
+
+from fairlane.core.errors import NotAFairlaneStore, SchemaMissing, SchemaTooNew, SchemaTooOld
+from fairlane.core.flow import Flow, alters
+from fairlane.core.priority import MICROSECONDS
+from fairlane.engines.files import text
+from fairlane.engines.redis.context import Context
+from fairlane.engines.redis.driver import Command
+from fairlane.engines.redis.keys import NAMES
+from fairlane.engines.redis.scripts import FORMAT
+
+MIGRATE = text(__package__, "lua/migrate.lua")
+
+_SCAN_AT_ONCE = 1_000
+
+
+def _version(self: Context) -> Flow[int]:
+    found = yield Command(("HGET", self.prefix + NAMES["META"], "format"))
+    if found is not None:
+        return int(found)
+    # Looks through the whole database, but only where there is no store yet.
+    cursor = b"0"
+    while True:
+        cursor, keys = yield Command(
+            ("SCAN", cursor, "MATCH", f"{self.prefix}*", "COUNT", _SCAN_AT_ONCE)
+        )
+        if keys:
+            raise NotAFairlaneStore(
+                f"There are keys that begin with {self.prefix} and are not Fairlane's: "
+                "nothing was changed. Use another prefix or database."
+            )
+        if cursor == b"0":
+            return 0
+
+
+@alters
+def version(self: Context) -> Flow[int]:
+    return (yield from _version(self))
+
+
+@alters
+def migrate(self: Context) -> Flow[int]:
+    found = yield from _version(self)
+    if found > FORMAT:
+        raise _too_new(found)
+    if found == 0:
+        yield Command(("EVAL", MIGRATE, 1, self.prefix + NAMES["META"], FORMAT))
+    return FORMAT
+
+
+@alters
+def verify(self: Context) -> Flow[None]:
+    found = yield from _version(self)
+    if found == 0:
+        raise SchemaMissing
+    if found < FORMAT:
+        raise SchemaTooOld(
+            f"The store has format {found}, this Fairlane needs {FORMAT}: run `fairlane migrate`."
+        )
+    if found > FORMAT:
+        raise _too_new(found)
+
+
+@alters
+def shift_clock(self: Context, seconds: float) -> Flow[None]:
+    meta = self.prefix + NAMES["META"]
+    yield Command(("HINCRBY", meta, "clock_offset", round(seconds * MICROSECONDS)))
+
+
+def _too_new(found: int) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"The store has format {found}, this Fairlane knows {FORMAT}: upgrade Fairlane."
+    )
