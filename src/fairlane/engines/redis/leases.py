@@ -24,10 +24,11 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.records import stored_names
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.driver import Argument
 from fairlane.engines.redis.record import fixed, raw_id, text_id, unpacked
-from fairlane.engines.redis.rows import run_of, stored_names, stored_progress
+from fairlane.engines.redis.rows import run_of, stored_progress
 from fairlane.engines.redis.scripts import script
 
 START = script("start")
@@ -110,9 +111,9 @@ def register(self: Context, worker: NewWorker) -> Flow[None]:
     checked(worker)
     fields: dict[str, Argument] = {
         "capacity": worker.capacity,
-        "capabilities": stored_names(worker.capabilities),
-        "queues": stored_names(worker.queues),
-        "types": stored_names(worker.types),
+        "capabilities": stored_names(worker.capabilities) or "",
+        "queues": stored_names(worker.queues) or "",
+        "types": stored_names(worker.types) or "",
         "host": worker.host,
         "version": worker.version,
         "lease": int(worker.lease * MICROSECONDS),
