@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -322,7 +323,7 @@ async def test_settings_of_the_role_do_no_harm(server: PostgresServer) -> None:
     url = server.new_database()
     name = urlsplit(url).path.removeprefix("/")
     for setting in (
-        "statement_timeout = '1ms'",
+        "statement_timeout = '10ms'",
         "lock_timeout = '1ms'",
         "idle_in_transaction_session_timeout = '1ms'",
         "idle_session_timeout = '50ms'",
@@ -558,3 +559,34 @@ async def test_a_draining_mark_and_beats_at_once(server: PostgresServer) -> None
             await asyncio.gather(*beats, mark)
             workers = await backend.run(backend.ops.workers())
             assert {each.worker_id: each.status for each in workers}[worker] == "draining"
+
+
+@pytest.mark.parametrize("limited", [False, True])
+async def test_many_streams_are_still_read_in_order(server: PostgresServer, limited: bool) -> None:
+    """More streams than one statement reads at once: the best ones are found first."""
+    url = server.new_database()
+    rng = random.Random(5)
+    async with migrated(url, patience=10.0) as backend:
+        worker = new_id()
+        await backend.run(backend.ops.register(NewWorker(worker, lease=80_000)))
+        if limited:
+            await backend.run(backend.ops.limit("type-7", concurrency=1_000))
+        ids: list[str] = []
+        for _ in range(6):
+            tasks = [
+                new_task(f"type-{rng.randrange(60)}", priority=rng.randrange(11))
+                for _ in range(100)
+            ]
+            ids += [answer.task_id for answer in await backend.run(backend.ops.submit(tasks))]
+            await backend.run(backend.ops.shift_clock(400))
+        found = [task for task in await backend.run(backend.ops.get(ids)) if task]
+        expected = sorted(
+            found, key=lambda task: (-task.effective_priority, task.ready_at, task.task_id)
+        )
+        claimed: list[str] = []
+        while len(claimed) < len(ids):
+            ask = Ask(worker, new_id(), rng.choice([1, 7, 50]))
+            grant = await backend.run(backend.ops.claim(ask))
+            assert grant.tasks
+            claimed += [task.task_id for task in grant.tasks]
+        assert claimed == [task.task_id for task in expected]

@@ -1,0 +1,1 @@
+"""Fairlane on PostgreSQL: everything lives in a schema of its own, named fairlane."""

@@ -1,0 +1,142 @@
+"""What the verbs of this engine share: the aging rules and a memory of lanes and controls."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+
+from fairlane.core import limits
+from fairlane.core.errors import TooManyLanes
+from fairlane.core.flow import Flow
+from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening
+from fairlane.core.model import Ask
+from fairlane.core.priority import Aging
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, Query
+from fairlane.engines.postgres.statements import load
+
+SQL = load("catalogue")
+
+Stream = tuple[LaneKey, int]
+"""A lane by what it was made from, and a level."""
+
+
+class Known:
+    """The catalogue as it was at one version. Never changed: a newer one takes its place."""
+
+    def __init__(
+        self,
+        controls: Controls,
+        lanes: Mapping[int, Lane],
+        levels: Mapping[int, frozenset[int]],
+        last_stream: int,
+    ) -> None:
+        self.version = controls.version
+        self.controls = controls
+        self.lanes = lanes
+        self.levels = levels
+        self.last_lane = max(lanes, default=0)
+        self.last_stream = last_stream
+        self.ids = {lane.key: lane.id for lane in lanes.values()}
+        self._openings: dict[object, Opening] = {}
+
+    def opening(self, ask: Ask) -> Opening:
+        """The lanes that `ask` may take from."""
+        key = (ask.types, ask.queues, ask.capabilities)
+        found = self._openings.get(key)
+        if found is None:
+            found = self._openings[key] = opening(self.lanes.values(), self.controls, ask)
+        return found
+
+    def missing(self, streams: Iterable[Stream]) -> set[Stream]:
+        """Those of these streams that do not exist yet."""
+        return {
+            (key, level)
+            for key, level in streams
+            if key not in self.ids or level not in self.levels[self.ids[key]]
+        }
+
+
+NOTHING = Known(Controls(), {}, {}, 0)
+
+
+class Catalogue:
+    """What this process remembers of lanes and controls.
+
+    Anyone may use what is known without asking the store: claims check its version in the
+    statement that claims, and lanes never change once they exist.
+    """
+
+    def __init__(self) -> None:
+        self.known = NOTHING
+
+    def forget(self) -> None:
+        """Remember nothing: the store may be another one."""
+        self.known = NOTHING
+
+    def load(self) -> Flow[Known]:
+        """Learn what is new."""
+        # The version comes first: should the rest be newer, we will just load once more.
+        ((version, paused, rate),) = yield Query(SQL["everything"])
+        old = self.known if self.known.version <= version else NOTHING
+        # Lanes and streams are added under a lock, so their numbers grow in the order of commits.
+        lanes = dict(old.lanes)
+        levels = dict(old.levels)
+        for lane_id, queue, type, capabilities in (yield Query(SQL["lanes"], (old.last_lane,))):
+            lanes[lane_id] = Lane(lane_id, queue, type, tuple(json.loads(capabilities)))
+            levels[lane_id] = frozenset()
+        streams = yield Query(SQL["streams"], (old.last_stream,))
+        for _, lane_id, level in streams:
+            levels[lane_id] = levels.get(lane_id, frozenset()) | {level}
+        last_stream = streams[-1][0] if streams else old.last_stream
+        types = yield Query(SQL["types"])
+        queues = yield Query(SQL["paused_queues"])
+        controls = Controls(
+            version=version,
+            everything=Rules(paused, rate),
+            paused_queues=frozenset(queue for (queue,) in queues),
+            types={type: Rules(paused, rate, most) for type, paused, rate, most in types},
+        )
+        self.known = Known(controls, lanes, levels, last_stream)
+        return self.known
+
+    def lane(self, lane_id: int) -> Flow[Lane]:
+        """A lane by its number, which came from the store."""
+        if lane_id not in self.known.lanes:
+            yield from self.load()
+        return self.known.lanes[lane_id]
+
+    def open(self, missing: set[Stream]) -> Flow[None]:
+        """Make these streams, and their lanes, in a transaction of its own."""
+        yield BEGIN
+        yield Query(SQL["lock_lanes"])
+        known = yield from self.load()
+        ids = dict(known.ids)
+        new = sorted({key for key, _ in missing}.difference(ids))
+        if len(known.lanes) + len(new) > limits.LANES:
+            raise TooManyLanes
+        if new:
+            columns = [
+                [queue for queue, _, _ in new],
+                [type for _, type, _ in new],
+                [json.dumps(capabilities) for _, _, capabilities in new],
+            ]
+            for lane_id, queue, type, capabilities in (yield Query(SQL["add_lanes"], columns)):
+                ids[queue, type, tuple(json.loads(capabilities))] = lane_id
+        pairs = sorted((ids[key], level) for key, level in missing)
+        lanes, levels = zip(*pairs, strict=True)
+        yield Query(SQL["add_streams"], (list(lanes), list(levels)))
+        yield Query(SQL["bump"])
+        yield COMMIT
+        yield from self.load()
+
+
+class Context:
+    """Shared by all operations on one store."""
+
+    def __init__(self, aging: Aging) -> None:
+        self.aging = aging
+        self.catalogue = Catalogue()
+        self.writes = itertools.count(1)
+        self.claimed = 0
+        """So many tasks since room was last swept."""

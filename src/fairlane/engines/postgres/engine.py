@@ -1,0 +1,54 @@
+"""The PostgreSQL engine: its verbs, each at home in its own module."""
+
+from __future__ import annotations
+
+from fairlane.core.priority import Aging
+from fairlane.core.store import Backend
+from fairlane.engines.postgres import claim, control, inspect, leases, schema, settle, submit
+from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.driver import PostgresDriver
+
+
+class PostgresOperations(Context):
+    """What can be asked of a PostgreSQL store."""
+
+    submit = submit.submit
+    claim = claim.claim
+    settle = settle.settle
+    start = leases.start
+    progress = leases.progress
+    heartbeat = leases.heartbeat
+    expired = leases.expired
+    register = leases.register
+    mark = leases.mark
+    bury = leases.bury
+    forget = leases.forget
+    pause = control.pause
+    limit = control.limit
+    cancel = control.cancel
+    replay = control.replay
+    get = inspect.get
+    workers = inspect.workers
+    controls = inspect.controls
+    tallies = inspect.tallies
+    depths = inspect.depths
+    events = inspect.events
+    version = schema.version
+    migrate = schema.migrate
+    verify = schema.verify
+    shift_clock = schema.shift_clock
+
+
+def connect(
+    url: str,
+    *,
+    aging: Aging = Aging(),  # noqa: B008
+    patience: float = 10.0,
+    connections: int = 8,
+) -> Backend:
+    """A backend on the database at `url`, with at most so many connections. Opens nothing yet."""
+    operations = PostgresOperations(aging)
+    driver = PostgresDriver(
+        url, verify=operations.verify, patience=patience, connections=connections
+    )
+    return Backend(operations, driver)

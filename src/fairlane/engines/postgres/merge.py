@@ -1,0 +1,147 @@
+"""Which streams a claim reads in which order, and the statement that does it.
+
+Age divides a stream into segments of one effective level each. Segments of the same effective level
+form a group that is merged by (ready_at, task_id); groups are read from the highest level down. A
+statement has one arm per segment, so it depends on how many there are: numbers are rounded up to
+powers of two, and the rest are arms that find nothing, so that few statements serve all claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from fairlane.core.flow import Flow
+from fairlane.core.priority import ALWAYS_YOUNG, Aging
+from fairlane.engines.postgres.calls import Query
+from fairlane.engines.postgres.statements import load
+
+SQL = load("claim")
+
+Shape = tuple[int, ...]
+"""How many arms each group has."""
+
+_FEW = 64
+"""So many arms are read without asking first which of them have anything."""
+
+_NO_LANE = -1
+_ORDER = " ORDER BY ready_at, task_id"
+
+
+class Arm(NamedTuple):
+    """One segment of one stream."""
+
+    lane: int
+    level: int
+    from_age: int
+    to_age: int
+    effective: int
+
+
+def arms_of(lanes: Iterable[int], levels: Mapping[int, frozenset[int]], aging: Aging) -> list[Arm]:
+    """The segments of all streams of these lanes, by effective level from the highest down."""
+    lanes = list(lanes)
+    return [
+        Arm(
+            lane,
+            segment.level,
+            # The youngest have no bound: a clock that steps back must not hide anything.
+            segment.from_age or -ALWAYS_YOUNG,
+            ALWAYS_YOUNG if segment.to_age is None else segment.to_age,
+            effective,
+        )
+        for effective, segments in aging.walk()
+        for segment in segments
+        for lane in lanes
+        if segment.level in levels.get(lane, ())
+    ]
+
+
+def occupied(arms: list[Arm], most: int) -> Flow[list[Arm]]:
+    """Of many arms those that count: no task comes before the first task of its own arm, so to pick
+    n tasks the n arms with the best first tasks will do."""
+    if len(arms) <= _FEW:
+        return arms
+    columns = zip(*arms, strict=True)
+    *places, _ = [list(column) for column in columns]
+    rows = yield Query(SQL["heads"], places)
+
+    def rank(row: tuple[Any, ...]) -> tuple[int, int, str]:
+        n, ready_at, task_id = row
+        return (-arms[n - 1].effective, ready_at, str(task_id))
+
+    # A few more than needed: others may be claiming the very same tasks.
+    best = sorted(rows, key=rank)[: max(most, _FEW)]
+    return [arms[n] for n in sorted(row[0] - 1 for row in best)]
+
+
+class Reading:
+    """Arms in the order they are read, as a statement's shape and the values it is given."""
+
+    def __init__(self, sections: Sequence[Sequence[Arm]]) -> None:
+        arms: list[Arm] = []
+        effectives: list[int] = []
+        shapes: list[Shape] = []
+        for section in sections:
+            sizes = []
+            groups: dict[int, list[Arm]] = {}
+            for arm in section:
+                groups.setdefault(arm.effective, []).append(arm)
+            for effective, group in (groups or {0: []}).items():
+                size = 1 << (max(1, len(group)) - 1).bit_length()
+                idle = Arm(_NO_LANE, 0, 0, 0, effective)
+                arms += group + [idle] * (size - len(group))
+                effectives.append(effective)
+                sizes.append(size)
+            shapes.append(tuple(sizes))
+        self.shapes = tuple(shapes)
+        self.columns = (
+            [arm.lane for arm in arms],
+            [arm.level for arm in arms],
+            [arm.from_age for arm in arms],
+            [arm.to_age for arm in arms],
+            effectives,
+        )
+
+
+@lru_cache(maxsize=256)
+def statement(shape: Shape) -> str:
+    """A claim from arms of this shape."""
+    return _claim(SQL["pick"].replace("{groups}", _groups(shape, 1, 1)))
+
+
+@lru_cache(maxsize=256)
+def statement_within_limits(shapes: tuple[Shape, ...]) -> str:
+    """A claim from sections of these shapes, each with a limit of its own."""
+    sections = []
+    arm, group = 1, 1
+    for number, shape in enumerate(shapes, start=1):
+        section = SQL["section"].replace("{section}", str(number))
+        sections.append(section.replace("{groups}", _groups(shape, arm, group)))
+        arm += sum(shape)
+        group += len(shape)
+    candidates = [f"TABLE section_{number}" for number in range(1, len(shapes) + 1)]
+    return _claim(
+        SQL["pick_within_limits"]
+        .replace("{sections}", ",\n".join(sections))
+        .replace("{candidates}", " UNION ALL ".join(candidates))
+    )
+
+
+def _claim(pick: str) -> str:
+    return SQL["claim"].replace("{pick}", pick)
+
+
+def _groups(shape: Shape, arm: int, group: int) -> str:
+    """The groups of a shape, whose arms and groups are numbered from these on."""
+    found = []
+    for size in shape:
+        arms = [SQL["arm"].replace("{n}", str(n)) for n in range(arm, arm + size)]
+        # One arm is in order by itself, and SQL has no second ORDER BY for it.
+        order = _ORDER if size > 1 else ""
+        merged = SQL["group"].replace("{arms}", " UNION ALL ".join(arms) + order)
+        found.append(merged.replace("{group}", str(group)))
+        arm += size
+        group += 1
+    return " UNION ALL ".join(found)

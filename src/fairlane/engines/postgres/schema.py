@@ -1,0 +1,77 @@
+"""version, migrate, verify, shift_clock: the store itself."""
+
+from __future__ import annotations
+
+from fairlane.core.errors import NotAFairlaneStore, SchemaMissing, SchemaTooNew, SchemaTooOld
+from fairlane.core.flow import Flow, alters
+from fairlane.core.priority import MICROSECONDS
+from fairlane.engines.files import migrations
+from fairlane.engines.postgres.calls import MIGRATION, Query, Script
+from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.statements import load
+
+SQL = load("schema")
+STEPS = migrations(__package__)
+VERSION = len(STEPS)
+
+
+def _version() -> Flow[int]:
+    ((_, used, ours),) = yield Query(SQL["found"])
+    if not used:
+        return 0
+    if not ours:
+        raise NotAFairlaneStore(
+            "The database has a schema named fairlane that belongs to something else: nothing was "
+            "changed. Use another database."
+        )
+    ((version,),) = yield Query(SQL["version"])
+    return int(version)
+
+
+@alters
+def version(self: Context) -> Flow[int]:
+    return (yield from _version())
+
+
+@alters
+def migrate(self: Context) -> Flow[int]:
+    yield Query(SQL["lock"], (MIGRATION,))
+    found = yield from _version()
+    if found > VERSION:
+        raise _too_new(found)
+    if found == VERSION:
+        return VERSION
+    ((present, _, _),) = yield Query(SQL["found"])
+    if not present:
+        yield Query(SQL["create"])
+    for step in STEPS[found:]:
+        yield Script(step)
+    yield Query(SQL["note" if found else "note_first"], (VERSION,))
+    self.catalogue.forget()
+    return VERSION
+
+
+@alters
+def verify(self: Context) -> Flow[None]:
+    found = yield from _version()
+    if found == 0:
+        raise SchemaMissing
+    if found < VERSION:
+        raise SchemaTooOld(
+            f"The store has schema version {found}, this Fairlane needs {VERSION}: "
+            "run `fairlane migrate`."
+        )
+    if found > VERSION:
+        raise _too_new(found)
+
+
+@alters
+def shift_clock(self: Context, seconds: float) -> Flow[None]:
+    ((offset,),) = yield Query(SQL["shift"], (round(seconds * MICROSECONDS),))
+    yield Script(SQL["clock"].replace("{offset}", str(int(offset))))
+
+
+def _too_new(found: int) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"The store has schema version {found}, this Fairlane knows {VERSION}: upgrade Fairlane."
+    )

@@ -1,0 +1,285 @@
+-- Times are microseconds since 1970. States are the codes of core/states.py:
+-- 1 scheduled, 2 queued, 3 executing, 4 retrying, 5 completed, 6 failed, 7 dead_letter, 8 cancelled.
+--
+-- Where a task stands is told by the table that has its row: every task has one row in `content`
+-- and exactly one in `waiting`, `ready`, `held` or `outcome`. Nothing wide is ever rewritten, and
+-- the tables that churn are narrow and short.
+
+CREATE TABLE fairlane.fairlane_schema (
+    version      integer NOT NULL,
+    clock_offset bigint  NOT NULL DEFAULT 0  -- moved by tests only; the clock has its own copy
+);
+
+-- The clock. One statement sees one time, however often it looks. Tests replace it to move time.
+CREATE FUNCTION fairlane.now_us() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
+$$ SELECT round(date_part('epoch', statement_timestamp()) * 1000000)::bigint + 0 $$;
+
+-- Raised where a statement finds that it was overtaken: the operation starts again.
+CREATE FUNCTION fairlane.overtaken() RETURNS boolean LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'overtaken by another call' USING ERRCODE = 'serialization_failure'; END $$;
+
+-- One row. `version` grows with every new stream and every change of a control, so that a process
+-- knows when what it remembers of them is out of date.
+CREATE TABLE fairlane.catalogue (
+    version bigint  NOT NULL,
+    paused  boolean NOT NULL DEFAULT false,
+    rate    float8  NOT NULL DEFAULT 0
+);
+INSERT INTO fairlane.catalogue (version) VALUES (1);
+
+-- Always empty. Every claim "deletes" from it, only for the lock that this takes; whoever changes a
+-- control locks it in SHARE ROW EXCLUSIVE mode, which waits for the claims that are under way and
+-- holds up new ones. A statement takes its table locks before its snapshot, so a claim that had to
+-- wait here sees the change. Nothing is ever written to it, so no vacuum ever holds its lock.
+CREATE TABLE fairlane.gate ();
+
+CREATE TABLE fairlane.lanes (
+    id           integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue        text NOT NULL,
+    type         text NOT NULL,
+    capabilities text NOT NULL,  -- a JSON array, sorted
+    UNIQUE (queue, type, capabilities)
+);
+
+-- A stream: the queued tasks of one lane and level. Which streams there are, not how deep: a
+-- counter here would be a row that everyone waits for.
+CREATE TABLE fairlane.streams (
+    number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    lane   integer  NOT NULL,
+    level  smallint NOT NULL,
+    UNIQUE (lane, level)
+);
+
+CREATE TABLE fairlane.paused_queues (queue text PRIMARY KEY);
+
+CREATE TABLE fairlane.types (
+    type        text PRIMARY KEY,
+    paused      boolean NOT NULL DEFAULT false,
+    rate        float8  NOT NULL DEFAULT 0,
+    concurrency integer NOT NULL DEFAULT 0
+);
+
+-- Token buckets, by type; '' is the one for everything.
+CREATE TABLE fairlane.buckets (
+    type   text PRIMARY KEY,
+    tokens float8 NOT NULL,
+    at     bigint NOT NULL
+) WITH (fillfactor = 50);
+
+-- What a task is. Written at submission; the rare paths (retry, snooze, replay) change a little.
+CREATE TABLE fairlane.content (
+    task_id         uuid PRIMARY KEY,
+    created_at      bigint   NOT NULL,
+    run_at          bigint   NOT NULL,
+    ready_at        bigint   NOT NULL,  -- with lane and level: where in `ready` its row is
+    expires_at      bigint,
+    timeout         float8,
+    lane            integer  NOT NULL,
+    level           smallint NOT NULL,
+    max_retries     smallint NOT NULL,
+    returns         smallint NOT NULL DEFAULT 0,
+    payload         bytea    NOT NULL,
+    spec            bytea,
+    idempotency_key text,
+    error           bytea               -- of the last failure, while the task goes on
+);
+
+-- Scheduled and retrying. Rows come and go and are never updated; so too in `ready`.
+CREATE TABLE fairlane.waiting (
+    task_id     uuid PRIMARY KEY,
+    due_at      bigint   NOT NULL,
+    ready_at    bigint   NOT NULL,
+    expires_at  bigint,
+    updated_at  bigint   NOT NULL,
+    lane        integer  NOT NULL,
+    attempt     integer  NOT NULL DEFAULT 0,
+    version     integer  NOT NULL DEFAULT 1,
+    level       smallint NOT NULL,
+    state       smallint NOT NULL,
+    retry_count smallint NOT NULL DEFAULT 0
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX waiting_due ON fairlane.waiting (due_at);
+CREATE INDEX waiting_expiring ON fairlane.waiting (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Queued, in the order of claims.
+CREATE TABLE fairlane.ready (
+    task_id     uuid     NOT NULL,
+    ready_at    bigint   NOT NULL,
+    expires_at  bigint,
+    updated_at  bigint   NOT NULL,
+    lane        integer  NOT NULL,
+    attempt     integer  NOT NULL DEFAULT 0,
+    version     integer  NOT NULL DEFAULT 1,
+    level       smallint NOT NULL,
+    retry_count smallint NOT NULL DEFAULT 0,
+    PRIMARY KEY (lane, level, ready_at, task_id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX ready_expiring ON fairlane.ready (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Executing. `start` and `progress` update rows here. There is no index by worker: the table is as
+-- short as what all workers hold, and is searched by worker only when one died or a reply got lost.
+CREATE TABLE fairlane.held (
+    task_id     uuid PRIMARY KEY,
+    ready_at    bigint   NOT NULL,
+    expires_at  bigint,
+    claimed_at  bigint   NOT NULL,
+    started_at  bigint,
+    deadline    bigint,
+    updated_at  bigint   NOT NULL,
+    progress_at bigint,
+    lane        integer  NOT NULL,
+    attempt     integer  NOT NULL,
+    version     integer  NOT NULL,
+    level       smallint NOT NULL,
+    retry_count smallint NOT NULL,
+    worker_id   text     NOT NULL,
+    progress    bytea
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX held_deadline ON fairlane.held (deadline) WHERE deadline IS NOT NULL;
+
+-- Ended.
+CREATE TABLE fairlane.outcome (
+    task_id      uuid PRIMARY KEY,
+    completed_at bigint   NOT NULL,
+    claimed_at   bigint,
+    started_at   bigint,
+    progress_at  bigint,
+    lane         integer  NOT NULL,
+    attempt      integer  NOT NULL,
+    version      integer  NOT NULL,
+    level        smallint NOT NULL,
+    state        smallint NOT NULL,
+    retry_count  smallint NOT NULL,
+    worker_id    text,
+    result       bytea,
+    error        bytea,
+    progress     bytea
+);
+CREATE INDEX outcome_by_state ON fairlane.outcome (state, completed_at);
+
+-- Runs that did not complete. (The one that did is told by its outcome.)
+CREATE TABLE fairlane.attempts (
+    task_id    uuid    NOT NULL,
+    attempt    integer NOT NULL,
+    worker_id  text,
+    started_at bigint,
+    ended_at   bigint  NOT NULL,
+    outcome    text    NOT NULL,
+    error      bytea,
+    PRIMARY KEY (task_id, attempt)
+);
+
+-- Attempts whose task has moved on (cancelled, timed out) while a worker still runs them: they
+-- keep their concurrency slot until the worker lets go or dies.
+CREATE TABLE fairlane.lingering (
+    worker_id text    NOT NULL,
+    task_id   uuid    NOT NULL,
+    attempt   integer NOT NULL,
+    lane      integer NOT NULL,
+    PRIMARY KEY (worker_id, task_id, attempt)
+);
+
+CREATE TABLE fairlane.idempotency_keys (
+    idempotency_key text   PRIMARY KEY,
+    task_id         uuid   NOT NULL,
+    fingerprint     bytea  NOT NULL,
+    expires_at      bigint NOT NULL
+);
+CREATE INDEX idempotency_keys_expiring ON fairlane.idempotency_keys (expires_at);
+
+CREATE TABLE fairlane.workers (
+    worker_id     text PRIMARY KEY,
+    status        text    NOT NULL,
+    capacity      integer NOT NULL,
+    load          integer NOT NULL DEFAULT 0,
+    capabilities  text    NOT NULL,  -- JSON arrays, null for all
+    queues        text,
+    types         text,
+    host          text    NOT NULL,
+    version       text    NOT NULL,
+    health        text,
+    lease         bigint  NOT NULL,  -- microseconds
+    registered_at bigint  NOT NULL,
+    seen_at       bigint  NOT NULL,
+    request_id    text,              -- the last claim, and when it was granted
+    claimed_at    bigint
+) WITH (fillfactor = 50);
+
+-- What happened: a row for each group of tasks that went through one transition together. Ordered
+-- by (xid, n), which readers may rely on below the oldest transaction that is still running.
+CREATE TABLE fairlane.journal (
+    xid       xid8   NOT NULL DEFAULT pg_current_xact_id(),
+    n         bigint GENERATED ALWAYS AS IDENTITY,
+    at        bigint NOT NULL,
+    lane      integer,
+    level     smallint,
+    verb      text   NOT NULL,
+    worker_id text,
+    task_ids  uuid[],
+    attempts  integer[],
+    seconds   float8[],
+    PRIMARY KEY (xid, n)
+);
+-- Written often, read seldom and soon gone: not worth compressing.
+ALTER TABLE fairlane.journal
+    ALTER task_ids SET STORAGE EXTERNAL,
+    ALTER attempts SET STORAGE EXTERNAL,
+    ALTER seconds SET STORAGE EXTERNAL;
+
+-- Counted transitions: see core/tally.py. Writers append to the deltas and never wait for each
+-- other; now and then someone adds them up.
+CREATE TABLE fairlane.tallies (
+    lane    integer  NOT NULL,
+    level   smallint NOT NULL,
+    source  smallint NOT NULL,
+    target  smallint NOT NULL,
+    bucket  smallint NOT NULL,
+    label   text     NOT NULL,
+    times   bigint   NOT NULL,
+    seconds float8   NOT NULL,
+    PRIMARY KEY (lane, level, source, target, label, bucket)
+) WITH (fillfactor = 50);
+
+CREATE TABLE fairlane.tally_deltas (
+    lane    integer  NOT NULL,
+    level   smallint NOT NULL,
+    source  smallint NOT NULL,
+    target  smallint NOT NULL,
+    bucket  smallint NOT NULL,
+    label   text     NOT NULL,
+    times   bigint   NOT NULL,
+    seconds float8   NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+
+-- Every task as it stands.
+CREATE VIEW fairlane.standing AS
+SELECT
+    task.task_id, task.lane, task.level,
+    CASE
+        WHEN ready.task_id IS NOT NULL THEN 2
+        WHEN held.task_id IS NOT NULL THEN 3
+        ELSE coalesce(waiting.state, outcome.state)
+    END::smallint AS state,
+    task.ready_at, task.created_at, task.run_at, task.expires_at,
+    coalesce(outcome.attempt, held.attempt, ready.attempt, waiting.attempt) AS attempt,
+    coalesce(outcome.retry_count, held.retry_count, ready.retry_count, waiting.retry_count)
+        AS retry_count,
+    task.max_retries, task.returns, task.timeout,
+    coalesce(outcome.completed_at, held.updated_at, ready.updated_at, waiting.updated_at)
+        AS updated_at,
+    coalesce(outcome.version, held.version, ready.version, waiting.version) AS version,
+    task.payload, task.spec, task.idempotency_key,
+    coalesce(outcome.worker_id, held.worker_id) AS worker_id,
+    coalesce(outcome.claimed_at, held.claimed_at) AS claimed_at,
+    coalesce(outcome.started_at, held.started_at) AS started_at,
+    CASE WHEN outcome.task_id IS NULL THEN task.error ELSE outcome.error END AS error,
+    coalesce(outcome.progress, held.progress) AS progress,
+    coalesce(outcome.progress_at, held.progress_at) AS progress_at,
+    outcome.completed_at, outcome.result, waiting.due_at
+FROM fairlane.content AS task
+LEFT JOIN fairlane.outcome ON outcome.task_id = task.task_id
+LEFT JOIN fairlane.held ON held.task_id = task.task_id
+LEFT JOIN fairlane.waiting ON waiting.task_id = task.task_id
+LEFT JOIN fairlane.ready
+    ON ready.lane = task.lane AND ready.level = task.level
+    AND ready.ready_at = task.ready_at AND ready.task_id = task.task_id;

@@ -1,0 +1,31 @@
+-- name: lock_lanes
+LOCK TABLE fairlane.lanes IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: bump
+UPDATE fairlane.catalogue SET version = version + 1;
+
+-- name: everything
+SELECT version, paused, rate FROM fairlane.catalogue;
+
+-- name: lanes
+SELECT id, queue, type, capabilities FROM fairlane.lanes WHERE id > $1 ORDER BY id;
+
+-- name: streams
+SELECT number, lane, level FROM fairlane.streams WHERE number > $1 ORDER BY number;
+
+-- name: add_lanes
+INSERT INTO fairlane.lanes (queue, type, capabilities)
+SELECT queue, type, capabilities
+FROM unnest($1::text[], $2::text[], $3::text[]) AS lane (queue, type, capabilities)
+RETURNING id, queue, type, capabilities;
+
+-- name: add_streams
+INSERT INTO fairlane.streams (lane, level)
+SELECT lane, level FROM unnest($1::int[], $2::smallint[]) AS stream (lane, level)
+ON CONFLICT DO NOTHING;
+
+-- name: types
+SELECT type, paused, rate, concurrency FROM fairlane.types;
+
+-- name: paused_queues
+SELECT queue FROM fairlane.paused_queues;

@@ -1,0 +1,271 @@
+-- A claim is one statement. Its {pick} is filled in by merge.py: as many arms as there are streams
+-- to read. It answers one row about the worker and the state of things, and one for each task.
+--
+-- $1 worker, $2 request, $3 the catalogue's version that the streams were chosen by, $4 how many,
+-- $5 whether due and expired tasks have been seen to, $6 … $9 lane, level and ages of each arm,
+-- $10 the effective level of each group of arms.
+
+-- name: claim
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+gate AS (DELETE FROM fairlane.gate),
+header AS MATERIALIZED (
+    SELECT
+        worker.status, worker.request_id, worker.claimed_at, catalogue.version, clock.now,
+        (SELECT min(due_at) FROM fairlane.waiting) AS due_at,
+        least(
+            (SELECT min(expires_at) FROM fairlane.ready WHERE expires_at IS NOT NULL),
+            (SELECT min(expires_at) FROM fairlane.waiting WHERE expires_at IS NOT NULL)
+        ) AS expires_at
+    FROM clock
+    CROSS JOIN fairlane.catalogue
+    LEFT JOIN fairlane.workers AS worker ON worker.worker_id = $1
+),
+open AS MATERIALIZED (
+    SELECT true AS yes FROM header
+    WHERE
+        status = 'active'
+        AND request_id IS DISTINCT FROM $2
+        AND version = $3
+        AND ($5 OR (due_at <= now OR expires_at <= now) IS NOT TRUE)
+),
+{pick},
+taken AS (
+    DELETE FROM fairlane.ready AS task USING placed
+    WHERE task.ctid = placed.tid
+    RETURNING
+        placed.place, placed.effective, task.task_id, task.ready_at, task.expires_at, task.lane,
+        task.attempt + 1 AS attempt, task.version + 1 AS version, task.level, task.retry_count
+),
+handed AS (
+    INSERT INTO fairlane.held (
+        task_id, ready_at, expires_at, claimed_at, updated_at, lane, attempt, version, level,
+        retry_count, worker_id
+    )
+    SELECT
+        task_id, ready_at, expires_at, now, now, lane, attempt, version, level, retry_count, $1
+    FROM clock, taken
+),
+-- An idle worker's claims write nothing, but for a sign of life once in a while.
+seen AS (
+    UPDATE fairlane.workers
+    SET seen_at = (SELECT now FROM clock),
+        request_id = CASE WHEN EXISTS (SELECT FROM taken) THEN $2 ELSE request_id END,
+        claimed_at =
+            CASE WHEN EXISTS (SELECT FROM taken) THEN (SELECT now FROM clock) ELSE claimed_at END
+    WHERE
+        worker_id = $1
+        AND status <> 'dead'
+        AND request_id IS DISTINCT FROM $2
+        AND (EXISTS (SELECT FROM taken) OR (SELECT now FROM clock) - seen_at > lease / 3)
+    RETURNING true
+),
+moved AS (
+    SELECT
+        'claim' AS verb, $1 AS worker_id, lane, level, task_id, attempt, 2 AS source, 3 AS target,
+        CASE WHEN effective = level THEN '' ELSE effective::text END AS label, -1 AS bucket,
+        NULL::float8 AS seconds
+    FROM taken
+),
+{books}
+SELECT
+    0 AS place, NULL AS task_id, NULL::int AS attempt, NULL::int AS lane,
+    NULL::smallint AS level, NULL::bytea AS payload, NULL::smallint AS retry_count,
+    NULL::smallint AS max_retries, NULL::smallint AS returns, NULL::float8 AS timeout,
+    NULL::bigint AS created_at, NULL::bigint AS ready_at, NULL::bytea AS spec,
+    -- The same request may be under way twice, or the worker be declared dead just now: then the
+    -- worker's row is not as this statement saw it, and nothing of it may stay.
+    CASE
+        WHEN EXISTS (SELECT FROM taken) AND NOT EXISTS (SELECT FROM seen)
+        THEN fairlane.overtaken()::text
+        ELSE status
+    END AS status,
+    request_id, ARRAY[claimed_at, version, now, due_at, expires_at] AS numbers
+FROM header
+UNION ALL
+SELECT
+    place, task_id::text, taken.attempt, taken.lane, taken.level, task.payload, taken.retry_count,
+    task.max_retries, task.returns, task.timeout, task.created_at, taken.ready_at, task.spec,
+    NULL, NULL, NULL
+FROM taken JOIN fairlane.content AS task USING (task_id);
+
+-- Each arm reads one segment of one stream, in order and only as far as needed. It has an ORDER BY
+-- of its own, or the planner would read everything and sort it. Arm {n} of group {group}.
+
+-- name: arm
+(
+    SELECT ctid AS tid, ready_at, task_id FROM fairlane.ready
+    WHERE
+        lane = ($6::int[])[{n}] AND level = ($7::smallint[])[{n}]
+        AND ready_at <= fairlane.now_us() - ($8::bigint[])[{n}]
+        AND ready_at > fairlane.now_us() - ($9::bigint[])[{n}]
+        AND (expires_at > fairlane.now_us()) IS NOT FALSE
+    ORDER BY ready_at, task_id
+)
+
+-- Arms of one effective level are merged.
+
+-- name: group
+SELECT tid, ($10::smallint[])[{group}] AS effective, ready_at, task_id
+FROM ({arms}) AS group_{group}
+
+-- Groups are read one after the other. Joined back to the table, which can then be locked.
+
+-- name: pick
+picked AS MATERIALIZED (
+    SELECT task.ctid AS tid, effective
+    FROM ({groups}) AS candidate JOIN fairlane.ready AS task ON task.ctid = candidate.tid
+    WHERE (SELECT yes FROM open)
+    LIMIT $4
+    FOR UPDATE OF task SKIP LOCKED
+),
+placed AS MATERIALIZED (SELECT tid, effective, row_number() OVER () AS place FROM picked)
+
+-- With limits: a section for each limited type, and one for all the others. $11 the most from each
+-- section, $12 whether it is limited, $13 how many may come from limited ones together.
+
+-- name: section
+section_{section} AS MATERIALIZED (
+    SELECT
+        task.ctid AS tid, candidate.effective, candidate.ready_at, candidate.task_id,
+        ($12::boolean[])[{section}] AS limited
+    FROM ({groups}) AS candidate JOIN fairlane.ready AS task ON task.ctid = candidate.tid
+    WHERE (SELECT yes FROM open)
+    LIMIT ($11::int[])[{section}]
+    FOR UPDATE OF task SKIP LOCKED
+)
+
+-- name: pick_within_limits
+{sections},
+ranked AS (
+    SELECT
+        *,
+        row_number() OVER (PARTITION BY limited ORDER BY effective DESC, ready_at, task_id) AS nth
+    FROM ({candidates}) AS candidate
+),
+placed AS MATERIALIZED (
+    SELECT
+        tid, effective, row_number() OVER (ORDER BY effective DESC, ready_at, task_id) AS place
+    FROM ranked
+    WHERE NOT limited OR nth <= $13
+    ORDER BY place
+    LIMIT $4
+)
+
+-- The first task of each arm that has one.
+
+-- name: heads
+SELECT arm.n, head.ready_at, head.task_id
+FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+    AS arm (lane, level, from_age, to_age, n)
+CROSS JOIN LATERAL (
+    SELECT ready_at, task_id FROM fairlane.ready
+    WHERE
+        lane = arm.lane AND level = arm.level
+        AND ready_at <= fairlane.now_us() - arm.from_age
+        AND ready_at > fairlane.now_us() - arm.to_age
+    ORDER BY ready_at, task_id
+    LIMIT 1
+) AS head;
+
+-- name: granted
+SELECT
+    0, held.task_id::text, held.attempt, held.lane, held.level, task.payload, held.retry_count,
+    task.max_retries, task.returns, task.timeout, task.created_at, held.ready_at, task.spec
+FROM fairlane.held JOIN fairlane.content AS task USING (task_id)
+WHERE held.worker_id = $1 AND held.claimed_at = $2;
+
+-- name: release_due
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+due AS (
+    DELETE FROM fairlane.waiting WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM fairlane.waiting
+        WHERE due_at <= (SELECT now FROM clock)
+        ORDER BY due_at
+        LIMIT $1
+        FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING *
+),
+queued AS (
+    INSERT INTO fairlane.ready (
+        task_id, ready_at, expires_at, updated_at, lane, attempt, version, level, retry_count
+    )
+    SELECT task_id, ready_at, expires_at, now, lane, attempt, version + 1, level, retry_count
+    FROM clock, due
+),
+moved AS (
+    SELECT
+        'due' AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
+        2 AS target, '' AS label, -1 AS bucket, NULL::float8 AS seconds
+    FROM due
+),
+{books}
+SELECT count(*) FROM due;
+
+-- name: expire
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+unqueued AS (
+    DELETE FROM fairlane.ready WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM fairlane.ready
+        WHERE expires_at <= (SELECT now FROM clock)
+        ORDER BY expires_at
+        LIMIT $1
+        FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING task_id, lane, level, attempt, version, retry_count
+),
+unscheduled AS (
+    DELETE FROM fairlane.waiting WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM fairlane.waiting
+        WHERE expires_at <= (SELECT now FROM clock)
+        ORDER BY expires_at
+        LIMIT $1 - (SELECT count(*) FROM unqueued)
+        FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING task_id, lane, level, attempt, version, retry_count, state
+),
+expired AS (
+    SELECT *, 2::smallint AS state FROM unqueued UNION ALL SELECT * FROM unscheduled
+),
+ended AS (
+    INSERT INTO fairlane.outcome (
+        task_id, completed_at, lane, attempt, version, level, state, retry_count, error
+    )
+    SELECT task_id, now, lane, attempt, version + 1, level, 6, retry_count, $2
+    FROM clock, expired
+),
+moved AS (
+    SELECT
+        'expire' AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
+        6 AS target, $3 AS label, -1 AS bucket, NULL::float8 AS seconds
+    FROM expired
+),
+{books}
+SELECT count(*) FROM expired;
+
+-- Locks that end with the transaction and, unlike row locks, take no transaction id: the journal is
+-- ordered by those, and a claim must not get its own before it looks for tasks. The lock for
+-- everything is waited for; a type that someone else is claiming is left out.
+
+-- name: lock_limits
+WITH gate AS (DELETE FROM fairlane.gate),
+everything AS MATERIALIZED (
+    SELECT CASE WHEN $2::boolean THEN pg_advisory_xact_lock($3, 0) END
+)
+SELECT type FROM everything, unnest($1::text[]) AS limited (type)
+WHERE pg_try_advisory_xact_lock($3, hashtext(type));
+
+-- name: buckets
+SELECT fairlane.now_us(), type, tokens, at FROM (SELECT) AS once
+LEFT JOIN fairlane.buckets ON type = ANY ($1::text[]);
+
+-- name: held
+SELECT lane, count(*) FROM fairlane.held GROUP BY lane
+UNION ALL
+SELECT lane, count(*) FROM fairlane.lingering GROUP BY lane;
+
+-- name: fill_buckets
+INSERT INTO fairlane.buckets (type, tokens, at)
+SELECT type, tokens, at FROM unnest($1::text[], $2::float8[], $3::bigint[])
+    AS filled (type, tokens, at)
+ON CONFLICT (type) DO UPDATE SET tokens = excluded.tokens, at = excluded.at;

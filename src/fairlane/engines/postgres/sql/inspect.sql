@@ -1,0 +1,55 @@
+-- name: get
+SELECT
+    fairlane.now_us(), task.task_id, lane, level, state, ready_at, created_at, run_at, expires_at,
+    task.attempt, retry_count, max_retries, returns, timeout, updated_at, version, payload, spec,
+    idempotency_key, task.worker_id, claimed_at, task.started_at, task.error, progress, progress_at,
+    completed_at, result, due_at,
+    run.numbers, run.workers, run.starts, run.ends, run.outcomes, run.errors
+FROM fairlane.standing AS task
+CROSS JOIN LATERAL (
+    SELECT
+        array_agg(attempt) AS numbers, array_agg(worker_id) AS workers,
+        array_agg(started_at) AS starts, array_agg(ended_at) AS ends,
+        array_agg(outcome) AS outcomes, array_agg(error) AS errors
+    FROM (
+        SELECT * FROM fairlane.attempts WHERE attempts.task_id = task.task_id ORDER BY attempt
+    ) AS past
+) AS run
+WHERE task.task_id = ANY ($1::text::uuid[]);
+
+-- name: workers
+SELECT
+    fairlane.now_us(), held.task_ids, worker_id, status, capacity, load, capabilities, queues, types, host, version, health, lease,
+    registered_at, seen_at
+FROM fairlane.workers AS worker
+LEFT JOIN (
+    SELECT worker_id, array_agg(task_id) AS task_ids FROM fairlane.held GROUP BY worker_id
+) AS held USING (worker_id)
+ORDER BY registered_at, worker_id;
+
+-- name: tallies
+SELECT
+    lane, level, source, target, label, bucket, sum(times)::bigint, sum(seconds)
+FROM (TABLE fairlane.tallies UNION ALL TABLE fairlane.tally_deltas) AS counted
+GROUP BY lane, level, source, target, label, bucket
+ORDER BY lane, level, source, target, label, bucket;
+
+-- name: depths
+SELECT lanes.queue, level, sum(CASE WHEN target = 2 THEN times ELSE -times END)::bigint
+FROM (TABLE fairlane.tallies UNION ALL TABLE fairlane.tally_deltas) AS counted
+JOIN fairlane.lanes ON lanes.id = lane
+WHERE (target = 2) <> (source = 2)
+GROUP BY lanes.queue, level
+HAVING sum(CASE WHEN target = 2 THEN times ELSE -times END) > 0;
+
+-- Transactions end in another order than they begin: what lies above the oldest one still running
+-- may not be complete yet.
+
+-- name: events
+SELECT xid::text, n, at, verb, worker_id, lane, level, task_ids, attempts, seconds
+FROM fairlane.journal
+WHERE
+    (xid, n) > ($1::text::xid8, $2::bigint)
+    AND xid < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY xid, n
+LIMIT $3;

@@ -1,0 +1,145 @@
+-- name: start
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+started AS (
+    UPDATE fairlane.held AS task
+    SET started_at = now - (sent.seconds * 1000000)::bigint,
+        deadline = now - (sent.seconds * 1000000)::bigint + (content.timeout * 1000000)::bigint
+    FROM clock, unnest($2::text::uuid[], $3::text::int[], $4::text::float8[]) WITH ORDINALITY
+        AS sent (task_id, attempt, seconds, number)
+    JOIN fairlane.content ON content.task_id = sent.task_id
+    WHERE task.task_id = sent.task_id AND task.attempt = sent.attempt AND task.worker_id = $1
+    RETURNING sent.number, task.task_id, task.attempt, task.lane, task.level
+),
+entry AS (
+    INSERT INTO fairlane.journal (at, verb, worker_id, lane, level, task_ids, attempts)
+    SELECT
+        (SELECT now FROM clock), 'start', $1, lane, level, array_agg(task_id), array_agg(attempt)
+    FROM started
+    GROUP BY lane, level
+)
+SELECT number FROM started;
+
+-- name: progress
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+reported AS (
+    UPDATE fairlane.held AS task
+    SET progress = sent.progress,
+        progress_at = now,
+        updated_at = now
+    FROM clock, unnest($2::text::uuid[], $3::text::int[], $4::bytea[]) WITH ORDINALITY
+        AS sent (task_id, attempt, progress, number)
+    WHERE task.task_id = sent.task_id AND task.attempt = sent.attempt AND task.worker_id = $1
+    RETURNING sent.number, task.task_id, task.attempt, task.lane, task.level
+),
+entry AS (
+    INSERT INTO fairlane.journal (at, verb, worker_id, lane, level, task_ids, attempts)
+    SELECT
+        (SELECT now FROM clock), 'progress', $1, lane, level, array_agg(task_id),
+        array_agg(attempt)
+    FROM reported
+    GROUP BY lane, level
+)
+SELECT number FROM reported;
+
+-- name: existing
+SELECT task_id FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]);
+
+-- name: worker
+SELECT status, lease FROM fairlane.workers WHERE worker_id = $1;
+
+-- Only if the status is still the one that the new one was decided on.
+
+-- name: beat
+WITH beaten AS (
+    UPDATE fairlane.workers
+    SET seen_at = fairlane.now_us(),
+        load = $2,
+        status = $4,
+        health = coalesce($5, health)
+    WHERE worker_id = $1 AND status = $3
+    RETURNING true AS yes
+)
+SELECT (SELECT yes FROM beaten), slot.task_id, slot.attempt
+FROM (SELECT) AS once
+LEFT JOIN (
+    SELECT task_id, attempt FROM fairlane.lingering WHERE worker_id = $1 ORDER BY task_id LIMIT $6
+) AS slot ON true;
+
+-- name: lost
+SELECT
+    held.task_id, held.attempt, held.worker_id, 'lost', held.started_at IS NOT NULL,
+    held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
+FROM fairlane.workers AS worker
+JOIN fairlane.held ON held.worker_id = worker.worker_id
+JOIN fairlane.content AS task ON task.task_id = held.task_id
+WHERE worker.status = 'dead'
+LIMIT $1;
+
+-- name: timed_out
+SELECT
+    held.task_id, held.attempt, held.worker_id, 'timeout', true,
+    held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
+FROM fairlane.held
+JOIN fairlane.workers AS worker ON worker.worker_id = held.worker_id
+JOIN fairlane.content AS task ON task.task_id = held.task_id
+WHERE held.deadline <= fairlane.now_us() AND worker.status <> 'dead'
+ORDER BY held.deadline
+LIMIT $1;
+
+-- Answers nothing for a worker that is dead. A row that was inserted has no earlier version, and so
+-- no transaction that ended one.
+
+-- name: register
+WITH joined AS (
+    INSERT INTO fairlane.workers AS worker (
+        worker_id, status, capacity, capabilities, queues, types, host, version, lease,
+        registered_at, seen_at
+    )
+    VALUES (
+        $1, 'active', $2, $3, $4, $5, $6, $7, $8, fairlane.now_us(), fairlane.now_us()
+    )
+    ON CONFLICT (worker_id) DO UPDATE SET
+        capacity = excluded.capacity,
+        capabilities = excluded.capabilities,
+        queues = excluded.queues,
+        types = excluded.types,
+        host = excluded.host,
+        version = excluded.version,
+        lease = excluded.lease,
+        seen_at = excluded.seen_at
+    WHERE worker.status <> 'dead'
+    RETURNING worker_id, xmax = 0 AS fresh
+),
+entry AS (
+    INSERT INTO fairlane.journal (at, verb, worker_id)
+    SELECT fairlane.now_us(), 'worker_joined', worker_id FROM joined WHERE fresh
+)
+SELECT fresh FROM joined;
+
+-- name: mark
+UPDATE fairlane.workers SET status = $2 WHERE worker_id = $1 AND status <> 'dead'
+RETURNING worker_id;
+
+-- name: bury
+UPDATE fairlane.workers SET status = 'dead'
+WHERE
+    worker_id = ANY ($1::text[])
+    AND status <> 'dead'
+    AND seen_at + lease <= fairlane.now_us()
+RETURNING worker_id;
+
+-- A worker's row is locked before it is judged: no claim of it can come in between.
+
+-- name: lock_worker
+SELECT worker_id FROM fairlane.workers WHERE worker_id = $1 FOR UPDATE;
+
+-- name: declare_dead
+UPDATE fairlane.workers SET status = 'dead'
+WHERE worker_id = $1 AND EXISTS (SELECT FROM fairlane.held WHERE held.worker_id = $1)
+RETURNING worker_id;
+
+-- name: remove
+DELETE FROM fairlane.workers WHERE worker_id = $1;
+
+-- name: drop_lingering
+DELETE FROM fairlane.lingering WHERE worker_id = ANY ($1::text[]);

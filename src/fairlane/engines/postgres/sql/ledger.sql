@@ -1,0 +1,57 @@
+-- Put in the place of {books} in statements that have `clock` and `moved` (verb, worker_id, lane,
+-- level, task_id, attempt, source, target, label, bucket, seconds).
+
+-- name: books
+booked AS MATERIALIZED (
+    SELECT
+        verb, worker_id, lane, level, source, target, label, bucket, count(*) AS times,
+        sum(seconds) AS spent, array_agg(task_id) AS task_ids, array_agg(attempt) AS attempts,
+        array_agg(seconds) AS seconds
+    FROM moved
+    GROUP BY verb, worker_id, lane, level, source, target, label, bucket
+),
+entry AS (
+    INSERT INTO fairlane.journal (at, verb, worker_id, lane, level, task_ids, attempts, seconds)
+    SELECT
+        now, verb, worker_id, lane, level, task_ids, attempts,
+        CASE WHEN spent IS NOT NULL THEN seconds END
+    FROM clock, booked
+),
+counted AS (
+    INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
+    SELECT lane, level, source, target, label, bucket, times, coalesce(spent, 0) FROM booked
+)
+
+-- name: mention
+INSERT INTO fairlane.journal (at, verb, worker_id)
+SELECT fairlane.now_us(), $1, worker_id FROM unnest($2::text[]) AS told (worker_id);
+
+-- name: count
+INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
+SELECT lane, level, source, target, label, bucket, count(*), 0
+FROM unnest($1::int[], $2::smallint[], $3::smallint[], $4::smallint[], $5::text[], $6::smallint[])
+    AS key (lane, level, source, target, label, bucket)
+GROUP BY lane, level, source, target, label, bucket;
+
+-- name: fold
+WITH alone AS MATERIALIZED (SELECT pg_try_advisory_xact_lock($1) AS ok),
+folded AS (
+    DELETE FROM fairlane.tally_deltas WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM fairlane.tally_deltas WHERE (SELECT ok FROM alone)
+        LIMIT $2 FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING lane, level, source, target, label, bucket, times, seconds
+)
+INSERT INTO fairlane.tallies AS tally (lane, level, source, target, label, bucket, times, seconds)
+SELECT lane, level, source, target, label, bucket, sum(times), sum(seconds)
+FROM folded
+GROUP BY lane, level, source, target, label, bucket
+ON CONFLICT (lane, level, source, target, label, bucket) DO UPDATE
+SET times = tally.times + excluded.times, seconds = tally.seconds + excluded.seconds;
+
+-- name: trim
+DELETE FROM fairlane.journal WHERE ctid = ANY (ARRAY(
+    SELECT oldest.ctid
+    FROM (SELECT ctid, n FROM fairlane.journal ORDER BY xid, n LIMIT $2) AS oldest
+    WHERE oldest.n <= (SELECT last_value FROM fairlane.journal_n_seq) - $1
+));

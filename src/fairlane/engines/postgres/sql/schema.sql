@@ -1,0 +1,37 @@
+-- name: found
+SELECT
+    EXISTS (SELECT FROM pg_namespace WHERE nspname = 'fairlane'),
+    EXISTS (
+        SELECT FROM pg_class
+        WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'fairlane')
+    ),
+    EXISTS (
+        SELECT FROM pg_class
+        WHERE
+            relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'fairlane')
+            AND relname = 'fairlane_schema'
+    );
+
+-- name: version
+SELECT version FROM fairlane.fairlane_schema;
+
+-- Two that migrate at once would trip over each other.
+
+-- name: lock
+SELECT pg_advisory_xact_lock($1);
+
+-- name: create
+CREATE SCHEMA fairlane;
+
+-- name: note_first
+INSERT INTO fairlane.fairlane_schema (version) VALUES ($1);
+
+-- name: note
+UPDATE fairlane.fairlane_schema SET version = $1;
+
+-- name: shift
+UPDATE fairlane.fairlane_schema SET clock_offset = clock_offset + $1 RETURNING clock_offset;
+
+-- name: clock
+CREATE OR REPLACE FUNCTION fairlane.now_us() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
+$$ SELECT round(date_part('epoch', statement_timestamp()) * 1000000)::bigint + {offset} $$;

@@ -1,0 +1,124 @@
+-- Most settlements of a batch are alike but for task, result and time, so what they share is sent
+-- once per kind of change: `change` is a position in the arrays from $7 on.
+--
+-- Rows are found one by one through the index, whatever the statistics say of a table that is empty
+-- one moment and full the next. A row that `start` or `progress` updates at the same moment is
+-- missed; the caller tries those again.
+
+-- name: settle
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+item AS MATERIALIZED (
+    SELECT sent.*, task.tid
+    FROM unnest(
+        $1::text::uuid[], $2::text::int[], $3::text::smallint[], $4::bytea[], $5::text::float8[],
+        $6::text::smallint[]
+    ) WITH ORDINALITY AS sent (task_id, attempt, change, result, seconds, bucket, number)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS tid, attempt, worker_id, deadline FROM fairlane.held
+        WHERE held.task_id = sent.task_id
+        LIMIT 1
+    ) AS task
+    WHERE
+        task.attempt = sent.attempt
+        AND task.worker_id = ($7::text[])[sent.change]
+        AND (
+            NOT $13::boolean
+            OR task.deadline <= (SELECT now FROM clock)
+            OR NOT EXISTS (
+                SELECT FROM fairlane.workers AS worker
+                WHERE worker.worker_id = task.worker_id AND worker.status <> 'dead'
+            )
+        )
+),
+released AS (
+    DELETE FROM fairlane.held AS task USING item
+    WHERE task.ctid = item.tid
+    RETURNING
+        item.number, item.result, item.seconds, item.bucket, item.change,
+        ($9::smallint[])[item.change] AS state,
+        coalesce(
+            (SELECT now FROM clock) - (item.seconds * 1000000)::bigint, task.started_at
+        ) AS began,
+        task.*
+),
+ended AS (
+    INSERT INTO fairlane.outcome (
+        task_id, completed_at, claimed_at, started_at, lane, attempt, version, level, state,
+        retry_count, worker_id, result, error, progress, progress_at
+    )
+    SELECT
+        task_id, now, claimed_at, began, lane, attempt, version + 1, level, state,
+        coalesce(($10::smallint[])[change], retry_count), worker_id, result,
+        ($12::bytea[])[change], progress, progress_at
+    FROM clock, released
+    WHERE state >= 5
+),
+{others}
+moved AS (
+    SELECT
+        ($8::text[])[change] AS verb, worker_id, lane, level, task_id, attempt, 3 AS source,
+        state AS target, ($11::text[])[change] AS label, bucket, seconds
+    FROM released
+),
+{books}
+SELECT number FROM released;
+
+-- What all but completions need, in the place of {others}.
+
+-- name: others
+queued AS (
+    INSERT INTO fairlane.ready (
+        task_id, ready_at, expires_at, updated_at, lane, attempt, version, level, retry_count
+    )
+    SELECT
+        task_id, ready_at, expires_at, now, lane, attempt, version + 1, level,
+        ($10::smallint[])[change]
+    FROM clock, released
+    WHERE state = 2
+),
+-- A snoozed task starts over; a retry keeps its place in the queue.
+postponed AS (
+    INSERT INTO fairlane.waiting (
+        task_id, due_at, ready_at, expires_at, updated_at, lane, attempt, version, level, state,
+        retry_count
+    )
+    SELECT
+        task_id, now + ($17::bigint[])[change],
+        CASE WHEN state = 1 THEN now + ($17::bigint[])[change] ELSE ready_at END,
+        expires_at, now, lane, attempt, version + 1, level, state, ($10::smallint[])[change]
+    FROM clock, released
+    WHERE state IN (1, 4)
+),
+revised AS (
+    UPDATE fairlane.content AS task
+    SET returns = ($15::smallint[])[change],
+        timeout = ($16::float8[])[change],
+        error = ($12::bytea[])[change],
+        run_at = CASE WHEN state = 1 THEN now + ($17::bigint[])[change] ELSE run_at END,
+        ready_at = CASE WHEN state = 1 THEN now + ($17::bigint[])[change] ELSE task.ready_at END
+    FROM clock, released
+    WHERE task.task_id = released.task_id AND state < 5
+),
+recorded AS (
+    INSERT INTO fairlane.attempts (
+        task_id, attempt, worker_id, started_at, ended_at, outcome, error
+    )
+    SELECT
+        task_id, attempt, worker_id, began, now, ($14::text[])[change], ($12::bytea[])[change]
+    FROM clock, released
+    WHERE state <> 5
+    ON CONFLICT DO NOTHING
+),
+lingers AS (
+    INSERT INTO fairlane.lingering (worker_id, task_id, attempt, lane)
+    SELECT worker_id, task_id, attempt, lane FROM released WHERE ($18::boolean[])[change]
+    ON CONFLICT DO NOTHING
+),
+
+-- name: let_go
+DELETE FROM fairlane.lingering AS slot
+USING unnest($1::text[], $2::text::uuid[], $3::text::int[]) AS late (worker_id, task_id, attempt)
+WHERE
+    slot.worker_id = late.worker_id
+    AND slot.task_id = late.task_id
+    AND slot.attempt = late.attempt;

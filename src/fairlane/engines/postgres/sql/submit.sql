@@ -1,0 +1,78 @@
+-- Tasks of a batch mostly share their options, so those are sent once per kind: `kind` is a
+-- position in the arrays from $5 on. An array that would hold nothing but NULL is sent as NULL.
+-- Long arrays of numbers and ids are sent as literals, which clients make several times faster.
+
+-- name: submit
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+item AS MATERIALIZED (
+    SELECT
+        task_id, ($5::int[])[kind] AS lane, ($6::smallint[])[kind] AS level,
+        ($9::bigint[])[kind] AS expires_at,
+        coalesce(($8::bigint[])[kind], (SELECT now FROM clock) + ($7::bigint[])[kind]) AS run_at
+    FROM unnest($1::text::uuid[], $2::text::smallint[]) AS sent (task_id, kind)
+),
+stored AS (
+    INSERT INTO fairlane.content (
+        task_id, created_at, run_at, ready_at, expires_at, timeout, lane, level, max_retries,
+        payload, spec, idempotency_key
+    )
+    SELECT
+        task_id, now, coalesce(($8::bigint[])[kind], now + ($7::bigint[])[kind]),
+        greatest(now, coalesce(($8::bigint[])[kind], now + ($7::bigint[])[kind])),
+        ($9::bigint[])[kind], ($10::float8[])[kind], ($5::int[])[kind], ($6::smallint[])[kind],
+        ($11::smallint[])[kind], payload, ($12::bytea[])[kind], idempotency_key
+    FROM clock, unnest($1::text::uuid[], $2::text::smallint[], $3::bytea[], $4::text[])
+        AS sent (task_id, kind, payload, idempotency_key)
+),
+queued AS (
+    INSERT INTO fairlane.ready (task_id, ready_at, expires_at, updated_at, lane, level)
+    SELECT task_id, now, expires_at, now, lane, level FROM clock, item WHERE run_at <= now
+),
+scheduled AS (
+    INSERT INTO fairlane.waiting (
+        task_id, due_at, ready_at, expires_at, updated_at, lane, level, state
+    )
+    SELECT task_id, run_at, run_at, expires_at, now, lane, level, 1 FROM clock, item
+    WHERE run_at > now
+),
+moved AS (
+    SELECT
+        'submit' AS verb, NULL::text AS worker_id, lane, level, task_id, 0 AS attempt,
+        0 AS source, CASE WHEN run_at > (SELECT now FROM clock) THEN 1 ELSE 2 END AS target,
+        '' AS label, -1 AS bucket, NULL::float8 AS seconds
+    FROM item
+),
+{books}
+-- $13: the lock that waiters share. Whoever gets it alone knows that nobody waits.
+SELECT
+    now,
+    CASE WHEN pg_try_advisory_lock($13) THEN NOT pg_advisory_unlock($13) ELSE true END AS awaited
+FROM clock;
+
+-- name: stored
+SELECT task_id, state, created_at FROM fairlane.standing WHERE task_id = ANY ($1::text::uuid[]);
+
+-- Waits for whoever is taking the same key at this moment. Sorted, so that two batches cannot wait
+-- for each other.
+
+-- name: take_keys
+INSERT INTO fairlane.idempotency_keys AS held (idempotency_key, task_id, fingerprint, expires_at)
+SELECT idempotency_key, task_id, fingerprint, fairlane.now_us() + $4
+FROM unnest($1::text[], $2::text::uuid[], $3::bytea[]) AS asked (idempotency_key, task_id, fingerprint)
+ON CONFLICT (idempotency_key) DO UPDATE
+SET task_id = excluded.task_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at
+WHERE held.expires_at <= fairlane.now_us()
+RETURNING idempotency_key;
+
+-- name: key_holders
+SELECT idempotency_key, task_id, fingerprint FROM fairlane.idempotency_keys
+WHERE idempotency_key = ANY ($1::text[])
+FOR UPDATE;
+
+-- name: inherit_keys
+UPDATE fairlane.idempotency_keys AS held
+SET task_id = asked.task_id,
+    fingerprint = asked.fingerprint,
+    expires_at = fairlane.now_us() + $4
+FROM unnest($1::text[], $2::text::uuid[], $3::bytea[]) AS asked (idempotency_key, task_id, fingerprint)
+WHERE held.idempotency_key = asked.idempotency_key;

@@ -1,0 +1,67 @@
+"""What PostgreSQL reports, by its SQLSTATE, as the errors that users read."""
+
+from __future__ import annotations
+
+from fairlane.core.errors import (
+    AccessDenied,
+    FairlaneError,
+    InvalidTaskId,
+    SchemaMissing,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    StoreUnusable,
+)
+
+
+class Duplicate(StoreError):
+    """Something with this id is stored already."""
+
+
+def reported(state: str, message: str, store: str) -> FairlaneError:
+    """The error for an answer of the server. `store` names it, without secrets."""
+    said = message.split("\n", maxsplit=1)[0].rstrip(".")
+    match state:
+        case "25006":
+            return StoreReadOnly(
+                f"The {store} does not accept writes: it is a standby, or "
+                "default_transaction_read_only is on. Connect to the primary."
+            )
+        case "53100":
+            return StoreFull(f"The disk of the {store} is full: free some space.")
+        case "40001" | "40P01" | "55P03" | "55006":
+            return StoreBusy(f"The {store} is busy with the same rows: {said}.")
+        case "57014":
+            return StoreBusy(f"The {store} took too long: {said}.")
+        case "42501":
+            return AccessDenied(
+                f"The {store} refused access: {said}. "
+                "Grant this role the rights on schema fairlane."
+            )
+        case "3D000":
+            return StoreUnusable(f"The {store} does not exist: create the database first.")
+        case "3F000" | "42P01" | "42883":
+            return SchemaMissing()
+        case "23505":
+            return Duplicate()
+        case "22P02":
+            return InvalidTaskId()
+    match state[:2]:
+        case "28":
+            return AccessDenied(f"The {store} refused access: {said}. Check user and password.")
+        case "08" | "53" | "57" | "58" | "25":
+            return StoreUnavailable(f"The {store} cannot serve at the moment: {said}.")
+    return StoreError(f"The {store} refused an operation: {said} ({state}).")
+
+
+def is_fatal(error: Exception) -> bool:
+    """Whether no connection can be trusted after this error."""
+    return isinstance(error, StoreUnavailable) and not isinstance(error, StoreBusy)
+
+
+def unreachable(error: BaseException, store: str) -> StoreUnavailable:
+    """The error for a connection that cannot be made, or broke."""
+    said = str(error).split("\n", maxsplit=1)[0].rstrip(".") or error.__class__.__name__
+    return StoreUnavailable(f"The {store} cannot be reached: {said}.")
