@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from fairlane.core import limits
@@ -32,22 +33,19 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     if not tasks:
         return []
     if any(task.idempotency_key is not None for task in tasks):
-        known, stored, awaited = yield from _submit_carefully(self, tasks)
+        answers, awaited = yield from _submit_carefully(self, tasks)
     else:
         try:
-            stored, awaited = yield from _submit_plainly(self, tasks)
-            known = {}
+            answers, awaited = yield from _submit_plainly(self, tasks)
         except Duplicate:
-            known, stored, awaited = yield from _submit_carefully(self, tasks)
+            answers, awaited = yield from _submit_carefully(self, tasks)
     yield from upkeep(self)
-    if any(answer.state is State.QUEUED for answer in stored.values()):
+    if any(answer.state is State.QUEUED and not answer.known for answer in answers):
         yield WAKE if awaited else WAKE_US
-    return [known.get(task.task_id) or stored[task.task_id] for task in tasks]
+    return answers
 
 
-def _submit_plainly(
-    self: Context, tasks: Sequence[NewTask]
-) -> Flow[tuple[dict[str, Accepted], bool]]:
+def _submit_plainly(self: Context, tasks: Sequence[NewTask]) -> Flow[tuple[list[Accepted], bool]]:
     """The common way: one statement. Raises Duplicate when an id is stored already."""
     batch = Batch(tasks)
     if missing := self.catalogue.known.missing(batch.streams):
@@ -55,11 +53,9 @@ def _submit_plainly(
     return (yield from batch.insert(self.catalogue.known))
 
 
-def _submit_carefully(
-    self: Context, tasks: Sequence[NewTask]
-) -> Flow[tuple[dict[str, Accepted], dict[str, Accepted], bool]]:
-    """The way for tasks that may be known, by id or by key: answers the known and the new ones."""
-    stored: dict[str, Accepted] = {}
+def _submit_carefully(self: Context, tasks: Sequence[NewTask]) -> Flow[tuple[list[Accepted], bool]]:
+    """The way for tasks that may be known, by id or by key."""
+    stored: list[Accepted] = []
     awaited = False
     while True:
         yield BEGIN
@@ -81,10 +77,11 @@ def _submit_carefully(
     except Duplicate:
         raise StoreBusy("The same tasks are being submitted twice at this moment.") from None
     yield COMMIT
+    answers = known | {answer.task_id: answer for answer in stored}
     for task_id, first in twins.items():
-        answer = stored[first]
-        known[task_id] = Accepted(first, answer.state, answer.created_at, known=True)
-    return known, stored, awaited
+        answer = answers[first]
+        answers[task_id] = Accepted(first, answer.state, answer.created_at, known=True)
+    return [answers[task.task_id] for task in tasks], awaited
 
 
 def _take_keys(tasks: list[NewTask], known: dict[str, Accepted]) -> Flow[dict[str, str]]:
@@ -159,7 +156,9 @@ class Batch:
         self.kind_of: list[int] = []
         for task in tasks:
             kind = (
-                (task.queue, task.type, task.capabilities),
+                task.queue,
+                task.type,
+                task.capabilities,
                 task.level,
                 task.delay,
                 task.run_at,
@@ -173,32 +172,42 @@ class Batch:
     @property
     def streams(self) -> set[Stream]:
         """Where they go."""
-        return {(lane, level) for lane, level, *_ in self.kinds}
+        return {
+            ((queue, type, capabilities), level)
+            for queue, type, capabilities, level, *_ in self.kinds
+        }
 
-    def insert(self, known: Known) -> Flow[tuple[dict[str, Accepted], bool]]:
+    def insert(self, known: Known) -> Flow[tuple[list[Accepted], bool]]:
         """Store them all; answers also whether anyone waits for some."""
-        lanes, levels, delays, *options = (list(column) for column in zip(*self.kinds, strict=True))
+        columns = [list(column) for column in zip(*self.kinds, strict=True)]
+        queues, types, capabilities, levels, delays, *options = columns
+        lanes = zip(queues, types, capabilities, strict=True)
         keys = [task.idempotency_key for task in self.tasks]
         task_ids = [task.task_id for task in self.tasks]
+        payloads = [task.payload for task in self.tasks]
+        lengths = list(map(len, payloads))
         ((now, awaited),) = yield Query(
             SQL["submit"],
             (
                 array_of_ids(task_ids),
                 array(self.kind_of),
-                [task.payload for task in self.tasks],
+                b"".join(payloads),
                 _or_none(keys),
                 [known.ids[lane] for lane in lanes],
                 levels,
                 [int(delay * MICROSECONDS) for delay in delays],
                 *(_or_none(column) for column in options),
                 WAITERS,
+                array(accumulate(lengths)),
+                array(lengths),
             ),
         )
-        states = [_state(delay, run_at, now) for _, _, delay, run_at, *_ in self.kinds]
-        accepted = {
-            task_id: Accepted(task_id, states[kind - 1], now)
+        run_ats = options[0]
+        states = [_state(*terms, now) for terms in zip(delays, run_ats, strict=True)]
+        accepted = [
+            Accepted(task_id, states[kind - 1], now)
             for task_id, kind in zip(task_ids, self.kind_of, strict=True)
-        }
+        ]
         return accepted, awaited
 
 

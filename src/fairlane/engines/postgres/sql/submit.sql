@@ -1,16 +1,10 @@
 -- Tasks of a batch mostly share their options, so those are sent once per kind: `kind` is a
 -- position in the arrays from $5 on. An array that would hold nothing but NULL is sent as NULL.
--- Long arrays of numbers and ids are sent as literals, which clients make several times faster.
+-- Long arrays of numbers and ids are sent as literals, which clients make several times faster, and
+-- all payloads as one ($3) with where each ends ($14) and how long it is ($15), for the same reason.
 
 -- name: submit
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
-item AS MATERIALIZED (
-    SELECT
-        task_id, ($5::int[])[kind] AS lane, ($6::smallint[])[kind] AS level,
-        ($9::bigint[])[kind] AS expires_at,
-        coalesce(($8::bigint[])[kind], (SELECT now FROM clock) + ($7::bigint[])[kind]) AS run_at
-    FROM unnest($1::text::uuid[], $2::text::smallint[]) AS sent (task_id, kind)
-),
 stored AS (
     INSERT INTO fairlane.content (
         task_id, created_at, run_at, ready_at, expires_at, timeout, lane, level, max_retries,
@@ -20,19 +14,22 @@ stored AS (
         task_id, now, coalesce(($8::bigint[])[kind], now + ($7::bigint[])[kind]),
         greatest(now, coalesce(($8::bigint[])[kind], now + ($7::bigint[])[kind])),
         ($9::bigint[])[kind], ($10::float8[])[kind], ($5::int[])[kind], ($6::smallint[])[kind],
-        ($11::smallint[])[kind], payload, ($12::bytea[])[kind], idempotency_key
-    FROM clock, unnest($1::text::uuid[], $2::text::smallint[], $3::bytea[], $4::text[])
-        AS sent (task_id, kind, payload, idempotency_key)
+        ($11::smallint[])[kind], substring($3::bytea, until - length + 1, length),
+        ($12::bytea[])[kind], idempotency_key
+    FROM clock, unnest(
+        $1::text::uuid[], $2::text::smallint[], $4::text[], $14::text::int[], $15::text::int[]
+    ) AS sent (task_id, kind, idempotency_key, until, length)
+    RETURNING task_id, lane, level, run_at, expires_at
 ),
 queued AS (
     INSERT INTO fairlane.ready (task_id, ready_at, expires_at, updated_at, lane, level)
-    SELECT task_id, now, expires_at, now, lane, level FROM clock, item WHERE run_at <= now
+    SELECT task_id, now, expires_at, now, lane, level FROM clock, stored WHERE run_at <= now
 ),
 scheduled AS (
     INSERT INTO fairlane.waiting (
         task_id, due_at, ready_at, expires_at, updated_at, lane, level, state
     )
-    SELECT task_id, run_at, run_at, expires_at, now, lane, level, 1 FROM clock, item
+    SELECT task_id, run_at, run_at, expires_at, now, lane, level, 1 FROM clock, stored
     WHERE run_at > now
 ),
 moved AS (
@@ -40,7 +37,7 @@ moved AS (
         'submit' AS verb, NULL::text AS worker_id, lane, level, task_id, 0 AS attempt,
         0 AS source, CASE WHEN run_at > (SELECT now FROM clock) THEN 1 ELSE 2 END AS target,
         '' AS label, -1 AS bucket, NULL::float8 AS seconds
-    FROM item
+    FROM stored
 ),
 {books}
 -- $13: the lock that waiters share. Whoever gets it alone knows that nobody waits.
