@@ -42,6 +42,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             limits.BATCH,
             _what_may_be_taken(catalogue, ask),
             _how_levels_age(self.aging),
+            self.aging.youth,
             _EXPIRY,
             EXPIRED,
         )

@@ -52,13 +52,22 @@ def limit(
         concurrency = checked_concurrency(concurrency)
         if type is not None:
             fields[f"concurrency{suffix}"] = concurrency
-    return (yield from _set(self, fields, wakes=True))
+    return (yield from _set(self, fields, wakes=True, counted=type if concurrency else None))
 
 
-def _set(self: Context, fields: dict[str, Argument], *, wakes: bool) -> Flow[Controls]:
+def _set(
+    self: Context, fields: dict[str, Argument], *, wakes: bool, counted: str | None = None
+) -> Flow[Controls]:
+    """Set controls; what workers hold of the type `counted` is counted from now on."""
     flat = [part for field in fields.items() for part in field]
-    yield from self.call(SET_CONTROLS, int(wakes), *flat)
-    return (yield from self.refresh()).controls
+    catalogue = self.catalogue
+    while True:
+        lanes = [lane.id for lane in catalogue.lanes.values() if lane.type == counted]
+        version = catalogue.version
+        reply = yield from self.call(SET_CONTROLS, version, int(wakes), len(lanes), *lanes, *flat)
+        catalogue = yield from self.refresh()
+        if reply != b"stale":
+            return catalogue.controls
 
 
 @writes

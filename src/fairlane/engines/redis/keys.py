@@ -38,7 +38,9 @@ NAMES = {
     "WORKER": "worker:",  # + id; hash: what is known of it, see rows.py
     "HELD": "held:",  # + worker; set: runs it executes
     "LINGERING": "lingering:",  # + worker; set: runs it has yet to let go of
-    "SLOTS": "slots:",  # + lane; set: runs that are executing or lingering
+    # + lane; set: runs that are executing or lingering. Kept only for types with a concurrency
+    # limit: when one is set, what is in workers' hands is gone through once.
+    "SLOTS": "slots:",
     "BUCKETS": "buckets",  # hash: limited type ('' for everything) -> tokens, and at what time
     # Submissions.
     "IDEMPOTENCY": "idempotency",  # hash: key -> task id, fingerprint, end of its window

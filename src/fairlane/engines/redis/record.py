@@ -9,7 +9,10 @@ script knows what time it is.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from fairlane.core.ids import PACKED, pack
 
 FIELDS = (
     ("STATE", "B"),
@@ -118,6 +121,17 @@ def raw_id(task_id: str) -> bytes:
     except ValueError:
         raw = b""
     return raw if len(raw) == 16 else b"?" * 16 + task_id.encode("utf-8", "backslashreplace")
+
+
+def raw_ids_of(task_ids: Sequence[str]) -> list[bytes]:
+    """Many at once, which is several times faster."""
+    try:
+        packed = pack(task_ids)
+    except ValueError:
+        packed = b""
+    if len(packed) != PACKED * len(task_ids) or {len(task_id) for task_id in task_ids} != {36}:
+        return [raw_id(task_id) for task_id in task_ids]
+    return [packed[start : start + PACKED] for start in range(0, len(packed), PACKED)]
 
 
 def text_id(raw: bytes) -> str:

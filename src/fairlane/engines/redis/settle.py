@@ -18,7 +18,7 @@ from fairlane.core.tally import bucket_of
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.driver import Argument
 from fairlane.engines.redis.inspect import fetch
-from fairlane.engines.redis.record import raw_id
+from fairlane.engines.redis.record import raw_ids_of
 from fairlane.engines.redis.scripts import script
 
 SETTLE = script("settle")
@@ -55,7 +55,8 @@ def _arguments(settlements: Sequence[Settlement], reaping: bool) -> list[Argumen
     kinds: dict[tuple[object, ...], int] = {}
     heads: list[Argument] = []
     items: list[Argument] = []
-    for item in settlements:
+    raw_ids = raw_ids_of([item.task_id for item in settlements])
+    for item, raw_id in zip(settlements, raw_ids, strict=True):
         change = item.change
         bucket = bucket_of(item.seconds)
         completed = change.verb is _COMPLETE
@@ -67,7 +68,7 @@ def _arguments(settlements: Sequence[Settlement], reaping: bool) -> list[Argumen
             kind = kinds[key] = len(kinds) + 1
             heads += _kind(item, bucket, reaping)
         numbers = _ITEM.pack(
-            raw_id(item.task_id),
+            raw_id,
             item.attempt,
             _UNTIMED if item.seconds is None else round(item.seconds * MICROSECONDS),
             kind,

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- needs: record books moves due limits merge
 -- ARGV: version of the catalogue, worker, request, slots, how many to hold ahead, size of a batch,
---       what the worker may take (JSON, see claim.py), how levels age (JSON, likewise),
---       the error of an expired task (JSON), its label.
+--       what the worker may take (JSON, see claim.py), how levels age (JSON, likewise), the age in
+--       microseconds before which none has, the error of an expired task (JSON), its label.
 local version, worker, request = ARGV[1], ARGV[2], ARGV[3]
 local slots, ahead, batch = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
@@ -50,7 +50,6 @@ local function open_streams(opening, types)
             limited[lane] = types[i]
         end
     end
-    local segments = cjson.decode(ARGV[8])
     for _, name in ipairs(call('SMEMBERS', STREAMS)) do
         local lane, level = string.match(name, '(%d+):(%d+)')
         lane, level = tonumber(lane), tonumber(level)
@@ -60,10 +59,9 @@ local function open_streams(opening, types)
                 key = QUEUE .. name,
                 place = pack('>HB', lane, level),
                 level = level,
-                segments = segments[level + 1],
                 left = limited[lane],
                 taken = 0,
-                slots = gathered('SADD', SLOTS .. lane),
+                slots = limited[lane] and limited[lane].counted and gathered('SADD', SLOTS .. lane),
             }
         end
     end
@@ -120,14 +118,16 @@ local function take(ids, from)
     local answers, runs, held_by = {}, {}, holder(worker)
     local live, held = gathered('HSET', LIVE), gathered('SADD', HELD .. worker)
     for i, id in ipairs(ids) do
-        local stream, record, slots = from[i], records[i], from[i].slots
+        local stream, record = from[i], records[i]
         local attempt = next_attempt(record)
         local run, part = id .. attempt, sub(record, READY_AT, LEVEL) .. attempt
         answers[i], runs[i] = told_as(id, part, tasks[i]), run
         live[2 * i + 1] = id  -- behind the command and the key
         live[2 * i + 2] = moved(record, EXECUTING, NONE, stamp, NONE, part, held_by)
         held[i + 2] = run
-        slots[#slots + 1] = run
+        if stream.slots then
+            stream.slots[#stream.slots + 1] = run
+        end
         forget_expiry(id, record)
         note(passage_of(stream, record), run)
     end
@@ -135,7 +135,7 @@ local function take(ids, from)
 end
 
 local released = release_due(batch)
-local expired = expire(batch, ARGV[9], ARGV[10])
+local expired = expire(batch, ARGV[10], ARGV[11])
 drop_empty_streams()
 local more_to_expire = expired == batch
 local answers = {}

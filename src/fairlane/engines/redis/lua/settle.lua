@@ -49,7 +49,8 @@ local function passage_of(kind, place)
     local through = kind.passages[place]
     if not through then
         through = passage(kind.verb, place, kind.worker, kind.change)
-        through.slots = gathered('SREM', slots_of(place))
+        local slots = slots_of(place)
+        through.slots = call('EXISTS', slots) == 1 and gathered('SREM', slots)
         kind.passages[place] = through
     end
     return through
@@ -98,7 +99,7 @@ local function release(id, record, run, kind, through)
     end
     if kind.lingers and not is_dead(kind.worker) then
         later('SADD', LINGERING .. kind.worker, run)
-    else
+    elseif slots then
         slots[#slots + 1] = run
     end
 end

@@ -18,7 +18,7 @@ end
 
 -- What may still be taken of a type; `shared` is what all limited types share.
 local function allowance(type, rate, concurrency, lanes, most, shared)
-    local left = {type = type, most = most, taken = 0, shared = shared}
+    local left = {type = type, most = most, taken = 0, shared = shared, counted = concurrency > 0}
     if concurrency > 0 then
         local held = 0
         for _, lane in ipairs(lanes) do

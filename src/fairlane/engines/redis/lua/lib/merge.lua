@@ -24,9 +24,19 @@ local function before(a, b)
     return id_before(a.id, b.id)
 end
 
--- What a task of the stream counts as. `segments`, youngest first, are pairs of an age they end at
--- (-1: never) and a level. What was found last holds for everything that is no younger.
+local youth, levels = tonumber(ARGV[9]), nil
+
+-- What a task of the stream counts as. A level's segments, youngest first, are pairs of an age they
+-- end at (-1: never) and a level. What was found last holds for everything that is no younger.
 local function effective_level(stream, ready_at)
+    if now - ready_at < youth then
+        stream.effective = stream.level
+        return stream.level
+    end
+    if not stream.segments then
+        levels = levels or cjson.decode(ARGV[8])
+        stream.segments = levels[stream.level + 1]
+    end
     if not stream.level_until or ready_at > stream.level_until then
         local from_age = 0
         for _, segment in ipairs(stream.segments) do
