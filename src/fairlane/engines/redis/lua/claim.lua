@@ -112,18 +112,27 @@ local function passage_of(stream, record)
     return through
 end
 
+local FIRST_ATTEMPT, SECOND_VERSION = pack('>I4', 1), pack('>I4', 2)
+
 -- Put tasks into the worker's hands; answers what it is told of them, and the runs they are now.
 local function take(ids, from)
-    local records, tasks = live_records(ids)
+    local records, tasks = call('HMGET', LIVE, unpack(ids)), call('HMGET', TASKS, unpack(ids))
     local answers, runs, held_by = {}, {}, holder(worker)
     local live, held = gathered('HSET', LIVE), gathered('SADD', HELD .. worker)
+    local times = NONE .. stamp .. NONE  -- due_at, claimed_at, started_at
+    local first_beginning = char(EXECUTING) .. SECOND_VERSION .. stamp .. times
     for i, id in ipairs(ids) do
-        local stream, record = from[i], records[i]
-        local attempt = next_attempt(record)
+        local stream, task = from[i], tasks[i]
+        -- Most tasks have not moved since their submission, and begin with the record of that.
+        local record, attempt, beginning_of_record = task, FIRST_ATTEMPT, first_beginning
+        if records[i] then
+            record = records[i]
+            attempt, beginning_of_record = next_attempt(record), beginning(record, EXECUTING) .. times
+        end
         local run, part = id .. attempt, sub(record, READY_AT, LEVEL) .. attempt
-        answers[i], runs[i] = told_as(id, part, tasks[i]), run
+        answers[i], runs[i] = told_as(id, part, task), run
         live[2 * i + 1] = id  -- behind the command and the key
-        live[2 * i + 2] = moved(record, EXECUTING, NONE, stamp, NONE, part, held_by)
+        live[2 * i + 2] = beginning_of_record .. part .. held_by
         held[i + 2] = run
         if stream.slots then
             stream.slots[#stream.slots + 1] = run

@@ -21,16 +21,17 @@ local function passage(verb, place, worker, change)
     return found
 end
 
--- One task went through it.
+-- One task went through it. (That all of its passage are untimed is written when it is posted.)
 local function note(through, run)
     local lines = through.lines
-    lines[#lines + 1] = run .. UNTIMED
+    lines[#lines + 1] = run
 end
 
 -- One task that ran for a time (microseconds) went through it; `line` is all of its 28 bytes.
 local function note_run(through, line, duration)
     local lines = through.lines
     lines[#lines + 1] = line
+    through.timed = true
     if duration > 0 then
         through.duration = through.duration + duration
     end
@@ -58,7 +59,8 @@ local function post()
         end
         if not through.untold then
             entry[#entry + 1] = through.name
-            entry[#entry + 1] = table.concat(through.lines)
+            local between = through.timed and '' or UNTIMED
+            entry[#entry + 1] = table.concat(through.lines, between) .. (through.lines[1] and between or '')
         end
     end
     if #entry > 2 then
