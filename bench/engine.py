@@ -1,6 +1,8 @@
 """What Fairlane's engines do, beside the bare loop, as ratios in one run.
 
-Everything is on: lanes, fences, journal, counters. One process, one operation at a time.
+Everything is on: lanes, fences, journal, counters. One process, one operation at a time. The bare
+loops on servers are async, the one on SQLite blocks: so there Fairlane is measured both ways, in
+ordinary code and from a loop (where a thread does the work, and every call changes threads twice).
 
     python -m bench.engine [--store URL] [--batch 100 500] [--rounds 5]
 """
@@ -11,28 +13,35 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from bench import machine, stores
 from bench.limit import BATCHES, PAYLOAD, bare, measure, use_uvloop
 from fairlane import engines
+from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
 from fairlane.core.machine import Change, Completed, Settlement, decide
 from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Verdict
 from fairlane.core.submission import new_task
 
+T = TypeVar("T")
+
 
 class Fairlane:
     """An engine in the shape of a bare loop."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, colour: str = "async") -> None:
         self._backend = engines.open(url)
+        self._blocks = colour == "sync"
         self._template = new_task("noop", PAYLOAD)
 
+    async def _run(self, op: Op[T]) -> T:
+        return self._backend.run_sync(op) if self._blocks else await self._backend.run(op)
+
     async def open(self) -> None:
-        await self._backend.run(self._backend.ops.migrate())
+        await self._run(self._backend.ops.migrate())
         self._worker = new_id()
-        await self._backend.run(self._backend.ops.register(NewWorker(self._worker, lease=3_600)))
+        await self._run(self._backend.ops.register(NewWorker(self._worker, lease=3_600)))
 
     def prepare(self, ids: Sequence[str]) -> Sequence[NewTask]:
         like = self._template
@@ -51,11 +60,11 @@ class Fairlane:
         ]
 
     async def submit(self, tasks: Sequence[NewTask]) -> None:
-        await self._backend.run(self._backend.ops.submit(tasks))
+        await self._run(self._backend.ops.submit(tasks))
 
     async def claim(self, count: int) -> Sequence[Any]:
         ask = Ask(self._worker, new_id(), count)
-        return (await self._backend.run(self._backend.ops.claim(ask))).tasks
+        return (await self._run(self._backend.ops.claim(ask))).tasks
 
     def payload(self, task: Claimed) -> bytes:
         return task.payload
@@ -68,16 +77,16 @@ class Fairlane:
             settlements.append(
                 Settlement(task.task_id, task.attempt, task.worker_id, change, 0.0001)
             )
-        verdicts = await self._backend.run(self._backend.ops.settle(settlements))
+        verdicts = await self._run(self._backend.ops.settle(settlements))
         assert verdicts.count(Verdict.APPLIED) == len(verdicts)
 
     async def close(self) -> None:
         await self._backend.driver.aclose()
 
 
-async def compare(url: str, batch: int, rounds: int) -> None:
+async def compare(url: str, colour: str, batch: int, rounds: int) -> None:
     """Bare loop and engine by turns; the medians of both, and of their ratios."""
-    plain, ours = bare(url), Fairlane(url)
+    plain, ours = bare(url), Fairlane(url, colour)
     await plain.open()
     await ours.open()
     steal = machine.Steal()
@@ -90,7 +99,7 @@ async def compare(url: str, batch: int, rounds: int) -> None:
         mine = median(our_run[part] for _, our_run in runs)
         ratio = median(our_run[part] / bare_run[part] for bare_run, our_run in runs)
         cells.append(f"{name:<12} {limit:>9,.0f} {mine:>9,.0f} {ratio:>6.2f}")
-    print(f"  {batch:>5}  {cells[0]}   {cells[1]}   steal {steal.percent():.0f} %")
+    print(f"  {colour:<5} {batch:>4}  {cells[0]}   {cells[1]}   steal {steal.percent():.0f} %")
 
 
 async def main() -> None:
@@ -103,8 +112,9 @@ async def main() -> None:
     for store in options.store or ("sqlite", "postgres", "redis"):
         with stores.opened(store) as (name, url):
             print(f"\n{name}: tasks/s by batch size: bare loop, Fairlane, ratio")
-            for batch in options.batch:
-                await compare(url, batch, options.rounds)
+            for colour in ("sync", "async") if name == "sqlite" else ("async",):
+                for batch in options.batch:
+                    await compare(url, colour, batch, options.rounds)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def fetch(self: Context, task_ids: Sequence[str]) -> Flow[dict[str, Task]]:
     rows = yield Query(SQL["get"], (array_of_ids(task_ids),))
     found = {}
     for row in rows:
-        lane = yield from self.catalogue.lane(row[2])
+        lane = yield from self.catalogue.lane(row[1])
         task = task_of(row, lane, self.aging)
         found[task.task_id] = task
     return found

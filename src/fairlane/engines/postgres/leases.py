@@ -24,10 +24,11 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.records import stored_names
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.ledger import mention
-from fairlane.engines.postgres.rows import Row, array, array_of_ids, stored_names, stored_progress
+from fairlane.engines.postgres.rows import Row, array, array_of_ids, stored_progress
 from fairlane.engines.postgres.statements import load
 
 SQL = load("leases")

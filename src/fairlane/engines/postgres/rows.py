@@ -10,19 +10,9 @@ import msgspec
 from fairlane.core.errors import InvalidTaskId
 from fairlane.core.journal import Passage
 from fairlane.core.lanes import Lane
-from fairlane.core.model import (
-    Attempt,
-    Progress,
-    Spec,
-    Task,
-    TaskError,
-    Worker,
-    WorkerStatus,
-    moment,
-    moment_or_none,
-)
-from fairlane.core.priority import MICROSECONDS, Aging
-from fairlane.core.states import State
+from fairlane.core.model import Attempt, Progress, Task, Worker, moment
+from fairlane.core.priority import Aging
+from fairlane.core.records import TaskRecord, WorkerRecord, attempt_of
 
 Row = tuple[Any, ...]
 
@@ -40,7 +30,7 @@ def array_of_ids(task_ids: Sequence[str]) -> str:
     return literal
 
 
-_error = msgspec.json.Decoder(TaskError)
+_COLUMNS = len(TaskRecord.__struct_fields__)
 
 
 class Header(NamedTuple):
@@ -67,101 +57,19 @@ class Header(NamedTuple):
         return any(time is not None and time <= self.now for time in times)
 
 
-def error_of(stored: bytes | None) -> TaskError | None:
-    """A stored error."""
-    return None if stored is None else _error.decode(stored)
-
-
 def task_of(row: Row, lane: Lane, aging: Aging) -> Task:
     """A task out of its row, with its runs."""
-    (
-        now,
-        task_id,
-        _,
-        level,
-        state_code,
-        ready_at,
-        created_at,
-        run_at,
-        expires_at,
-        attempt,
-        retry_count,
-        max_retries,
-        returns,
-        timeout,
-        updated_at,
-        version,
-        payload,
-        stored_spec,
-        idempotency_key,
-        worker_id,
-        claimed_at,
-        started_at,
-        error,
-        progress,
-        progress_at,
-        completed_at,
-        result,
-        due_at,
-        *runs,
-    ) = row
-    state = State.of(state_code)
-    spec = Spec.decode(stored_spec)
-    attempts = _attempts_of(runs)
-    if state is State.COMPLETED:
-        # The run that completed is told by the task's own row.
-        start, end = moment_or_none(started_at), moment(completed_at)
-        attempts.append(Attempt(attempt, worker_id, start, end, "completed"))
-    task_id = str(task_id)
-    return Task(
-        task_id=task_id,
-        type=lane.type,
-        queue=lane.queue,
-        priority=level,
-        effective_priority=(
-            aging.effective(level, now - ready_at) if state is State.QUEUED else level
-        ),
-        status=state,
-        payload=payload,
-        attempt=attempt,
-        retry_count=retry_count,
-        max_retries=max_retries,
-        timeout_seconds=timeout,
-        returns=returns,
-        required_capabilities=lane.capabilities,
-        created_at=moment(created_at),
-        run_at=moment(run_at),
-        ready_at=moment(ready_at),
-        claimed_at=moment_or_none(claimed_at),
-        started_at=moment_or_none(started_at),
-        completed_at=moment_or_none(completed_at),
-        updated_at=moment(updated_at),
-        next_retry_at=moment_or_none(due_at) if state is State.RETRYING else None,
-        expires_at=moment_or_none(expires_at),
-        assigned_worker_id=worker_id,
-        version=version,
-        result=result,
-        error=error_of(error),
-        attempts=tuple(attempts),
-        progress=progress_of(progress, progress_at),
-        tags=spec.tags,
-        idempotency_key=idempotency_key,
-        trace_id=spec.trace_id or task_id.replace("-", ""),
-        traceparent=spec.traceparent,
-        retry=spec.retry,
-        workflow_id=spec.workflow_id,
-        schedule_id=spec.schedule_id,
-    )
+    now, _, progress, progress_at, *columns = row
+    record, runs = columns[:_COLUMNS], columns[_COLUMNS:]
+    shown = progress_of(progress, progress_at)
+    return TaskRecord(*record).task(lane, _attempts_of(runs), shown, aging, now)
 
 
 def _attempts_of(columns: list[list[Any] | None]) -> list[Attempt]:
     """Runs out of the arrays of a task's row; they are null when there are none."""
     if columns[0] is None:
         return []
-    return [
-        Attempt(number, worker, moment_or_none(start), moment(end), outcome, error_of(error))
-        for number, worker, start, end, outcome, error in zip(*columns, strict=True)
-    ]
+    return [attempt_of(*run) for run in zip(*columns, strict=True)]
 
 
 def stored_progress(percent: float | None, message: str | None) -> bytes:
@@ -179,50 +87,8 @@ def progress_of(stored: bytes | None, at: int) -> Progress | None:
 
 def worker_of(row: Row) -> Worker:
     """A worker out of its row."""
-    (
-        now,
-        current_tasks,
-        worker_id,
-        status,
-        capacity,
-        load,
-        capabilities,
-        queues,
-        types,
-        host,
-        version,
-        health,
-        lease,
-        registered_at,
-        seen_at,
-    ) = row
-    return Worker(
-        worker_id=worker_id,
-        status=WorkerStatus(status),
-        capacity=capacity,
-        load=load,
-        current_tasks=tuple(sorted(str(task_id) for task_id in current_tasks or ())),
-        capabilities=names_of(capabilities) or frozenset(),
-        queues=names_of(queues),
-        types=names_of(types),
-        host=host,
-        version=version,
-        health=None if health is None else msgspec.json.decode(health),
-        lease=lease / MICROSECONDS,
-        registered_at=moment(registered_at),
-        last_heartbeat=moment(seen_at),
-        lost=status != WorkerStatus.DEAD and seen_at + lease <= now,
-    )
-
-
-def stored_names(names: frozenset[str] | None) -> str | None:
-    """A set of names as it is stored; None means all."""
-    return None if names is None else msgspec.json.encode(sorted(names)).decode()
-
-
-def names_of(stored: str | None) -> frozenset[str] | None:
-    """What `stored_names` was given."""
-    return None if stored is None else frozenset(msgspec.json.decode(stored))
+    now, task_ids, *record = row
+    return WorkerRecord(*record).worker(sorted(str(task_id) for task_id in task_ids or ()), now)
 
 
 def passage_of(row: Row) -> tuple[str, int, Passage]:

@@ -1,4 +1,7 @@
-"""SQLite as a driver: one thread writes, another reads, and nobody else in the process does.
+"""SQLite as a driver: one connection writes, another reads, and nothing else in the process does.
+
+Each has a thread, so that no event loop ever waits for a disk. Ordinary code that finds nobody else
+writing does so itself, which saves it two switches between threads.
 
 Every write, in every process, first takes a blocking lock on `<file>.lock`: fair, without polling,
 and so that no two processes ever write or checkpoint at the same moment (SQLite before 3.51.3 can
@@ -11,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
@@ -90,6 +94,9 @@ class SqliteDriver:
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
         self._reader = LazyThread("fairlane-sqlite-reader", self._serve_reader) if path else None
         self._verified = False
+        # Whoever has the turn may use the connection that writes.
+        self._turn = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
         self._lock = FileLock(None if path is None else path.with_name(path.name + ".lock"))
 
     # -- the two colours -----------------------------------------------------------------------
@@ -115,12 +122,30 @@ class SqliteDriver:
     def _once_sync(self, op: Op[T]) -> T:
         answer: Future[T] = Future()
         job = Job(op, partial(_answer, answer))
-        self._thread_for(op).put(job)
+        if op.mode is Mode.READ or not self._perform_here(job):
+            self._thread_for(op).put(job)
         try:
             return answer.result(self._patience)
         except TimeoutError:
             self._give_up(job)
             return answer.result()
+
+    def _perform_here(self, job: Job) -> bool:
+        """Where nobody else writes, ordinary code needs no thread to do it for it."""
+        if not self._writer.idle or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._connection is None or not self._lock.acquire(wait=False):
+                return False
+            try:
+                told = self._in_turn([job])
+            finally:
+                self._lock.release()
+        finally:
+            self._turn.release()
+        for tell in told:
+            tell()
+        return True
 
     def _thread_for(self, op: Op[T]) -> LazyThread:
         return self._writer if self._reader is None or op.mode is not Mode.READ else self._reader
@@ -142,32 +167,47 @@ class SqliteDriver:
     # -- the writing thread --------------------------------------------------------------------
 
     def _serve_writer(self, jobs: Inbox) -> None:
-        connection: sqlite3.Connection | None = None
         while batch := jobs.take(_JOBS_PER_TRANSACTION):
-            try:
-                if connection is None:
-                    self._leave_foreign_files_alone()
-                with self._lock:
-                    # Only now: while we wait for the lock, callers may lose their patience.
-                    batch = [job for job in batch if job.take()]
-                    if connection is None:
-                        connection = self._connect()
-                    settle = self._write(connection, batch)
-            except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
-                translated = self._translated(error)
-                settle = [partial(job.tell, None, translated) for job in batch]
-                if connection is not None and self._path is not None:
-                    connection.close()
-                    connection = None
-            for tell in settle:
+            with self._turn:
+                try:
+                    if self._connection is None:
+                        self._leave_foreign_files_alone()
+                    self._lock.acquire(wait=True)
+                except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
+                    told = self._failed([job for job in batch if job.take()], error)
+                else:
+                    told = self._in_turn(batch)
+                    self._lock.release()
+            for tell in told:
                 tell()
-        if connection is not None:
-            with self._lock:
-                connection.close()
-        self._lock.close()
+
+    def _in_turn(self, batch: list[Job]) -> list[Callable[[], None]]:
+        """Perform jobs in one transaction, as the one whose turn it is, under the file's lock.
+
+        Answers how to tell each job what became of it.
+        """
+        # Only now: while we waited for the lock, callers may have lost their patience.
+        batch = [job for job in batch if job.take()]
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            return self._write(self._connection, batch)
+        except BaseException as error:  # noqa: BLE001 (the job's caller hears of it)
+            if isinstance(error, sqlite3.Error) and self._path is not None:
+                self._disconnect()
+            return self._failed(batch, error)
+
+    def _failed(self, batch: list[Job], error: BaseException) -> list[Callable[[], None]]:
+        translated = self._translated(error)
+        return [partial(job.tell, None, translated) for job in batch]
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _write(self, connection: sqlite3.Connection, batch: list[Job]) -> list[Callable[[], None]]:
-        """One transaction for all these jobs; answers how to tell each what became of it."""
+        """One transaction for all these jobs."""
         wake = False
 
         def call(request: Execute | ExecuteMany | Wake) -> Any:
@@ -183,9 +223,9 @@ class SqliteDriver:
         try:
             if len(batch) == 1:
                 result = self._perform(batch[0].op, call)
-                settle: list[Callable[[], None]] = [partial(batch[0].tell, result, None)]
+                told: list[Callable[[], None]] = [partial(batch[0].tell, result, None)]
             else:
-                settle = [self._attempt(connection, job, call) for job in batch]
+                told = [self._attempt(connection, job, call) for job in batch]
             connection.execute("COMMIT")
         except BaseException:
             self._rolled_back()
@@ -193,8 +233,8 @@ class SqliteDriver:
                 connection.execute("ROLLBACK")
             raise
         if wake:
-            settle.append(self._waiters.wake)
-        return settle
+            told.append(self._waiters.wake)
+        return told
 
     def _attempt(
         self, connection: sqlite3.Connection, job: Job, call: Callable[[Any], Any]
@@ -343,6 +383,11 @@ class SqliteDriver:
         if self._reader is not None:
             self._reader.stop()
         self._writer.stop()
+        with self._turn:
+            if self._connection is not None:
+                self._lock.acquire(wait=True)
+                self._disconnect()
+            self._lock.close()
 
 
 def _answer(future: Future[T] | asyncio.Future[T], result: T, error: BaseException | None) -> None:

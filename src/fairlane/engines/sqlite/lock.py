@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
 
 
 class FileLock:
@@ -18,19 +17,20 @@ class FileLock:
         self._path = path
         self._file: int | None = None
 
-    def __enter__(self) -> None:
+    def acquire(self, *, wait: bool) -> bool:
+        """Take the lock; False when someone else has it and we do not wait."""
         if self._path is None:
-            return
+            return True
         if self._file is None:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        return True
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def release(self) -> None:
+        """Give it back."""
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 

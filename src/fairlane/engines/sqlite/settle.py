@@ -50,7 +50,7 @@ def settle(
     now = self.clock()
     held = yield from _held(settlements, now, reaping)
     ledger = Ledger()
-    completed: list[tuple[Settlement, Row]] = []
+    completions = Completions(now)
     late: list[Settlement] = []
     ready = False
     for item in settlements:
@@ -60,14 +60,13 @@ def settle(
             continue
         del held[item.task_id]  # a second report of the same run is a late one
         if item.change.verb is Verb.COMPLETE:
-            completed.append((item, row))
+            completions.add(item, row)
         elif item.change.state in TERMINAL:
             yield from end(Standing._make(row), _end(item, now, reaping), now, ledger)
         else:
             yield from _give_back(item, Standing._make(row), now, ledger, reaping)
             ready = ready or item.change.state is State.QUEUED
-    if completed:
-        yield from _complete(completed, now, ledger)
+    yield from completions.write(ledger)
     yield from ledger.post(now)
     if ready:
         yield WAKE
@@ -88,35 +87,42 @@ def _held(settlements: Sequence[Settlement], now: int, reaping: bool) -> Flow[di
     return {row[1]: row for row in rows}
 
 
-def _complete(completed: list[tuple[Settlement, Row]], now: int, ledger: Ledger) -> Flow[None]:
-    """The common end, for all of them at once. Rows are used as they came: this is the hot path."""
-    rows = []
-    failed_before = []
-    groups: dict[tuple[int, int, int, str], Group] = {}
-    for item, row in completed:
+class Completions:
+    """The common end, for all tasks of a batch at once. Rows are used as they came: it is the hot
+    path, and every name costs."""
+
+    def __init__(self, now: int) -> None:
+        self._now = now
+        self._rows: list[Row] = []
+        self._groups: dict[tuple[int, int, int, str], Group] = {}
+
+    def add(self, item: Settlement, row: Row) -> None:
         number, task_id, lane, level, _, _, attempt, retries, version, worker, claimed_at, _ = row
-        seconds = item.seconds
+        now, seconds = self._now, item.seconds
         started_at = row[11] or 0 if seconds is None else now - int(seconds * MICROSECONDS)
         result = bytearray(item.change.result or b"null")
-        rows.append(
+        self._rows.append(
             (number, attempt, retries, version + 1, worker, claimed_at, started_at, now, result)
         )
-        if retries:
-            failed_before.append((number,))
         key = (lane, level, bucket_of(seconds), worker)
-        group = groups.get(key) or groups.setdefault(key, Group())
+        group = self._groups.get(key) or self._groups.setdefault(key, Group())
         group.task_ids.append(task_id)
         group.attempts.append(attempt)
         group.seconds.append(seconds)
-    yield ExecuteMany(SQL["complete"], rows)
-    yield Execute(SQL["leave_held"], (json.dumps([item.task_id for item, _ in completed]),))
-    if failed_before:
-        yield ExecuteMany(SQL["forget_errors"], failed_before)
-    for (lane, level, bucket, worker_id), group in groups.items():
-        ledger.mention(group.passage(Verb.COMPLETE, worker_id, lane, level))
-        tally = (lane, level, _EXECUTING, _COMPLETED, "", bucket)
-        spent = sum(seconds for seconds in group.seconds if seconds)
-        ledger.count(tally, len(group.task_ids), spent)
+
+    def write(self, ledger: Ledger) -> Flow[None]:
+        if not self._rows:
+            return
+        yield ExecuteMany(SQL["complete"], self._rows)
+        failed_before = [(row[0],) for row in self._rows if row[2]]
+        if failed_before:
+            yield ExecuteMany(SQL["forget_errors"], failed_before)
+        for (lane, level, bucket, worker_id), group in self._groups.items():
+            yield Execute(SQL["leave_held"], (json.dumps(group.task_ids),))
+            ledger.mention(group.passage(Verb.COMPLETE, worker_id, lane, level))
+            tally = (lane, level, _EXECUTING, _COMPLETED, "", bucket)
+            spent = sum(seconds for seconds in group.seconds if seconds)
+            ledger.count(tally, len(group.task_ids), spent)
 
 
 def _end(item: Settlement, now: int, reaping: bool) -> End:

@@ -39,6 +39,10 @@ class Inbox:
     def put(self, job: Job | None) -> None:
         self._jobs.put(job)
 
+    @property
+    def empty(self) -> bool:
+        return self._jobs.empty()
+
     def take(self, most: int) -> list[Job]:
         """Wait for one job and take what else is there; nothing means the end."""
         if self._stopped or (first := self._jobs.get()) is None:
@@ -63,6 +67,11 @@ class LazyThread:
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits for it, and something may."""
+        return self._inbox.empty and not self._closed
 
     def put(self, job: Job) -> None:
         with self._guard:

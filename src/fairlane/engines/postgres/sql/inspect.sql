@@ -1,9 +1,9 @@
 -- name: get
 SELECT
-    fairlane.now_us(), task.task_id, lane, level, state, ready_at, created_at, run_at, expires_at,
+    fairlane.now_us(), lane, progress, progress_at,
+    task.task_id::text, level, state, ready_at, due_at, created_at, run_at, expires_at,
     task.attempt, retry_count, max_retries, returns, timeout, updated_at, version, payload, spec,
-    idempotency_key, task.worker_id, claimed_at, task.started_at, task.error, progress, progress_at,
-    completed_at, result, due_at,
+    idempotency_key, task.worker_id, claimed_at, task.started_at, completed_at, task.error, result,
     run.numbers, run.workers, run.starts, run.ends, run.outcomes, run.errors
 FROM fairlane.standing AS task
 CROSS JOIN LATERAL (
@@ -19,7 +19,8 @@ WHERE task.task_id = ANY ($1::text::uuid[]);
 
 -- name: workers
 SELECT
-    fairlane.now_us(), held.task_ids, worker_id, status, capacity, load, capabilities, queues, types, host, version, health, lease,
+    fairlane.now_us(), held.task_ids,
+    worker_id, status, capacity, load, capabilities, queues, types, host, version, health, lease,
     registered_at, seen_at
 FROM fairlane.workers AS worker
 LEFT JOIN (
