@@ -29,14 +29,14 @@ from fairlane.engines.sqlite.moves import (
     leave,
     linger,
     record_attempt,
+    standing,
 )
 from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "settle")
 
 _EXECUTING, _COMPLETED = State.EXECUTING.code, State.COMPLETED.code
-_ATTEMPT = Standing._fields.index("attempt")
-_WORKER_ID = Standing._fields.index("worker_id")
+_ATTEMPT, _WORKER_ID = 4, 7  # in a row of those that settling looks at
 
 
 @writes
@@ -61,10 +61,12 @@ def settle(
         del held[item.task_id]  # a second report of the same run is a late one
         if item.change.verb is Verb.COMPLETE:
             completions.add(item, row)
-        elif item.change.state in TERMINAL:
-            yield from end(Standing._make(row), _end(item, now, reaping), now, ledger)
+            continue
+        (task,) = yield from standing([item.task_id])
+        if item.change.state in TERMINAL:
+            yield from end(task, _end(item, now, reaping), now, ledger)
         else:
-            yield from _give_back(item, Standing._make(row), now, ledger, reaping)
+            yield from _give_back(item, task, now, ledger, reaping)
             ready = ready or item.change.state is State.QUEUED
     yield from completions.write(ledger)
     yield from ledger.post(now)
@@ -84,7 +86,7 @@ def _held(settlements: Sequence[Settlement], now: int, reaping: bool) -> Flow[di
         rows = yield Execute(SQL["still_overdue"], (ids, now))
     else:
         rows = yield Execute(SQL["held"], (ids,))
-    return {row[1]: row for row in rows}
+    return {row[0]: row for row in rows}
 
 
 class Completions:
@@ -97,9 +99,9 @@ class Completions:
         self._groups: dict[tuple[int, int, int, str], Group] = {}
 
     def add(self, item: Settlement, row: Row) -> None:
-        number, task_id, lane, level, _, _, attempt, retries, version, worker, claimed_at, _ = row
+        task_id, number, lane, level, attempt, retries, version, worker, claimed_at, started = row
         now, seconds = self._now, item.seconds
-        started_at = row[11] or 0 if seconds is None else now - int(seconds * MICROSECONDS)
+        started_at = started or 0 if seconds is None else now - int(seconds * MICROSECONDS)
         result = bytearray(item.change.result or b"null")
         self._rows.append(
             (number, attempt, retries, version + 1, worker, claimed_at, started_at, now, result)

@@ -1,12 +1,12 @@
 -- name: held
-SELECT held.number, held.task_id, held.lane, held.level, held.ready_at, 3, held.attempt,
-    held.retry_count, held.version, held.worker_id, held.claimed_at, held.started_at
+SELECT held.task_id, held.number, held.lane, held.level, held.attempt, held.retry_count,
+    held.version, held.worker_id, held.claimed_at, held.started_at
 FROM json_each(?) AS wanted
 CROSS JOIN held ON held.task_id = wanted.value;
 
 -- name: still_overdue
-SELECT held.number, held.task_id, held.lane, held.level, held.ready_at, 3, held.attempt,
-    held.retry_count, held.version, held.worker_id, held.claimed_at, held.started_at
+SELECT held.task_id, held.number, held.lane, held.level, held.attempt, held.retry_count,
+    held.version, held.worker_id, held.claimed_at, held.started_at
 FROM json_each(?1) AS wanted
 CROSS JOIN held ON held.task_id = wanted.value
 LEFT JOIN workers AS worker ON worker.worker_id = held.worker_id
