@@ -1,8 +1,7 @@
 """What Fairlane's engines do, beside the bare loop, as ratios in one run.
 
-Everything is on: lanes, fences, journal, counters. One process, one operation at a time. The bare
-loops on servers are async, the one on SQLite blocks: so there Fairlane is measured both ways, in
-ordinary code and from a loop (where a thread does the work, and every call changes threads twice).
+Everything is on: lanes, fences, journal, counters. One process, one operation at a time, in the
+colour of its bare loop: SQLite from ordinary code and from an event loop, the servers from a loop.
 
     python -m bench.engine [--store URL] [--batch 100 500] [--rounds 5]
 """
@@ -16,7 +15,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from bench import machine, stores
-from bench.limit import BATCHES, PAYLOAD, bare, measure, use_uvloop
+from bench.limit import BATCHES, PAYLOAD, bare, colours, measure, use_uvloop
 from fairlane import engines
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
@@ -86,7 +85,7 @@ class Fairlane:
 
 async def compare(url: str, colour: str, batch: int, rounds: int) -> None:
     """Bare loop and engine by turns; the medians of both, and of their ratios."""
-    plain, ours = bare(url), Fairlane(url, colour)
+    plain, ours = bare(url, colour), Fairlane(url, colour)
     await plain.open()
     await ours.open()
     steal = machine.Steal()
@@ -112,7 +111,7 @@ async def main() -> None:
     for store in options.store or ("sqlite", "postgres", "redis"):
         with stores.opened(store) as (name, url):
             print(f"\n{name}: tasks/s by batch size: bare loop, Fairlane, ratio")
-            for colour in ("sync", "async") if name == "sqlite" else ("async",):
+            for colour in colours(url):
                 for batch in options.batch:
                     await compare(url, colour, batch, options.rounds)
 

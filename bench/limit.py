@@ -13,9 +13,9 @@ import argparse
 import asyncio
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -28,6 +28,9 @@ from fairlane.core.ids import new_id, new_ids
 PAYLOAD = b'{"value":12345}'
 WORKER = new_id()
 BATCHES = (1, 10, 100, 500)
+P = ParamSpec("P")
+T = TypeVar("T")
+
 TOTALS = {1: 400, 10: 4_000, 100: 20_000, 500: 40_000}
 
 
@@ -44,11 +47,19 @@ class Loop(Protocol):
 
 
 class BareSqlite:
-    def __init__(self, path: Path) -> None:
+    """Blocks; in an event loop, where nothing may, each call is handed to a thread."""
+
+    def __init__(self, path: Path, colour: str) -> None:
         self._path = path
+        self._blocks = colour == "sync"
+
+    async def _call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._blocks:
+            return work(*args, **kwargs)
+        return await asyncio.to_thread(work, *args, **kwargs)
 
     async def open(self) -> None:
-        self._db = db = sqlite3.connect(self._path, isolation_level=None)
+        self._db = db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(
@@ -65,6 +76,9 @@ class BareSqlite:
         return ids
 
     async def submit(self, ids: Sequence[Any]) -> None:
+        await self._call(self._submit, ids)
+
+    def _submit(self, ids: Sequence[Any]) -> None:
         now = time.time_ns() // 1000
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(
@@ -75,6 +89,9 @@ class BareSqlite:
         self._db.execute("COMMIT")
 
     async def claim(self, count: int) -> Sequence[Any]:
+        return await self._call(self._claim, count)
+
+    def _claim(self, count: int) -> Sequence[Any]:
         self._db.execute("BEGIN IMMEDIATE")
         rows = self._db.execute(
             "UPDATE bare SET state = 1, worker = ?, started_at = ? WHERE id IN ("
@@ -90,6 +107,9 @@ class BareSqlite:
         return payload
 
     async def settle(self, claimed: Sequence[Any], results: Sequence[bytes]) -> None:
+        await self._call(self._settle, claimed, results)
+
+    def _settle(self, claimed: Sequence[Any], results: Sequence[bytes]) -> None:
         now = time.time_ns() // 1000
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(
@@ -228,11 +248,16 @@ class BareRedis:
         await self._db.aclose()
 
 
-def bare(url: str) -> Loop:
+def colours(url: str) -> Sequence[str]:
+    """In which ways a store is used: SQLite from ordinary code and from an event loop."""
+    return ("sync", "async") if urlsplit(url).scheme == "sqlite" else ("async",)
+
+
+def bare(url: str, colour: str) -> Loop:
     """The bare loop for this store."""
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
-        return BareSqlite(Path(urlsplit(url).path.removeprefix("/") + ".bare"))
+        return BareSqlite(Path(urlsplit(url).path.removeprefix("/") + ".bare"), colour)
     return BarePostgres(url) if scheme.startswith("postgres") else BareRedis(url)
 
 
@@ -279,16 +304,18 @@ async def main() -> None:
     print(machine.describe())
     for store in options.store or ("sqlite", "postgres", "redis"):
         with stores.opened(store) as (name, url):
-            loop = bare(url)
-            await loop.open()
             print(f"\n{name}: bare loop, best of {options.rounds}")
-            for batch in options.batch:
-                runs = [await measure(loop, batch) for _ in range(options.rounds)]
-                submit, settle = (max(column) for column in zip(*runs, strict=True))
-                print(
-                    f"  batch {batch:>3}: submit {submit:>9,.0f}/s, claim+settle {settle:>9,.0f}/s"
-                )
-            await loop.close()
+            for colour in colours(url):
+                loop = bare(url, colour)
+                await loop.open()
+                for batch in options.batch:
+                    runs = [await measure(loop, batch) for _ in range(options.rounds)]
+                    submit, settle = (max(column) for column in zip(*runs, strict=True))
+                    print(
+                        f"  {colour:<5} batch {batch:>3}: submit {submit:>9,.0f}/s, "
+                        f"claim+settle {settle:>9,.0f}/s"
+                    )
+                await loop.close()
 
 
 if __name__ == "__main__":

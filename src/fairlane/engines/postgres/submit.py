@@ -20,6 +20,8 @@ from fairlane.engines.postgres.statements import load
 from fairlane.engines.postgres.trouble import Duplicate
 
 SQL = load("submit")
+_SUBMIT = SQL["submit"].replace("{scheduled}", "")
+_SUBMIT_SOME_FOR_LATER = SQL["submit"].replace("{scheduled}", SQL["scheduled"])
 
 
 @writes
@@ -187,7 +189,7 @@ class Batch:
         payloads = [task.payload for task in self.tasks]
         lengths = list(map(len, payloads))
         ((now, awaited),) = yield Query(
-            SQL["submit"],
+            _SUBMIT_SOME_FOR_LATER if any(delays) or any(options[0]) else _SUBMIT,
             (
                 array_of_ids(task_ids),
                 array(self.kind_of),

@@ -25,6 +25,30 @@ queued AS (
     INSERT INTO fairlane.ready (task_id, ready_at, expires_at, updated_at, lane, level)
     SELECT task_id, now, expires_at, now, lane, level FROM clock, stored WHERE run_at <= now
 ),
+{scheduled}
+-- The books, as in ledger.sql but for what no submission has: attempts, durations, labels.
+booked AS MATERIALIZED (
+    SELECT lane, level, run_at > now AS later, count(*) AS times, array_agg(task_id) AS task_ids
+    FROM clock, stored
+    GROUP BY lane, level, run_at > now
+),
+entry AS (
+    INSERT INTO fairlane.journal (at, verb, lane, level, task_ids)
+    SELECT now, 'submit', lane, level, task_ids FROM clock, booked
+),
+counted AS (
+    INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
+    SELECT lane, level, 0, CASE WHEN later THEN 1 ELSE 2 END, '', -1, times, 0 FROM booked
+)
+-- $13: the lock that waiters share. Whoever gets it alone knows that nobody waits.
+SELECT
+    now,
+    CASE WHEN pg_try_advisory_lock($13) THEN NOT pg_advisory_unlock($13) ELSE true END AS awaited
+FROM clock;
+
+-- In the place of {scheduled}, where some tasks may have to wait.
+
+-- name: scheduled
 scheduled AS (
     INSERT INTO fairlane.waiting (
         task_id, due_at, ready_at, expires_at, updated_at, lane, level, state
@@ -32,19 +56,6 @@ scheduled AS (
     SELECT task_id, run_at, run_at, expires_at, now, lane, level, 1 FROM clock, stored
     WHERE run_at > now
 ),
-moved AS (
-    SELECT
-        'submit' AS verb, NULL::text AS worker_id, lane, level, task_id, 0 AS attempt,
-        0 AS source, CASE WHEN run_at > (SELECT now FROM clock) THEN 1 ELSE 2 END AS target,
-        '' AS label, -1 AS bucket, NULL::float8 AS seconds
-    FROM stored
-),
-{books}
--- $13: the lock that waiters share. Whoever gets it alone knows that nobody waits.
-SELECT
-    now,
-    CASE WHEN pg_try_advisory_lock($13) THEN NOT pg_advisory_unlock($13) ELSE true END AS awaited
-FROM clock;
 
 -- name: stored
 SELECT task_id, state, created_at FROM fairlane.standing WHERE task_id = ANY ($1::text::uuid[]);
