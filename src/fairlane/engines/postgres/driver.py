@@ -35,8 +35,8 @@ from fairlane.engines.postgres.wakeup import (
     Background,
     Errand,
     PostgresWakeup,
-    Waiters,
 )
+from fairlane.engines.waiters import Waiters
 
 T = TypeVar("T")
 Aside = Wake | Sweep

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fairlane.core.errors import NotAFairlaneStore, SchemaMissing, SchemaTooNew, SchemaTooOld
+from fairlane.core.errors import NotAFairlaneStore
 from fairlane.core.flow import Flow, alters
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.versions import check_not_newer, check_ready
 from fairlane.engines.files import migrations
 from fairlane.engines.postgres.calls import MIGRATION, Query, Script
 from fairlane.engines.postgres.context import Context
@@ -37,8 +38,7 @@ def version(self: Context) -> Flow[int]:
 def migrate(self: Context) -> Flow[int]:
     yield Query(SQL["lock"], (MIGRATION,))
     found = yield from _version()
-    if found > VERSION:
-        raise _too_new(found)
+    check_not_newer(found, VERSION)
     if found == VERSION:
         return VERSION
     ((present, _, _),) = yield Query(SQL["found"])
@@ -53,25 +53,10 @@ def migrate(self: Context) -> Flow[int]:
 
 @alters
 def verify(self: Context) -> Flow[None]:
-    found = yield from _version()
-    if found == 0:
-        raise SchemaMissing
-    if found < VERSION:
-        raise SchemaTooOld(
-            f"The store has schema version {found}, this Fairlane needs {VERSION}: "
-            "run `fairlane migrate`."
-        )
-    if found > VERSION:
-        raise _too_new(found)
+    check_ready((yield from _version()), VERSION)
 
 
 @alters
 def shift_clock(self: Context, seconds: float) -> Flow[None]:
     ((offset,),) = yield Query(SQL["shift"], (round(seconds * MICROSECONDS),))
     yield Script(SQL["clock"].replace("{offset}", str(int(offset))))
-
-
-def _too_new(found: int) -> SchemaTooNew:
-    return SchemaTooNew(
-        f"The store has schema version {found}, this Fairlane knows {VERSION}: upgrade Fairlane."
-    )

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from fairlane.core.errors import StoreError
 from fairlane.engines.postgres.calls import WAITERS
+from fairlane.engines.waiters import Waiters
 
 CHANNEL = "fairlane"
 
@@ -36,31 +37,6 @@ _BUSY_SECONDS = 1.0
 
 _COMMIT_SECONDS = 0.1
 _LONGEST_PAUSE = 10.0
-
-
-class Waiters:
-    """Those in this process who wait for work."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._events: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
-
-    def add(self, event: asyncio.Event) -> tuple[asyncio.AbstractEventLoop, asyncio.Event]:
-        entry = (asyncio.get_running_loop(), event)
-        with self._guard:
-            self._events.add(entry)
-        return entry
-
-    def remove(self, entry: tuple[asyncio.AbstractEventLoop, asyncio.Event]) -> None:
-        with self._guard:
-            self._events.discard(entry)
-
-    def wake(self) -> None:
-        with self._guard:
-            events = list(self._events)
-        for loop, event in events:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(event.set)
 
 
 class Background:

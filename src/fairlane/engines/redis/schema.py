@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fairlane.core.errors import NotAFairlaneStore, SchemaMissing, SchemaTooNew, SchemaTooOld
+from fairlane.core.errors import NotAFairlaneStore
 from fairlane.core.flow import Flow, alters
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.versions import check_not_newer, check_ready
 from fairlane.engines.files import text
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.driver import Command
@@ -43,8 +44,7 @@ def version(self: Context) -> Flow[int]:
 @alters
 def migrate(self: Context) -> Flow[int]:
     found = yield from _version(self)
-    if found > FORMAT:
-        raise _too_new(found)
+    check_not_newer(found, FORMAT)
     if found == 0:
         yield Command(("EVAL", MIGRATE, 1, self.prefix + NAMES["META"], FORMAT))
     return FORMAT
@@ -52,24 +52,10 @@ def migrate(self: Context) -> Flow[int]:
 
 @alters
 def verify(self: Context) -> Flow[None]:
-    found = yield from _version(self)
-    if found == 0:
-        raise SchemaMissing
-    if found < FORMAT:
-        raise SchemaTooOld(
-            f"The store has format {found}, this Fairlane needs {FORMAT}: run `fairlane migrate`."
-        )
-    if found > FORMAT:
-        raise _too_new(found)
+    check_ready((yield from _version(self)), FORMAT)
 
 
 @alters
 def shift_clock(self: Context, seconds: float) -> Flow[None]:
     meta = self.prefix + NAMES["META"]
     yield Command(("HINCRBY", meta, "clock_offset", round(seconds * MICROSECONDS)))
-
-
-def _too_new(found: int) -> SchemaTooNew:
-    return SchemaTooNew(
-        f"The store has format {found}, this Fairlane knows {FORMAT}: upgrade Fairlane."
-    )

@@ -36,7 +36,8 @@ from fairlane.core.flow import Mode, Op, perform, persist, persist_async
 from fairlane.core.store import Durability
 from fairlane.engines.sqlite.lock import FileLock
 from fairlane.engines.sqlite.threads import Inbox, Job, LazyThread
-from fairlane.engines.sqlite.wakeup import SqliteWakeup, Waiters
+from fairlane.engines.sqlite.wakeup import SqliteWakeup
+from fairlane.engines.waiters import Waiters
 
 T = TypeVar("T")
 

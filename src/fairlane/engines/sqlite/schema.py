@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairlane.core.errors import SchemaMissing, SchemaTooNew, SchemaTooOld
 from fairlane.core.flow import Flow, alters
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.versions import check_not_newer, check_ready
 from fairlane.engines.files import migrations
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import APPLICATION_ID, Execute
@@ -26,8 +26,7 @@ def version(self: Context) -> Flow[int]:
 @alters
 def migrate(self: Context) -> Flow[int]:
     found = yield from _version()
-    if found > VERSION:
-        raise _too_new(found)
+    check_not_newer(found, VERSION)
     for step in STEPS[found:]:
         for statement in _split(step):
             yield Execute(statement)
@@ -39,28 +38,13 @@ def migrate(self: Context) -> Flow[int]:
 
 @alters
 def verify(self: Context) -> Flow[None]:
-    found = yield from _version()
-    if found == 0:
-        raise SchemaMissing
-    if found < VERSION:
-        raise SchemaTooOld(
-            f"The store has schema version {found}, this Fairlane needs {VERSION}: "
-            "run `fairlane migrate`."
-        )
-    if found > VERSION:
-        raise _too_new(found)
+    check_ready((yield from _version()), VERSION)
 
 
 @alters
 def shift_clock(self: Context, seconds: float) -> Flow[None]:
     yield from ()
     self.clock_offset += round(seconds * MICROSECONDS)
-
-
-def _too_new(found: int) -> SchemaTooNew:
-    return SchemaTooNew(
-        f"The store has schema version {found}, this Fairlane knows {VERSION}: upgrade Fairlane."
-    )
 
 
 def _split(script: str) -> list[str]:

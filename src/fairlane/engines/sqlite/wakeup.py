@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import Protocol
+
+from fairlane.engines.waiters import Waiters
 
 # Often enough for a pickup within 10 ms, seldom enough to cost less than a hundredth of a core.
 POLL_SECONDS = 0.008
@@ -18,31 +19,6 @@ class Watch(Protocol):
 
     def close(self) -> None:
         """Stop looking."""
-
-
-class Waiters:
-    """Those in this process who wait for work."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._events: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
-
-    def add(self, event: asyncio.Event) -> tuple[asyncio.AbstractEventLoop, asyncio.Event]:
-        entry = (asyncio.get_running_loop(), event)
-        with self._guard:
-            self._events.add(entry)
-        return entry
-
-    def remove(self, entry: tuple[asyncio.AbstractEventLoop, asyncio.Event]) -> None:
-        with self._guard:
-            self._events.discard(entry)
-
-    def wake(self) -> None:
-        with self._guard:
-            events = list(self._events)
-        for loop, event in events:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(event.set)
 
 
 class SqliteWakeup:
