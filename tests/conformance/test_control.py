@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+import pytest
+
+from fairlane.core.errors import BatchTooLarge, InvalidTaskId
 from fairlane.core.ids import new_id
 from fairlane.core.machine import Completed, Failed
-from fairlane.core.model import Cancelled, Replayed, TaskError, Verdict
+from fairlane.core.model import Cancelled, Replayed, Report, Start, TaskError, Verdict
 from fairlane.core.states import State
-from tests.fixtures.stores import World
+from tests.fixtures.stores import World, settlement
 
 FATAL = Failed(TaskError("no", retriable=False))
 
@@ -155,3 +159,45 @@ async def test_get_what_is_not_there(store: World) -> None:
     found = await store.run(store.ops.get([missing, here, missing]))
     assert [task and task.task_id for task in found] == [None, here, None]
     assert await store.run(store.ops.get([])) == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "nonsense",
+        "'; DROP TABLE content",
+        "{}",
+        "01A1DE6C-D570-70DA-87C5-3F97787351F5",
+        "z" * 36,
+    ],
+)
+async def test_what_is_no_id_is_refused_and_changes_nothing(store: World, bad: str) -> None:
+    await store.submit()
+    worker = await store.worker()
+    task = await store.claim_one(worker)
+    fake = msgspec.structs.replace(task, task_id=bad)
+    for op in (
+        store.ops.get([task.task_id, bad]),
+        store.ops.cancel([task.task_id, bad]),
+        store.ops.replay([task.task_id, bad]),
+        store.ops.settle([settlement(task), settlement(fake)]),
+        store.ops.start(worker, [Start(task.task_id, 1), Start(bad, 1)]),
+        store.ops.progress(worker, [Report(task.task_id, 1), Report(bad, 1)]),
+    ):
+        with pytest.raises(InvalidTaskId, match="36-character"):
+            await store.run(op)
+    held = await store.task(task.task_id)
+    assert (held.status, held.started_at, held.progress) == (State.EXECUTING, None, None)
+
+
+async def test_batches_are_bounded(store: World) -> None:
+    ids = [new_id()] * 1_001
+    for op in (
+        store.ops.get(ids),
+        store.ops.cancel(ids[:501]),
+        store.ops.replay(ids[:501]),
+        store.ops.start("w", [Start(task_id, 1) for task_id in ids[:501]]),
+    ):
+        with pytest.raises(BatchTooLarge):
+            await store.run(op)

@@ -10,8 +10,8 @@ from uuid import RFC_4122, UUID
 import pytest
 
 from fairlane.core import ids
-from fairlane.core.errors import InvalidTaskId
-from fairlane.core.ids import PACKED, checked, new_id, new_ids, pack, unpack
+from fairlane.core.errors import BatchTooLarge, InvalidTaskId
+from fairlane.core.ids import PACKED, checked, checked_all, new_id, new_ids, pack, unpack
 
 MILLISECOND = 1_000_000
 
@@ -200,3 +200,16 @@ def test_packed_ids_come_back_as_they_were() -> None:
     assert len(pack(some)) == 50 * PACKED
     assert unpack(pack(some)) == some
     assert unpack(pack([])) == []
+
+
+def test_many_ids_are_checked_at_once() -> None:
+    some = new_ids(5)
+    checked_all(some, 5)
+    checked_all([])
+    with pytest.raises(BatchTooLarge, match="At most 4 tasks"):
+        checked_all(some, 4)
+    for bad in ("", "x", some[0] + some[1], some[0].upper(), some[0][:-1]):
+        with pytest.raises(InvalidTaskId):
+            checked_all([*some[:2], bad], 5)
+    with pytest.raises(InvalidTaskId):  # together they are as long as two
+        checked_all([some[0][:-1], some[1] + "0"])

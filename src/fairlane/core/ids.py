@@ -10,13 +10,16 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from fairlane.core.errors import InvalidTaskId
+from fairlane.core import limits
+from fairlane.core.errors import BatchTooLarge, InvalidTaskId
 from fairlane.core.text import shown
 
-_SHAPE: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+_ID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_SHAPE: Final = re.compile(rf"{_ID}\Z")
+_SHAPES: Final = re.compile(rf"(?:{_ID})*\Z")
 
 PACKED: Final = 16
 """Bytes per packed id."""
@@ -69,6 +72,15 @@ def checked(task_id: object) -> str:
     if isinstance(task_id, str) and _SHAPE.match(task_id):
         return task_id
     raise InvalidTaskId(f"{InvalidTaskId.__doc__} Got {shown(task_id)}.")
+
+
+def checked_all(task_ids: Sequence[str], most: int = limits.BATCH) -> None:
+    """Raise unless these are at most so many ids, each in canonical form."""
+    if len(task_ids) > most:
+        raise BatchTooLarge(f"At most {most:,} tasks are handled at once, not {len(task_ids):,}.")
+    # All in one match: this is the hot path.
+    if not _SHAPES.match("".join(task_ids)) or not all(len(each) == 36 for each in task_ids):
+        checked(next(each for each in task_ids if not _SHAPE.match(each)))
 
 
 def _start_over() -> None:

@@ -2,7 +2,8 @@
 
 An engine is two things: `Operations`, which describe what to do as flows of calls (see `flow`), and
 a `Driver`, which performs them. A `Backend` is the pair. Every operation takes and answers lists of
-bounded length, one answer per item, and can be repeated without harm.
+bounded length, one answer per item, and can be repeated without harm. A longer list, or what is no
+task id, raises BatchTooLarge or InvalidTaskId, and changes nothing.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Inspect(Protocol):
     """Looking without touching."""
 
     def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]:
-        """The tasks with these ids, in that order."""
+        """The tasks with these ids, in that order; up to 1,000."""
 
     def workers(self) -> Op[list[Worker]]:
         """All workers that are known, the dead ones included until they are cleared away."""

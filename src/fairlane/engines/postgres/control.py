@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
 from fairlane.core.machine import TRANSITIONS, Verb
 from fairlane.core.model import Cancelled, Replayed
@@ -73,6 +74,7 @@ def _change(changes: list[Query]) -> Flow[None]:
 
 @writes
 def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
+    checked_all(task_ids)
     answers: dict[str, Cancelled] = {}
     wanted = sorted(set(task_ids))
     while wanted:
@@ -100,6 +102,7 @@ def replay(
     reset_retry_count: bool = True,
     level: int | None = None,
 ) -> Flow[list[Replayed]]:
+    checked_all(task_ids)
     wanted = sorted(set(task_ids))
     if level is not None:
         yield from _open_streams(self, wanted, level)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fairlane.core import limits
 from fairlane.core.errors import InvalidInput
 from fairlane.core.flow import Flow, reads
+from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Event, Task, Worker
 from fairlane.core.tally import Tally, TallyKey
@@ -36,6 +37,7 @@ def fetch(self: Context, task_ids: Sequence[str]) -> Flow[dict[str, Task]]:
 
 @reads
 def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    checked_all(task_ids, limits.SUBMIT_BATCH)
     found = yield from fetch(self, task_ids)
     return [found.get(task_id) for task_id in task_ids]
 

@@ -10,6 +10,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, reads, transacts, writes
+from fairlane.core.ids import checked_all
 from fairlane.core.leases import checked, status_after_beat
 from fairlane.core.model import (
     Beat,
@@ -36,12 +37,14 @@ SQL = load("leases")
 
 @writes
 def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[Verdict]]:
+    checked_all([item.task_id for item in starts])
     values = array(item.seconds for item in starts)
     return (yield from _touch("start", worker_id, starts, values))
 
 
 @writes
 def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[list[Verdict]]:
+    checked_all([item.task_id for item in reports])
     values = [stored_progress(item.percent, item.message) for item in reports]
     return (yield from _touch("progress", worker_id, reports, values))
 

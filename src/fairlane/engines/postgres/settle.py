@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from fairlane.core import limits
-from fairlane.core.errors import BatchTooLarge
 from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import checked_all
 from fairlane.core.machine import Fence, Settlement, Verb, verdict_on_late
 from fairlane.core.model import Task, Verdict
 from fairlane.core.priority import MICROSECONDS
@@ -35,10 +34,7 @@ _TASK_ID = attrgetter("task_id")
 def settle(
     self: Context, settlements: Sequence[Settlement], *, reaping: bool = False
 ) -> Flow[list[Verdict]]:
-    if len(settlements) > limits.BATCH:
-        raise BatchTooLarge(
-            f"At most {limits.BATCH} tasks are settled at once, not {len(settlements):,}."
-        )
+    checked_all([item.task_id for item in settlements])
     if not settlements:
         return []
     # Of two reports under one fence the first is applied and the second judged like a late one.

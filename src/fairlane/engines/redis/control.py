@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
 from fairlane.core.machine import TRANSITIONS, Verb
 from fairlane.core.model import Cancelled, Replayed
@@ -72,6 +73,7 @@ def _set(
 
 @writes
 def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
+    checked_all(task_ids)
     unique = list(dict.fromkeys(task_ids))
     allowed = _codes(TRANSITIONS[Verb.CANCEL].sources)
     reply = yield from self.call(CANCEL, allowed, *map(raw_id, unique))
@@ -92,6 +94,7 @@ def replay(
     reset_retry_count: bool = True,
     level: int | None = None,
 ) -> Flow[list[Replayed]]:
+    checked_all(task_ids)
     unique = list(dict.fromkeys(task_ids))
     reply = yield from self.call(
         REPLAY,

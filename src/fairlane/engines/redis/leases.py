@@ -10,6 +10,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, reads, writes
+from fairlane.core.ids import checked_all
 from fairlane.core.leases import checked, status_after_beat
 from fairlane.core.model import (
     Beat,
@@ -43,6 +44,7 @@ FORGET = script("forget")
 
 @writes
 def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[Verdict]]:
+    checked_all([item.task_id for item in starts])
     arguments: list[Argument] = []
     for item in starts:
         began = int(item.seconds * MICROSECONDS)
@@ -52,6 +54,7 @@ def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[V
 
 @writes
 def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[list[Verdict]]:
+    checked_all([item.task_id for item in reports])
     arguments: list[Argument] = []
     for item in reports:
         said = stored_progress(item.percent, item.message)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairlane.core import limits
-from fairlane.core.errors import BatchTooLarge
 from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import checked_all
 from fairlane.core.machine import Settlement, Verb, verdict_on_late
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
@@ -34,10 +33,7 @@ _COMPLETE = Verb.COMPLETE
 def settle(
     self: Context, settlements: Sequence[Settlement], *, reaping: bool = False
 ) -> Flow[list[Verdict]]:
-    if len(settlements) > limits.BATCH:
-        raise BatchTooLarge(
-            f"At most {limits.BATCH} tasks are settled at once, not {len(settlements):,}."
-        )
+    checked_all([item.task_id for item in settlements])
     if not settlements:
         return []
     late = yield from self.call(SETTLE, *_arguments(settlements, reaping))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import checked_all
 from fairlane.core.journal import Passage
 from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
 from fairlane.core.machine import Verb, allows
@@ -61,6 +62,7 @@ def limit(
 
 @writes
 def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
+    checked_all(task_ids)
     now = self.clock()
     found = yield from standing(task_ids)
     ledger = Ledger()
@@ -90,6 +92,7 @@ def replay(
     reset_retry_count: bool = True,
     level: int | None = None,
 ) -> Flow[list[Replayed]]:
+    checked_all(task_ids)
     now = self.clock()
     found = yield from standing(task_ids)
     ledger = Ledger()

@@ -9,6 +9,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, reads, writes
+from fairlane.core.ids import checked_all
 from fairlane.core.journal import Passage
 from fairlane.core.leases import checked, status_after_beat
 from fairlane.core.model import (
@@ -36,6 +37,7 @@ SQL = statements(__package__, "leases")
 
 @writes
 def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[Verdict]]:
+    checked_all([item.task_id for item in starts])
     now = self.clock()
     ledger = Ledger()
     verdicts = []
@@ -53,6 +55,7 @@ def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[V
 
 @writes
 def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[list[Verdict]]:
+    checked_all([item.task_id for item in reports])
     now = self.clock()
     ledger = Ledger()
     verdicts = []

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from fairlane.core import limits
-from fairlane.core.errors import BatchTooLarge
 from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import checked_all
 from fairlane.core.machine import Settlement, Verb, verdict_on_late
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
@@ -43,10 +42,7 @@ _ATTEMPT, _WORKER_ID = 4, 7  # in a row of those that settling looks at
 def settle(
     self: Context, settlements: Sequence[Settlement], *, reaping: bool = False
 ) -> Flow[list[Verdict]]:
-    if len(settlements) > limits.BATCH:
-        raise BatchTooLarge(
-            f"At most {limits.BATCH} tasks are settled at once, not {len(settlements):,}."
-        )
+    checked_all([item.task_id for item in settlements])
     now = self.clock()
     held = yield from _held(settlements, now, reaping)
     ledger = Ledger()
