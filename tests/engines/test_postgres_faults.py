@@ -34,6 +34,7 @@ from fairlane.core.store import Backend
 from fairlane.core.submission import new_task
 from tests.conftest import Servers
 from tests.fixtures.servers import PostgresServer, postgres
+from tests.fixtures.stores import get_all
 
 PATIENCE = 0.5
 
@@ -270,7 +271,7 @@ async def test_a_server_that_is_killed_loses_nothing(own_server: PostgresServer)
             stored.append(await submit(backend))
         stop.set()
         await asyncio.gather(*submitters)
-        tasks = await backend.run(backend.ops.get(stored))
+        tasks = await get_all(backend, stored)
         assert all(task is not None for task in tasks)
         assert await backend.run(backend.ops.depths()) == {("default", 5): len(stored)}
 
@@ -523,7 +524,7 @@ async def test_used_in_one_loop_after_another(server: PostgresServer) -> None:
         return asyncio.run(submit(backend))
 
     ids = [await asyncio.to_thread(in_a_loop_of_its_own) for _ in range(3)]
-    tasks = await backend.run(backend.ops.get(ids))
+    tasks = await get_all(backend, ids)
     assert [task and task.status for task in tasks] == [State.QUEUED] * 3
     await backend.driver.aclose()
 
@@ -579,7 +580,7 @@ async def test_many_streams_are_still_read_in_order(server: PostgresServer, limi
             ]
             ids += [answer.task_id for answer in await backend.run(backend.ops.submit(tasks))]
             await backend.run(backend.ops.shift_clock(400))
-        found = [task for task in await backend.run(backend.ops.get(ids)) if task]
+        found = [task for task in await get_all(backend, ids) if task]
         expected = sorted(
             found, key=lambda task: (-task.effective_priority, task.ready_at, task.task_id)
         )

@@ -35,6 +35,7 @@ from fairlane.core.errors import (
 from fairlane.core.store import Backend
 from fairlane.core.submission import new_task
 from fairlane.engines.sqlite.driver import SqliteDriver
+from tests.fixtures.stores import get_all
 
 
 def backend_on(path: Path, patience: float = 0.3) -> Backend:
@@ -254,9 +255,7 @@ async def test_a_process_killed_in_the_middle_loses_nothing_it_acknowledged(
                 if line.endswith("\n")
                 for task_id in line.split()
             ]
-    found = []
-    for start in range(0, len(acknowledged), 500):
-        found += await backend.run(backend.ops.get(acknowledged[start : start + 500]))
+    found = await get_all(backend, acknowledged)
     assert len(acknowledged) >= 900
     assert None not in found
     await backend.driver.aclose()
