@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup redis up test check format bench docs clean
+.PHONY: help setup redis pgbouncer up test test-full check format bench docs clean
 
 # $(call debian_package,NAME): installs a Debian package, or says in one sentence what is missing.
 # dpkg needs the sbin folders, which a bare PATH leaves out.
@@ -24,9 +24,9 @@ debian_package = \
 	$$apt update && $$apt install -y --no-install-recommends $(1)
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) redis ## Make .venv with everything, and see that a Redis server is there
+setup: $(STAMP) redis pgbouncer ## Make .venv with everything, and see that Redis and PgBouncer are there
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -42,6 +42,17 @@ $(STAMP): pyproject.toml
 redis:
 	@command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null || ( $(call debian_package,redis-tools) ) || true
 
+# The package would start a service of its own, now and at every boot: mask it while installing. (A
+# system without systemd goes by the runlevel; a container has its own ways.) It is in an sbin folder.
+pgbouncer: systemd = ! test -d /run/systemd/system || $$as systemctl --quiet
+pgbouncer:
+	@test -x /usr/sbin/pgbouncer || command -v pgbouncer >/dev/null || ( \
+		export RUNLEVEL=1; as=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+		$(systemd) mask --runtime pgbouncer; \
+		( $(call debian_package,pgbouncer) ); \
+		$(systemd) disable pgbouncer; $(systemd) unmask --runtime pgbouncer \
+	) || true
+
 up: ## Start server, worker and dashboard (not there yet)
 	@echo "make up will start the server, a worker and the dashboard; they are not written yet." >&2; exit 1
 
@@ -49,6 +60,10 @@ test: check ## Everything CI runs: check, unit tests with full coverage of the c
 	$(BIN)/coverage run -m pytest tests/unit
 	$(BIN)/coverage report --include='src/fairlane/core/*' --fail-under=100
 	$(BIN)/pytest -n $(JOBS) --ignore=tests/unit
+
+# RELIABILITY's quantities: some 50,000 steps against the model, 200 programs on all engines at once.
+test-full: setup ## The model and the differential run at full length (about half an hour)
+	FAIRLANE_TESTS=full $(BIN)/pytest -n $(JOBS) -rP tests/model
 
 check: setup ## Lint, formatting, types, imports
 	$(BIN)/ruff check

@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from fairlane.core.errors import InvalidInput
+from fairlane.core.errors import InvalidCursor
 from fairlane.core.machine import Completed, Failed, Outcome, Released, Snoozed
 from fairlane.core.model import Event, TaskError
+from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tally import BUCKETS, census
@@ -17,9 +18,13 @@ from tests.fixtures.stores import World, settlement
 
 async def history(store: World) -> list[Event]:
     found: list[Event] = []
-    while page := await store.run(store.ops.events(found[-1].cursor if found else None, 100)):
-        found += page
-    return found
+    cursor: str | None = None
+    while True:
+        page = await store.run(store.ops.events(cursor, 100))
+        found += page.events
+        if not page.events:
+            return found
+        cursor = page.cursor
 
 
 async def test_the_life_of_a_task_in_the_journal(store: World) -> None:
@@ -88,10 +93,50 @@ async def test_reading_goes_on_after_a_cursor(store: World) -> None:
     everything = await history(store)
     assert len(everything) == 5
     rest = await store.run(store.ops.events(everything[2].cursor, 100))
-    assert rest == everything[3:]
-    assert await store.run(store.ops.events(everything[-1].cursor, 100)) == []
-    with pytest.raises(InvalidInput):
-        await store.run(store.ops.events("not a cursor", 100))
+    assert (rest.events, rest.reset) == (everything[3:], False)
+    assert rest.cursor == everything[-1].cursor
+    end = await store.run(store.ops.events(everything[-1].cursor, 100))
+    assert (end.events, end.cursor, end.reset) == ([], everything[-1].cursor, False)
+    for forged in ("not a cursor", "", "-1", "1-", "-1-1", "9" * 40, "t" + "0" * 32, "1-1\n", "١"):
+        with pytest.raises(InvalidCursor):
+            await store.run(store.ops.events(forged, 100))
+
+
+async def test_reading_the_news(store: World) -> None:
+    """A reader that wants only what is yet to come begins at the tail, also of an empty store."""
+    nothing = await store.run(store.ops.tail())
+    first = await store.submit()
+    page = await store.run(store.ops.events(nothing, 100))
+    assert [event.task_id for event in page.events] == [first]
+    tail = await store.run(store.ops.tail())
+    assert tail == page.cursor
+    assert (await store.run(store.ops.events(tail, 100))).events == []
+    second = await store.submit()
+    news = await store.run(store.ops.events(tail, 100))
+    assert [event.task_id for event in news.events] == [second]
+    assert not news.reset
+
+
+async def test_a_reader_who_stayed_away_too_long_is_told(store: World) -> None:
+    await store.submit()
+    early = await store.run(store.ops.events(None, 100))
+    for _ in range(2):
+        await store.advance(3_600)
+        await store.submit()
+    await store.advance(3_600)
+    last = await store.submit()
+    await store.run(store.ops.prune(Retention(journal=1_800)))
+    missed = await store.run(store.ops.events(early.cursor, 100))
+    assert missed.reset
+    assert [event.task_id for event in missed.events] == [last]
+    begun = await store.run(store.ops.events(None, 100))
+    assert (begun.events, begun.reset) == (missed.events, False)
+    await store.advance(3_600)
+    await store.run(store.ops.prune(Retention(journal=1_800)))
+    emptied = await store.run(store.ops.events(early.cursor, 100))
+    assert (emptied.events, emptied.reset) == ([], True)
+    after_all = await store.run(store.ops.events(emptied.cursor, 100))
+    assert (after_all.events, after_all.reset) == ([], False)
 
 
 async def test_counters_are_what_a_recount_finds(store: World) -> None:

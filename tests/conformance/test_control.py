@@ -201,3 +201,37 @@ async def test_batches_are_bounded(store: World) -> None:
     ):
         with pytest.raises(BatchTooLarge):
             await store.run(op)
+
+
+async def test_replay_what_should_have_expired(store: World) -> None:
+    """Nobody had noticed yet that its time was over: from now on it has none."""
+    soon = datetime.now(UTC) + timedelta(seconds=1_000)
+    task_id = await store.submit(delay_seconds=500, expires_at=soon)
+    await store.advance(2_000)
+    await store.run(store.ops.replay([task_id]))
+    assert (await store.task(task_id)).expires_at is None
+    assert (await store.claim_one(await store.worker())).task_id == task_id
+
+
+async def test_a_completed_task_has_no_error(store: World) -> None:
+    """Whatever happened to it before: also a run that its worker never began."""
+    task_id = await store.submit()
+    await store.claim_one(await store.worker(lease=10))
+    await store.advance(11)
+    await store.reap()
+    assert (await store.task(task_id)).error is not None
+    await store.claim_and_settle(await store.worker(), Completed(b"1"))
+    done = await store.task(task_id)
+    assert (done.status, done.error) == (State.COMPLETED, None)
+    assert [run.outcome for run in done.attempts] == ["returned", "completed"]
+
+
+async def test_a_cancelled_task_has_no_error(store: World) -> None:
+    """It did not fail in the end; how its runs failed is told by its attempts."""
+    worker = await store.worker()
+    task_id = await store.submit()
+    await store.claim_and_settle(worker, Failed(TaskError("x", "E"), after=100))
+    await store.run(store.ops.cancel([task_id]))
+    task = await store.task(task_id)
+    assert (task.status, task.error) == (State.CANCELLED, None)
+    assert [run.error and run.error.code for run in task.attempts] == ["E"]

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from fairlane.core.errors import InvalidLimit
+from fairlane.core.errors import InvalidLimit, WorkerGone
 from fairlane.core.ids import new_id
 from fairlane.core.machine import Failed
-from fairlane.core.model import Ask, TaskError
+from fairlane.core.model import Ask, Beat, TaskError, Verdict
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World, settlement
 
@@ -204,3 +204,54 @@ async def test_nothing_can_be_set_for_what_is_no_name(store: World) -> None:
             await store.run(op)
     controls = await store.run(store.ops.controls())
     assert (controls.types, controls.paused_queues) == ({}, frozenset())
+
+
+async def test_a_dead_worker_keeps_no_slot(store: World) -> None:
+    """Not even that of a task which was cancelled before anybody took it from the dead."""
+    await store.run(store.ops.limit("work", concurrency=1))
+    task_id = await store.submit()
+    dying = await store.worker(lease=10)
+    await store.claim_one(dying)
+    await store.advance(11)
+    await store.run(store.ops.bury([dying]))
+    await store.run(store.ops.cancel([task_id]))
+    other = await store.submit()
+    assert (await store.claim_one(await store.worker())).task_id == other
+
+
+async def test_a_suspended_holder_is_counted_once(store: World) -> None:
+    """It is taken for dead, wakes up, and reports: its slot is gone, and nobody else's is freed."""
+    await store.run(store.ops.limit("work", concurrency=1))
+    await store.submit_all([new_task("work", timeout_seconds=None) for _ in range(3)])
+    suspended = await store.worker(lease=10)
+    lost = await store.claim_one(suspended)
+    await store.start(lost)
+    await store.advance(11)
+    await store.reap()
+    heir = await store.worker(lease=10_000)
+    (held,) = await store.claim(heir)
+    assert held.task_id == lost.task_id
+    assert await store.settle(lost) is Verdict.STALE
+    with pytest.raises(WorkerGone):
+        await store.run(store.ops.heartbeat(Beat(suspended)))
+    assert await store.claim(heir) == []  # one is held, and one is the limit
+    assert await store.settle(held) is Verdict.APPLIED
+    assert len(await store.claim(heir)) == 1
+
+
+async def test_a_run_that_timed_out_keeps_its_slot_once(store: World) -> None:
+    """Its worker lives and may still be at it: the slot is free when it has let go, not before."""
+    await store.run(store.ops.limit("work", concurrency=1))
+    await store.submit_all([new_task("work", timeout_seconds=5, max_retries=9) for _ in range(2)])
+    slow, other = await store.worker(lease=10_000), await store.worker(lease=10_000)
+    late = await store.claim_one(slow)
+    await store.start(late)
+    await store.advance(6)
+    assert await store.reap() == [Verdict.APPLIED]
+    await store.advance(400)
+    assert await store.claim(other) == []
+    assert await store.settle(late) is Verdict.STALE
+    (held,) = await store.claim(other)
+    assert await store.settle(late) is Verdict.STALE  # once more: nothing left to free
+    assert await store.claim(other) == []
+    assert await store.settle(held) is Verdict.APPLIED

@@ -10,12 +10,12 @@ from datetime import timedelta
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairlane.core.backend import Backend
 from fairlane.core.ids import new_id
 from fairlane.core.machine import Completed, Failed, Outcome, Released, Settlement, Snoozed
 from fairlane.core.model import Ask, Claimed, NewWorker, Task, TaskError, Verdict
 from fairlane.core.priority import Aging
 from fairlane.core.states import TERMINAL, State
-from fairlane.core.store import Backend
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World, settlement
 

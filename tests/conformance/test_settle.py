@@ -274,3 +274,21 @@ async def test_many_reports_of_one_attempt_at_once(store: World) -> None:
         verdicts = [verdict for (verdict,) in await asyncio.gather(*batches)]
         assert sorted(verdicts) == [Verdict.APPLIED] + [Verdict.STALE] * 3
         await store.run(store.ops.cancel([task.task_id]))
+
+
+async def test_of_two_reports_in_one_batch_the_first_counts(store: World) -> None:
+    worker = await store.worker()
+    ids = await store.submit_all([new_task("t") for _ in range(2)])
+    one, two = await store.claim(worker)
+    verdicts = await store.run(
+        store.ops.settle(
+            [
+                settlement(one, Completed(b"1")),
+                settlement(two, Failed(TaskError("x"), after=100)),
+                settlement(two, Completed(b"2")),
+                settlement(two, Failed(TaskError("x"), after=100)),
+            ]
+        )
+    )
+    assert verdicts == [Verdict.APPLIED, Verdict.APPLIED, Verdict.STALE, Verdict.APPLIED]
+    assert [await store.state(each) for each in ids] == [State.COMPLETED, State.RETRYING]

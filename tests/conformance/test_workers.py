@@ -136,7 +136,7 @@ async def test_a_dead_worker_s_tasks_go_back(store: World) -> None:
     tasks = [await store.task(task_id) for task_id in ids]
     assert [task.status for task in tasks] == [State.QUEUED] * 2
     assert [(task.retry_count, task.returns) for task in tasks] == [(1, 0), (0, 1)]
-    assert [task.attempts[0].outcome for task in tasks] == ["lost", "lost"]
+    assert [task.attempts[0].outcome for task in tasks] == ["lost", "returned"]
     (dead,) = await store.run(store.ops.workers())
     assert (dead.status, dead.current_tasks) == (WorkerStatus.DEAD, ())
     heir = await store.worker()

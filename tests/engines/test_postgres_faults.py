@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from fairlane import engines
+from fairlane.core.backend import Backend
 from fairlane.core.errors import (
     AccessDenied,
     FairlaneError,
@@ -30,7 +31,6 @@ from fairlane.core.errors import (
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Beat, NewWorker
 from fairlane.core.states import State
-from fairlane.core.store import Backend
 from fairlane.core.submission import new_task
 from tests.conftest import Servers
 from tests.fixtures.servers import PostgresServer, postgres

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import pytest
-from redis import Redis
 
 from fairlane import engines
+from fairlane.core.backend import Backend
 from fairlane.core.errors import (
     AccessDenied,
     InvalidInput,
@@ -20,6 +20,7 @@ from fairlane.core.errors import (
     SchemaMissing,
     SchemaTooNew,
     StoreBusy,
+    StoreError,
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
@@ -27,32 +28,22 @@ from fairlane.core.errors import (
 )
 from fairlane.core.ids import new_id
 from fairlane.core.machine import Completed
-from fairlane.core.model import Ask, Beat, NewTask, NewWorker, Verdict
+from fairlane.core.model import Ask, Beat, NewTask, Verdict
 from fairlane.core.states import State
-from fairlane.core.store import Backend
 from fairlane.core.submission import new_task
 from fairlane.core.tally import census
+from tests.engines.redis_fakes import saying
+from tests.engines.redis_group import until
+from tests.engines.redis_kit import (
+    PATIENT,
+    counted,
+    opened,
+    operator,
+    registered,
+    submitted,
+)
 from tests.fixtures.servers import RedisServer, redis
 from tests.fixtures.stores import settlement
-
-PATIENT = 20.0
-HASTY = 0.2
-
-
-@asynccontextmanager
-async def opened(url: str, patience: float = HASTY, **options: Any) -> AsyncIterator[Backend]:
-    backend = engines.open(url, patience=patience, **options)
-    try:
-        yield backend
-    finally:
-        await backend.driver.aclose()
-
-
-@contextmanager
-def operator(server: RedisServer) -> Iterator[Any]:
-    """Someone with a Redis shell."""
-    with Redis.from_url(server.url) as client:
-        yield client
 
 
 @pytest.fixture(params=["redis", "valkey"])
@@ -69,31 +60,19 @@ async def backend(server: RedisServer) -> AsyncIterator[Backend]:
         yield own
 
 
-async def submitted(backend: Backend, **options: Any) -> str:
-    (accepted,) = await backend.run(backend.ops.submit([new_task("work", **options)]))
-    return accepted.task_id
-
-
-async def registered(backend: Backend) -> str:
-    worker = new_id()
-    await backend.run(backend.ops.register(NewWorker(worker)))
-    return worker
-
-
-async def counted(backend: Backend) -> dict[State, int]:
-    found = census(await backend.run(backend.ops.tallies()))
-    return {state: count for state, count in found.items() if count}
-
-
 # -- the server refuses ----------------------------------------------------------------------------
 
 
 async def test_a_replica_is_read_only(backend: Backend, server: RedisServer) -> None:
     with operator(server) as client:
+        found = {one["id"] for one in client.client_list()} - {str(client.client_id())}
+        assert found
         client.execute_command("REPLICAOF", "127.0.0.1", "1")
         with pytest.raises(StoreReadOnly, match="master"):
             await submitted(backend)
         assert await counted(backend) == {}
+        # Its name may lead to another server by now: nobody stays with this one.
+        assert found.isdisjoint(one["id"] for one in client.client_list())
         client.execute_command("REPLICAOF", "NO", "ONE")
     await submitted(backend)
 
@@ -138,11 +117,45 @@ async def test_a_full_server_is_waited_for(backend: Backend, server: RedisServer
             await waiting
 
 
-async def test_a_server_that_cannot_save(backend: Backend, server: RedisServer) -> None:
+async def test_a_server_with_too_few_replicas(backend: Backend, server: RedisServer) -> None:
     with operator(server) as client:
         client.config_set("min-replicas-to-write", 1)
         with pytest.raises(StoreUnavailable, match="replicas"):
             await submitted(backend)
+        client.config_set("min-replicas-to-write", 0)
+    await submitted(backend)
+
+
+@pytest.mark.parametrize("flavour", ["redis", "valkey"])
+async def test_a_server_that_cannot_save(flavour: Literal["redis", "valkey"]) -> None:
+    with redis(flavour, tcp=True, settings={"enable-protected-configs": "yes"}) as server:
+        async with opened(server.url) as backend:
+            await backend.run(backend.ops.migrate())
+            folder = server.folder / "data"
+            folder.mkdir()
+            with operator(server) as client:
+                client.config_set("dir", str(folder))
+                folder.rmdir()
+                client.config_set("save", "3600 1")
+                client.bgsave()
+                until(lambda: client.info("persistence")["rdb_last_bgsave_status"] != "ok")
+                with pytest.raises(StoreUnavailable, match="disk"):
+                    await submitted(backend)
+                client.config_set("dir", str(server.folder))
+                async with opened(server.url, PATIENT) as patient:
+                    waiting = asyncio.create_task(submitted(patient))
+                    client.bgsave()
+                    await waiting
+
+
+async def test_a_server_with_no_connection_left(server: RedisServer) -> None:
+    with operator(server) as client:
+        client.config_set("maxclients", 1)
+        async with opened(server.url) as backend:
+            with pytest.raises(StoreUnavailable, match="maxclients"):
+                await backend.run(backend.ops.version())
+            with pytest.raises(StoreUnavailable, match="maxclients"):
+                await asyncio.to_thread(backend.run_sync, backend.ops.version())
 
 
 async def test_a_script_of_someone_else_that_does_not_end(
@@ -228,25 +241,64 @@ async def test_no_server_at_all() -> None:
         await wakeup.aclose()
 
 
-async def test_a_server_that_is_loading() -> None:
-    """Any server that answers so to everything."""
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        ("LOADING Redis is loading the dataset in memory", StoreUnavailable, "loading"),
+        ("MASTERDOWN Link with MASTER is down", StoreUnavailable, "master"),
+        ("CLUSTERDOWN The cluster is down", StoreUnavailable, "cluster"),
+        ("TRYAGAIN Multiple keys request during rehashing of slot", StoreUnavailable, "cluster"),
+        ("UNBLOCKED force unblock from blocking operation", StoreUnavailable, "role"),
+        ("NOREPLICAS Not enough good replicas to write.", StoreUnavailable, "replicas"),
+        ("MISCONF Redis is configured to save RDB snapshots", StoreUnavailable, "disk"),
+        ("READONLY You can't write against a read only replica.", StoreReadOnly, "replica"),
+        ("BUSY Redis is busy running a script.", StoreBusy, "script"),
+        ("OOM command not allowed when used memory > 'maxmemory'.", StoreFull, "maxmemory"),
+        ("ERR max number of clients reached", StoreUnavailable, "maxclients"),
+    ],
+)
+async def test_what_passes_is_waited_for(
+    answer: str, kind: type[StoreUnavailable], said: str
+) -> None:
+    async with saying(f"-{answer}") as fake, opened(f"redis://{fake.place}") as backend:
+        with pytest.raises(kind, match=said):
+            await backend.run(backend.ops.version())
+        with pytest.raises(kind, match=said):
+            await asyncio.to_thread(backend.run_sync, backend.ops.version())
+    async with (
+        saying(*3 * [f"-{answer}"], ":1") as fake,
+        opened(f"redis://{fake.place}", PATIENT) as backend,
+    ):
+        assert await backend.run(backend.ops.version()) == 1
+        assert fake.calls == 4
+    async with (
+        saying(*3 * [f"-{answer}"], ":1") as fake,
+        opened(f"redis://{fake.place}", PATIENT) as backend,
+    ):
+        assert await asyncio.to_thread(backend.run_sync, backend.ops.version()) == 1
+        assert fake.calls == 4
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while await reader.read(65536):
-            writer.write(b"-LOADING Redis is loading the dataset in memory\r\n")
-        writer.close()
 
-    fake = await asyncio.start_server(answer, "127.0.0.1", 0)
-    port = fake.sockets[0].getsockname()[1]
-    try:
-        async with opened(f"redis://127.0.0.1:{port}/0") as backend:
-            with pytest.raises(StoreUnavailable, match="loading"):
-                await backend.run(backend.ops.controls())
-            with pytest.raises(StoreUnavailable, match="loading"):
-                await asyncio.to_thread(backend.run_sync, backend.ops.controls())
-    finally:
-        fake.close()
-        await fake.wait_closed()
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("-NOAUTH Authentication required.", AccessDenied),
+        ("-NOPERM this user has no permissions to run the 'hget' command", AccessDenied),
+        ("-MOVED 1 127.0.0.1:2", StoreUnusable),
+        ("-ERR something that nobody has ever heard of", StoreError),
+        ("HTTP/1.1 400 Bad Request", StoreUnusable),
+    ],
+)
+async def test_what_lasts_is_told_at_once(answer: str, kind: type[StoreError]) -> None:
+    async with saying(answer) as fake, opened(f"redis://{fake.place}", PATIENT) as backend:
+        with pytest.raises(kind) as awaited:
+            await backend.run(backend.ops.version())
+        assert fake.calls == 1
+        with pytest.raises(kind) as blocking:
+            await asyncio.to_thread(backend.run_sync, backend.ops.version())
+        assert fake.calls == 2
+        assert not isinstance(awaited.value, StoreUnavailable)
+        assert str(awaited.value) == str(blocking.value)
 
 
 async def test_scripts_that_the_server_forgot(backend: Backend, server: RedisServer) -> None:
@@ -270,6 +322,43 @@ async def test_connections_that_the_server_closed(backend: Backend, server: Redi
         await submitted(patient)
         await asyncio.to_thread(patient.run_sync, patient.ops.controls())
         assert await counted(patient) == {State.QUEUED: 25}
+
+
+async def test_a_server_that_is_silent_for_a_while(server: RedisServer) -> None:
+    """Longer than anyone waits for a reply: what was sent takes effect nevertheless, once."""
+    async with opened(f"{server.url}?socket_timeout=0.2", PATIENT) as backend:
+        await backend.run(backend.ops.migrate())
+        for n, silence in enumerate((("DEBUG", "SLEEP", "1"), ("CLIENT", "PAUSE", "1000", "ALL"))):
+            await asyncio.gather(*(submitted(backend) for _ in range(8)))
+            with operator(server) as client:
+                asleep = asyncio.create_task(asyncio.to_thread(client.execute_command, *silence))
+                await asyncio.sleep(0.05)  # until it is asleep: nobody could tell
+                submission = backend.ops.submit([new_task("work")])
+                await asyncio.gather(
+                    *(submitted(backend) for _ in range(8)),
+                    asyncio.to_thread(backend.run_sync, submission),
+                )
+                await asleep
+            assert await counted(backend) == {State.QUEUED: 17 * (n + 1)}
+
+
+async def test_connections_closed_while_calls_are_under_way(server: RedisServer) -> None:
+    async with opened(server.url, PATIENT) as backend:
+        await backend.run(backend.ops.migrate())
+        with operator(server) as client:
+            for n in range(5):
+                client.execute_command("CLIENT", "PAUSE", 10_000, "WRITE")
+                calls = [asyncio.create_task(submitted(backend)) for _ in range(8)]
+                await asyncio.to_thread(until, partial(are_under_way, client, 8))
+                client.client_kill_filter(_type="normal", skipme=True)
+                client.execute_command("CLIENT", "UNPAUSE")
+                ids = await asyncio.gather(*calls)
+                assert len(set(ids)) == 8
+                assert await counted(backend) == {State.QUEUED: 8 * (n + 1)}
+
+
+def are_under_way(client: Any, calls: int) -> bool:
+    return [one["cmd"] for one in client.client_list()].count("evalsha") == calls
 
 
 async def test_only_the_listening_connection_is_lost(backend: Backend, server: RedisServer) -> None:

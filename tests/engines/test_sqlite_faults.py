@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from fairlane import engines
+from fairlane.core.backend import Backend
 from fairlane.core.errors import (
     AccessDenied,
     IdempotencyConflict,
@@ -32,7 +33,6 @@ from fairlane.core.errors import (
     StoreUnavailable,
     StoreUnusable,
 )
-from fairlane.core.store import Backend
 from fairlane.core.submission import new_task
 from fairlane.engines.sqlite.driver import SqliteDriver
 from tests.fixtures.stores import get_all
@@ -363,7 +363,7 @@ def test_every_trouble_has_a_name(code: int, expected: type[StoreError]) -> None
     assert isinstance(driver, SqliteDriver)
     error = sqlite3.OperationalError("trouble")
     error.sqlite_errorcode = code
-    assert type(driver._translated(error)) is expected
+    assert type(driver._database.translated(error)) is expected
 
 
 @pytest.mark.parametrize(

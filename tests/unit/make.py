@@ -7,12 +7,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from fairlane.core.model import Claimed, Task
+from fairlane.core.facts import Facts
+from fairlane.core.lanes import Controls, Lane
+from fairlane.core.model import Claimed, Task, Worker, WorkerStatus
 from fairlane.core.retry import RetryPolicy
-from fairlane.core.states import State
+from fairlane.core.states import NOWHERE, State
+from fairlane.core.tally import Tally, TallyKey
 
 TASK_ID = "018f5e2a-7c3b-7d10-8a2e-5b6c7d8e9f01"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOW = 1_772_366_400_000_000
+"""The same as engines count it."""
+SECOND = 1_000_000
 
 quick = settings(max_examples=100, deadline=None)
 """For property tests: the machine may be busy, so no example is judged by the clock."""
@@ -75,6 +81,36 @@ _TASK = Task(
     retry=RetryPolicy(),
 )
 
+_WORKER = Worker(
+    worker_id="w1",
+    status=WorkerStatus.ACTIVE,
+    capacity=10,
+    load=0,
+    current_tasks=(),
+    capabilities=frozenset(),
+    queues=None,
+    types=None,
+    host="",
+    version="",
+    health=None,
+    lease=30.0,
+    registered_at=NOON,
+    last_heartbeat=NOON,
+    lost=False,
+)
+
+_FACTS = Facts(
+    now=NOW,
+    lanes={1: Lane(1, "default", "email", ())},
+    tallies=[],
+    streams=[],
+    controls=Controls(),
+    buckets={},
+    held={},
+    workers=[_WORKER],
+    samples=[],
+)
+
 
 def claimed(**changes: Any) -> Claimed:
     """A medium task on its first run, with three retries and ten minutes."""
@@ -84,3 +120,33 @@ def claimed(**changes: Any) -> Claimed:
 def stored(**changes: Any) -> Task:
     """The same task as an engine would show it."""
     return replace(_TASK, **changes)
+
+
+def worker(**changes: Any) -> Worker:
+    """An idle worker that serves everything that needs no capability."""
+    return replace(_WORKER, **changes)
+
+
+def facts(**changes: Any) -> Facts:
+    """A store at noon with one lane, one idle worker and no tasks."""
+    return replace(_FACTS, **changes)
+
+
+def tally(
+    source: State | None,
+    target: State | None,
+    times: int = 1,
+    label: str = "",
+    *,
+    lane: int = 1,
+    level: int = 5,
+    seconds: float = 0.0,
+) -> Tally:
+    """Tasks that went from one state to another; None is nowhere."""
+    left, entered = (NOWHERE if state is None else state.code for state in (source, target))
+    return Tally(TallyKey(lane, level, left, entered, label), times, seconds)
+
+
+def task_id(number: int) -> str:
+    """One of many ids, in the order of their numbers."""
+    return f"018f5e2a-7c3b-7d10-8a2e-{number:012x}"

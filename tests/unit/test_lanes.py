@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
+from fairlane.core.breaker import Breaker
 from fairlane.core.errors import InvalidLimit
 from fairlane.core.lanes import (
     CLOSED,
@@ -21,14 +23,12 @@ from fairlane.core.lanes import (
     checked_concurrency,
     checked_rate,
     checked_scope,
-    next_token_in,
     opening,
+    opens_in,
     refilled,
 )
 from fairlane.core.model import Ask
-from tests.unit.make import quick
-
-SECOND = 1_000_000
+from tests.unit.make import SECOND, quick
 
 MAIL = Lane(1, "default", "email", ())
 MAIL_BULK = Lane(2, "bulk", "email", ())
@@ -124,7 +124,9 @@ class TestOpening:
         paused = Controls(everything=Rules(paused=True, rate=5.0))
         assert opening(LANES, paused, ask()) == CLOSED
 
-    @pytest.mark.parametrize("rules", [Rules(rate=0.5), Rules(concurrency=2), Rules(rate=1e6)])
+    @pytest.mark.parametrize(
+        "rules", [Rules(rate=0.5), Rules(concurrency=2), Rules(rate=1e6), Rules(open_until=5)]
+    )
     def test_a_limit_belongs_to_the_type_and_covers_all_its_lanes(self, rules: Rules) -> None:
         found = opening(LANES, Controls(types={"email": rules}), ask())
         assert found.free == (4, 5)
@@ -147,10 +149,34 @@ class TestOpening:
             (Rules(paused=True), False),
             (Rules(rate=0.001), True),
             (Rules(concurrency=1), True),
+            (Rules(breaker=Breaker(5, 60.0, 30.0)), False),
+            (Rules(open_until=0), True),
         ],
     )
     def test_zero_means_unlimited(self, rules: Rules, limited: bool) -> None:
         assert rules.limited is limited
+
+    @pytest.mark.parametrize(
+        ("rules", "slots"),
+        [
+            (Rules(), 0),
+            (Rules(concurrency=7), 7),
+            (Rules(open_until=0), 1),
+            (Rules(concurrency=7, open_until=99), 1),
+            (Rules(concurrency=1, open_until=99), 1),
+        ],
+    )
+    def test_a_circuit_that_is_not_closed_leaves_one_slot(self, rules: Rules, slots: int) -> None:
+        assert rules.slots == slots
+
+    def test_nothing_is_set_unless_told(self) -> None:
+        assert asdict(Rules()) == {
+            "paused": False,
+            "rate": 0.0,
+            "concurrency": 0,
+            "breaker": None,
+            "open_until": None,
+        }
 
 
 class TestBucket:
@@ -195,7 +221,7 @@ class TestBucket:
         for passed, back, wanted in claims:
             now, stepped_back = now + passed, stepped_back + back
             bucket = refilled(bucket, rate, now - stepped_back)
-            started = min(wanted, allowance(Rules(rate=rate), bucket, held=0))
+            started = min(wanted, allowance(Rules(rate=rate), bucket, held=0, now=now))
             bucket = Bucket(bucket.tokens - started, bucket.at)
             times.append(now)
             starts.append(started)
@@ -216,7 +242,7 @@ class TestBucket:
         total = 0
         for now in accumulate(steps, initial=0):
             bucket = refilled(bucket, rate, now)
-            started = allowance(Rules(rate=rate), bucket, held=0)
+            started = allowance(Rules(rate=rate), bucket, held=0, now=now)
             bucket = Bucket(bucket.tokens - started, bucket.at)
             total += started
         assert total > rate + rate * sum(steps) / SECOND - 1 - 1e-6
@@ -226,15 +252,13 @@ class TestBucket:
     def test_the_next_token_is_there_when_it_was_said_to_be(
         self, rate: float, tokens: float
     ) -> None:
-        wait = next_token_in(Bucket(tokens, 0), rate)
-        assert wait > 0
-        then = refilled(Bucket(tokens, 0), rate, int(wait * SECOND) + 2)
-        assert allowance(Rules(rate=rate), then, held=0) >= 1
-        early = refilled(Bucket(tokens, 0), rate, int(wait * SECOND * 0.99))
-        assert allowance(Rules(rate=rate), early, held=0) == 0
-
-    def test_a_token_that_is_there_takes_no_waiting(self) -> None:
-        assert next_token_in(Bucket(1.5, 0), 2.0) == 0.0
+        rules = Rules(rate=rate)
+        wait = opens_in(rules, Bucket(tokens, 0), 0)
+        assert wait is not None
+        then = int(wait * SECOND) + 2
+        assert allowance(rules, refilled(Bucket(tokens, 0), rate, then), held=0, now=then) >= 1
+        early = int(wait * SECOND * 0.99)
+        assert allowance(rules, refilled(Bucket(tokens, 0), rate, early), held=0, now=early) == 0
 
 
 class TestAllowance:
@@ -252,6 +276,7 @@ class TestAllowance:
             (Rules(concurrency=10_000), None, 1, 500),
             (Rules(rate=9.0), 3.99, 0, 3),
             (Rules(rate=9.0), 0.99, 0, 0),
+            (Rules(rate=9.0), None, 0, 500),
             (Rules(rate=9_000.0), 9_000.0, 0, 500),
             (Rules(rate=9.0, concurrency=2), 3.0, 0, 2),
             (Rules(rate=9.0, concurrency=8), 3.0, 0, 3),
@@ -261,7 +286,77 @@ class TestAllowance:
         self, rules: Rules, tokens: float | None, held: int, allowed: int
     ) -> None:
         bucket = None if tokens is None else Bucket(tokens, 0)
-        assert allowance(rules, bucket, held) == allowed
+        assert allowance(rules, bucket, held, now=0) == allowed
+
+    @pytest.mark.parametrize(
+        ("now", "held", "allowed"), [(99, 0, 0), (100, 0, 1), (101, 0, 1), (100, 1, 0), (101, 9, 0)]
+    )
+    @pytest.mark.parametrize("concurrency", [0, 1, 50])
+    def test_an_open_circuit_lets_nothing_through_and_one_at_a_time_once_it_has_cooled_down(
+        self, now: int, held: int, allowed: int, concurrency: int
+    ) -> None:
+        rules = Rules(concurrency=concurrency, open_until=100)
+        assert allowance(rules, None, held, now) == allowed
+
+    def test_a_probe_needs_a_token_too(self) -> None:
+        rules = Rules(rate=5.0, open_until=100)
+        assert allowance(rules, Bucket(0.9, 100), held=0, now=100) == 0
+        assert allowance(rules, Bucket(5.0, 100), held=0, now=100) == 1
+
+
+class TestOpensIn:
+    @pytest.mark.parametrize(
+        ("rules", "tokens", "seconds"),
+        [
+            (Rules(), None, None),
+            (Rules(concurrency=1), None, None),
+            (Rules(rate=2.0), 1.0, None),
+            (Rules(rate=2.0), 1.5, None),
+            (Rules(rate=2.0), 0.5, 0.25),
+            (Rules(rate=0.1), 0.0, 10.0),
+            (Rules(rate=2.0), None, None),
+            (Rules(open_until=7 * SECOND), None, 2.0),
+            (Rules(open_until=5 * SECOND + 1), None, 0.000_001),
+            (Rules(open_until=5 * SECOND), None, None),
+            (Rules(open_until=SECOND), None, None),
+            (Rules(rate=1.0, open_until=7 * SECOND), 0.5, 2.0),
+            (Rules(rate=0.1, open_until=7 * SECOND), 0.5, 5.0),
+            (Rules(rate=1.0, open_until=7 * SECOND), 1.0, 2.0),
+            (Rules(rate=1.0, open_until=SECOND), 0.5, 0.5),
+        ],
+    )
+    def test_it_is_when_the_last_thing_that_time_mends_is_mended(
+        self, rules: Rules, tokens: float | None, seconds: float | None
+    ) -> None:
+        now = 5 * SECOND
+        bucket = None if tokens is None else Bucket(tokens, now)
+        assert opens_in(rules, bucket, now) == seconds
+
+    def test_a_bucket_that_is_left_from_an_earlier_rate_means_nothing(self) -> None:
+        assert opens_in(Rules(), Bucket(0.0, 0), 0) is None
+        assert allowance(Rules(), Bucket(0.0, 0), held=0, now=0) == 500
+
+    @quick
+    @given(
+        rate=st.just(0.0) | st.floats(0.01, 100.0),
+        tokens=st.floats(0.0, 3.0),
+        open_until=st.none() | st.integers(0, 100 * SECOND),
+        now=st.integers(0, 100 * SECOND),
+    )
+    def test_it_tells_of_a_wait_just_when_nothing_may_be_claimed_although_nothing_is_held(
+        self, rate: float, tokens: float, open_until: int | None, now: int
+    ) -> None:
+        rules = Rules(rate=rate, open_until=open_until)
+        bucket = Bucket(tokens, now) if rate else None
+        wait = opens_in(rules, bucket, now)
+        if wait is None:
+            assert allowance(rules, bucket, held=0, now=now) >= 1
+        else:
+            assert wait > 0
+            assert allowance(rules, bucket, held=0, now=now) == 0
+            then = now + int(wait * SECOND) + 2
+            later = None if bucket is None else refilled(bucket, rate, then)
+            assert allowance(rules, later, held=0, now=then) >= 1
 
 
 class TestLimitsThatCanBeSet:

@@ -10,6 +10,10 @@ from msgspec.structs import replace
 
 from fairlane.core import limits
 from fairlane.core.machine import (
+    EXPIRED,
+    EXPIRY,
+    REPLACED,
+    REPLACEMENT,
     TRANSITIONS,
     Change,
     Completed,
@@ -124,6 +128,7 @@ class TestTransitions:
             ("retrying", "scheduled", "failed", "dead_letter", "cancelled"),
             ("queued",),
         ),
+        ("delete", ("completed", "failed", "dead_letter", "cancelled", "retrying"), ()),
     )
 
     def test_the_arrows_are_those_of_the_specification_and_no_others(self) -> None:
@@ -147,8 +152,12 @@ class TestTransitions:
     ) -> None:
         assert {state for state in State if allows(Verb(verb), state)} == set(sources)
 
-    def test_nothing_leaves_completed(self) -> None:
-        assert not any(allows(verb, State.COMPLETED) for verb in Verb)
+    def test_nothing_but_its_deletion_touches_what_is_completed(self) -> None:
+        assert [verb for verb in Verb if allows(verb, State.COMPLETED)] == [Verb.DELETE]
+
+    def test_what_could_still_run_by_itself_or_is_running_is_not_deleted(self) -> None:
+        kept = {state for state in State if not allows(Verb.DELETE, state)}
+        assert kept == {State.SCHEDULED, State.QUEUED, State.EXECUTING}
 
 
 class TestWithoutARunningAttempt:
@@ -310,7 +319,7 @@ class TestOutcomes:
                 Change(
                     Verb.RELEASE,
                     State.QUEUED,
-                    "lost",
+                    "returned",
                     1,
                     2,
                     600.0,
@@ -325,7 +334,7 @@ class TestOutcomes:
                 Change(
                     Verb.RELEASE,
                     State.QUEUED,
-                    "lost",
+                    "returned",
                     3,
                     2,
                     600.0,
@@ -340,7 +349,7 @@ class TestOutcomes:
                 Change(
                     Verb.DEAD_LETTER,
                     State.DEAD_LETTER,
-                    "lost",
+                    "returned",
                     0,
                     4,
                     600.0,
@@ -607,6 +616,7 @@ class TestLateSettlements:
             (2, None, "completed"),
             (2, "w1", "timed_out"),
             (2, "w1", "lost"),
+            (2, "w1", "returned"),
         ],
     )
     def test_a_report_on_an_attempt_that_ended_otherwise_is_stale(
@@ -639,3 +649,8 @@ def test_a_delay_out_of_range_is_brought_into_it(asked: float, given: float) -> 
         change = decide(claimed(), outcome, 0.5)
         assert isinstance(change, Change)
         assert change.after == given
+
+
+def test_ends_without_a_run_say_why() -> None:
+    for error, reason in ((EXPIRY, EXPIRED), (REPLACEMENT, REPLACED)):
+        assert (error.reason, error.code, error.retriable) == (reason, reason.upper(), False)

@@ -16,7 +16,7 @@ from fairlane.core.model import (
     moment_or_none,
 )
 from fairlane.core.retry import DEFAULT, RetryPolicy
-from tests.unit.make import TASK_ID, claimed, quick, texts, torn_texts
+from tests.unit.make import TASK_ID, claimed, quick, task_id, texts, torn_texts
 
 
 class TestTaskError:
@@ -79,7 +79,18 @@ class TestSpec:
             Spec(traceparent="00-ab-cd-01"),
             Spec(workflow_id="w"),
             Spec(schedule_id="s"),
-            Spec(RetryPolicy(9, 3, 100, 0.5), {"größe": "\N{ROCKET}"}, "t", "p", "w", "s"),
+            Spec(depends_on=(TASK_ID,)),
+            Spec(tolerant=True),
+            Spec(
+                RetryPolicy(9, 3, 100, 0.5),
+                {"größe": "\N{ROCKET}"},
+                "t",
+                "p",
+                "w",
+                "s",
+                (task_id(2), task_id(1)),
+                tolerant=True,
+            ),
         ],
     )
     def test_any_other_comes_back_as_it_was(self, spec: Spec) -> None:
@@ -94,6 +105,8 @@ class TestSpec:
             retry=st.builds(RetryPolicy, st.floats(0, 100), st.floats(1, 10)),
             tags=st.dictionaries(texts, texts, max_size=3),
             trace_id=st.none() | texts,
+            depends_on=st.lists(st.builds(task_id, st.integers(0, 99)), max_size=3).map(tuple),
+            tolerant=st.booleans(),
         )
     )
     def test_the_round_trip_changes_nothing(self, spec: Spec) -> None:

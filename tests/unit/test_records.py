@@ -97,7 +97,15 @@ def test_what_was_submitted_with_it_comes_back() -> None:
     assert (task.tags, task.trace_id, task.traceparent) == ({"team": "blue"}, "abc", "00-1-2-01")
     assert (task.progress, task.error) == (progress, TaskError("x"))
     plain = record(State.EXECUTING).task(LANE, [], None, Aging(), NOW)
+    assert (plain.depends_on, plain.tolerant) == ((), False)
     assert (plain.trace_id, plain.error) == (TASK_ID.replace("-", ""), None)
+
+
+def test_what_it_depends_on_and_belongs_to_comes_back() -> None:
+    spec = Spec(workflow_id="w", schedule_id="s", depends_on=(TASK_ID,), tolerant=True)
+    task = record(State.SCHEDULED, spec=spec.encode()).task(LANE, [], None, Aging(), NOW)
+    assert (task.workflow_id, task.schedule_id) == ("w", "s")
+    assert (task.depends_on, task.tolerant) == ((TASK_ID,), True)
 
 
 def worker(**changes: Any) -> WorkerRecord:

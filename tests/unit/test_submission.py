@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fairlane.core.errors import (
     InvalidCapabilities,
+    InvalidDependencies,
     InvalidIdempotencyKey,
     InvalidInput,
     InvalidPayload,
@@ -27,6 +28,7 @@ from fairlane.core.errors import (
     InvalidTimeout,
     InvalidTrace,
     InvalidType,
+    InvalidUnique,
     PayloadTooDeep,
     PayloadTooLarge,
 )
@@ -34,7 +36,8 @@ from fairlane.core.ids import checked as checked_id
 from fairlane.core.model import PLAIN, NewTask, Spec, moment
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.submission import UNSET, fingerprint, new_task
-from tests.unit.make import NOON, TASK_ID, quick, texts
+from fairlane.core.uniqueness import Mode, Unique, hold
+from tests.unit.make import NOON, TASK_ID, quick, task_id, texts
 
 NAN = float("nan")
 INF = float("inf")
@@ -219,6 +222,19 @@ class TestAccepted:
             ({"trace_id": "t" * 512}, Spec(trace_id="t" * 512)),
             ({"traceparent": "p"}, Spec(traceparent="p")),
             ({"retry_policy": RetryPolicy()}, PLAIN),
+            ({"depends_on": []}, PLAIN),
+            ({"depends_on": None}, PLAIN),
+            ({"depends_on": [TASK_ID]}, Spec(depends_on=(TASK_ID,))),
+            (
+                {"depends_on": [task_id(2), task_id(1), task_id(2)]},
+                Spec(depends_on=(task_id(2), task_id(1))),
+            ),
+            ({"on_parent_failure": "cancel"}, PLAIN),
+            ({"on_parent_failure": "continue"}, Spec(tolerant=True)),
+            (
+                {"depends_on": [TASK_ID], "on_parent_failure": "continue"},
+                Spec(depends_on=(TASK_ID,), tolerant=True),
+            ),
         ],
     )
     def test_each_part_of_the_spec_alone(self, fields: dict[str, Any], spec: Spec) -> None:
@@ -229,6 +245,23 @@ class TestAccepted:
         task = submitted(tags=tags)
         tags["a"] = "changed"
         assert task.spec.tags == {"a": "b"}
+
+    def test_what_it_depends_on_is_read_off_the_task_as_well(self) -> None:
+        assert submitted(depends_on=iter([TASK_ID])).depends_on == (TASK_ID,)
+        assert submitted().depends_on == ()
+
+    @pytest.mark.parametrize("plain", [None, False])
+    def test_a_task_need_not_be_unique(self, plain: bool | None) -> None:
+        assert submitted(unique=plain).unique is None
+
+    def test_a_unique_task_holds_a_key_made_of_its_type_and_payload(self) -> None:
+        how = Unique(arguments=("to",), period=60, mode=Mode.REJECT)
+        task = submitted(payload={"to": "a", "text": "b"}, unique=how)
+        assert task.unique == hold("email", b'{"text":"b","to":"a"}', how)
+        assert task.unique is not None
+        other = submitted(type="sms", payload={"to": "a", "text": "b"}, unique=how)
+        assert other.unique is not None
+        assert other.unique.key != task.unique.key
 
     def test_an_id_of_the_callers(self) -> None:
         assert submitted(task_id=TASK_ID).task_id == TASK_ID
@@ -624,6 +657,21 @@ class TestRefused:
         policy = RetryPolicy(base=-1.0)
         message = refusal(InvalidRetries, "invalid_max_retries", retry_policy=policy)
         assert message.startswith("A retry policy has base and cap from 0 to")
+
+    @pytest.mark.parametrize("parents", [TASK_ID, "", 5, True], ids=repr)
+    def test_parents_that_are_no_list(self, parents: Any) -> None:
+        message = refusal(InvalidDependencies, "invalid_dependencies", depends_on=parents)
+        assert message.startswith("depends_on is a list of task ids. Got ")
+
+    @pytest.mark.parametrize("policy", ["", "Cancel", "ignore", None, True, ["cancel"]])
+    def test_policies_on_the_failure_of_parents(self, policy: Any) -> None:
+        message = refusal(InvalidDependencies, "invalid_dependencies", on_parent_failure=policy)
+        assert message.startswith("on_parent_failure is cancel or continue. Got ")
+
+    @pytest.mark.parametrize("unique", [0, 1, "all", {"period": 5}, Mode.REJECT, Unique])
+    def test_uniqueness_in_other_words(self, unique: Any) -> None:
+        message = refusal(InvalidUnique, "invalid_unique", unique=unique)
+        assert message.startswith("unique is True or a Unique(…). Got ")
 
     @pytest.mark.parametrize("task_id", ["", "1", TASK_ID.upper(), TASK_ID + "\n", 5])
     def test_task_ids(self, task_id: Any) -> None:

@@ -5,8 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.core.states import State
-from fairlane.core.tally import BUCKETS, UNTIMED, Tally, TallyKey, bucket_of, census, replay_keys
-from tests.unit.make import quick
+from fairlane.core.tally import (
+    BUCKETS,
+    LOST_WORKERS,
+    STALE_RESULTS,
+    UNTIMED,
+    Tally,
+    TallyKey,
+    apart,
+    bucket_of,
+    census,
+    replay_keys,
+    total_of,
+)
+from tests.unit.make import quick, tally
 
 NOWHERE = 0
 
@@ -107,3 +119,84 @@ class TestCensus:
         ]
         ends = [life[-1] for life in lives]
         assert census(counted) == {state: ends.count(state) for state in State}
+
+
+class TestTotals:
+    COUNTED = (
+        tally(None, State.QUEUED, 10, lane=1, level=5),
+        tally(None, State.QUEUED, 4, lane=2, level=8),
+        tally(State.QUEUED, State.EXECUTING, 3, lane=1, level=5),
+        tally(State.EXECUTING, State.COMPLETED, 2, lane=1, level=5),
+        tally(State.COMPLETED, None, 1, lane=1, level=5),
+        Tally(apart(STALE_RESULTS), 99, 0.0),
+    )
+
+    @pytest.mark.parametrize(
+        ("states", "lanes", "levels", "total"),
+        [
+            (None, {1, 2}, None, 13),
+            (None, {1}, None, 9),
+            (None, {2}, None, 4),
+            (None, set(), None, 0),
+            (None, {0, 1, 2}, None, 13),
+            (None, {1, 2}, {5}, 9),
+            (None, {1, 2}, {8}, 4),
+            (None, {1, 2}, {5, 8}, 13),
+            (None, {1, 2}, set(), 0),
+            ({State.QUEUED}, {1, 2}, None, 11),
+            ({State.QUEUED, State.EXECUTING}, {1, 2}, None, 12),
+            ({State.QUEUED, State.EXECUTING}, {1}, {5}, 8),
+            ({State.COMPLETED}, {1, 2}, None, 1),
+            ({State.FAILED}, {1, 2}, None, 0),
+            (set(), {1, 2}, None, 0),
+        ],
+    )
+    def test_tasks_in_the_states_lanes_and_levels_that_are_asked_for(
+        self, states: set[State] | None, lanes: set[int], levels: set[int] | None, total: int
+    ) -> None:
+        assert total_of(self.COUNTED, states, lanes, levels) == total
+
+    @quick
+    @given(
+        lives=st.lists(
+            st.tuples(
+                st.integers(1, 3),  # lane
+                st.sampled_from([2, 5, 8]),  # level
+                st.lists(st.none() | st.sampled_from(State), min_size=1, max_size=6),
+            ),
+            max_size=20,
+        ),
+        states=st.none() | st.frozensets(st.sampled_from(State)),
+        lanes=st.frozensets(st.integers(1, 3)),
+        levels=st.none() | st.frozensets(st.sampled_from([2, 5, 8])),
+    )
+    def test_they_are_those_that_a_census_of_the_same_lanes_and_levels_finds(
+        self,
+        lives: list[tuple[int, int, list[State | None]]],
+        states: frozenset[State] | None,
+        lanes: frozenset[int],
+        levels: frozenset[int] | None,
+    ) -> None:
+        counted = [
+            tally(source, target, lane=lane, level=level)
+            for lane, level, life in lives
+            for source, target in zip([None, *life], life, strict=False)
+        ]
+        admitted = [
+            each
+            for each in counted
+            if each.key.lane in lanes and (levels is None or each.key.level in levels)
+        ]
+        found = census(admitted)
+        expected = sum(found[state] for state in (State if states is None else states))
+        assert total_of(counted, states, lanes, levels) == expected
+
+
+class TestWhatIsCountedApart:
+    @pytest.mark.parametrize("label", [STALE_RESULTS, LOST_WORKERS])
+    def test_it_is_no_task_in_any_lane_level_or_state(self, label: str) -> None:
+        assert apart(label) == TallyKey(0, 0, NOWHERE, NOWHERE, label)
+        assert census([Tally(apart(label), 5, 0.0)]) == dict.fromkeys(State, 0)
+
+    def test_the_labels_are_stored_and_so_never_change(self) -> None:
+        assert (STALE_RESULTS, LOST_WORKERS) == ("stale_results", "lost_workers")

@@ -3,13 +3,25 @@
     FairlaneError
     ├── InvalidInput                  the caller asked for something that cannot be: changes nothing
     │   ├── InvalidTask … one class per field, see below
+    │   ├── InvalidHandler
+    │   ├── InvalidTaskId
+    │   ├── BatchTooLarge
     │   ├── InvalidWorker
     │   ├── InvalidLimit
+    │   ├── InvalidFilter
+    │   ├── InvalidCursor
+    │   ├── InvalidRetention
+    │   ├── InvalidSchedule
+    │   ├── InvalidConnection
     │   └── InvalidStoreURL
     ├── Conflict                      understood, but the present state does not allow it
     │   ├── IdempotencyConflict
+    │   ├── DuplicateTask
     │   ├── TooManyLanes
-    │   └── WorkerGone
+    │   ├── WorkerGone
+    │   ├── LeaseLost
+    │   ├── TaskFailed
+    │   └── ResultTimeout
     └── StoreError                    the engine said no
         ├── StoreUnavailable          passing: the same call may go through later
         │   ├── StoreBusy
@@ -17,6 +29,7 @@
         │   └── StoreReadOnly
         └── StoreUnusable             lasting: a person has to do something
             ├── DriverMissing
+            ├── NotSupported
             ├── AccessDenied
             ├── NotAFairlaneStore
             ├── SchemaMissing
@@ -131,6 +144,36 @@ class InvalidTrace(InvalidTask):
     code = "invalid_trace"
 
 
+class InvalidDependencies(InvalidTask):
+    """depends_on is a list of ids of tasks that exist already or come earlier in the batch."""
+
+    code = "invalid_dependencies"
+
+
+class UnknownDependency(InvalidDependencies):
+    """A task it depends on does not exist: submit that one first, or earlier in the same batch."""
+
+    code = "unknown_dependency"
+
+
+class InvalidUnique(InvalidTask):
+    """unique says by which arguments, in which states and for how long a task is the only one."""
+
+    code = "invalid_unique"
+
+
+class InvalidArguments(InvalidTask):
+    """The arguments do not fit the handler."""
+
+    code = "invalid_arguments"
+
+
+class InvalidHandler(InvalidInput):
+    """This function cannot be a task."""
+
+    code = "invalid_handler"
+
+
 class InvalidTaskId(InvalidInput):
     """A task id is a UUID in its 36-character lower-case form."""
 
@@ -155,6 +198,36 @@ class InvalidLimit(InvalidInput):
     code = "invalid_limit"
 
 
+class InvalidFilter(InvalidInput):
+    """A filter names states, types, queues, priorities, a tag, a worker or times."""
+
+    code = "invalid_filter"
+
+
+class InvalidCursor(InvalidInput):
+    """This cursor was not made here: begin without one."""
+
+    code = "invalid_cursor"
+
+
+class InvalidRetention(InvalidInput):
+    """A retention time is a number of seconds, zero or more."""
+
+    code = "invalid_retention"
+
+
+class InvalidSchedule(InvalidInput):
+    """The schedule cannot be stored as it stands."""
+
+    code = "invalid_schedule"
+
+
+class InvalidConnection(InvalidInput):
+    """A caller's own connection leads to the store's database and is of a driver that is known."""
+
+    code = "invalid_connection"
+
+
 class InvalidStoreURL(InvalidInput):
     """A store URL looks like sqlite:///tasks.db, postgresql://host/db or redis://host:6379/0."""
 
@@ -173,6 +246,12 @@ class IdempotencyConflict(Conflict):
     code = "idempotency_conflict"
 
 
+class DuplicateTask(Conflict):
+    """A unique task like this one exists already: wait for it, or submit with another mode."""
+
+    code = "duplicate_task"
+
+
 class TooManyLanes(Conflict):
     """No further combination of queue, type and capabilities is accepted: 10,000 exist. Put what
     varies from task to task into the payload or the tags instead."""
@@ -184,6 +263,24 @@ class WorkerGone(Conflict):
     """This worker is not registered, or was declared dead: register again under a new id."""
 
     code = "worker_gone"
+
+
+class LeaseLost(Conflict):
+    """This attempt is no longer the worker's: what it did is not recorded."""
+
+    code = "lease_lost"
+
+
+class TaskFailed(Conflict):
+    """The task ended without a result."""
+
+    code = "task_failed"
+
+
+class ResultTimeout(Conflict, TimeoutError):
+    """The task has not ended in time: it goes on, ask again later."""
+
+    code = "result_timeout"
 
 
 class StoreError(FairlaneError):
@@ -226,6 +323,12 @@ class DriverMissing(StoreUnusable):
     """The driver for this store is not installed."""
 
     code = "driver_missing"
+
+
+class NotSupported(StoreUnusable):
+    """This engine cannot do that."""
+
+    code = "not_supported"
 
 
 class AccessDenied(StoreUnusable):

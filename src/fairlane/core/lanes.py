@@ -1,8 +1,8 @@
 """Lanes: which tasks a worker may take, and how many of them.
 
 A lane is (queue, type, capabilities), fixed when a task is submitted. A claim reads only lanes it
-may take, so it never picks up a task to put it back. Pause, rate and concurrency belong to the type
-and act on all its lanes at once; pause also to a queue and to everything.
+may take, so it never picks up a task to put it back. Pause, rate, concurrency and circuit breaker
+belong to the type and act on all its lanes at once; pause also to a queue and to everything.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.breaker import Breaker
 from fairlane.core.errors import InvalidLimit
 from fairlane.core.model import Ask
 from fairlane.core.priority import MICROSECONDS
@@ -42,11 +43,19 @@ class Rules(msgspec.Struct, frozen=True):
     paused: bool = False
     rate: float = 0.0
     concurrency: int = 0
+    breaker: Breaker | None = None
+    open_until: int | None = None
+    """Set while the circuit is not closed: nothing is claimed before, one at a time after."""
+
+    @property
+    def slots(self) -> int:
+        """The most that may be held at once; zero means unlimited."""
+        return self.concurrency if self.open_until is None else 1
 
     @property
     def limited(self) -> bool:
         """Whether claims must be counted."""
-        return self.rate > 0 or self.concurrency > 0
+        return self.rate > 0 or self.slots > 0
 
 
 UNRULED = Rules()
@@ -132,19 +141,26 @@ def refilled(bucket: Bucket | None, rate: float, now: int) -> Bucket:
     return Bucket(min(burst(rate), bucket.tokens + gained), max(now, bucket.at))
 
 
-def allowance(rules: Rules, bucket: Bucket | None, held: int) -> int:
+def allowance(rules: Rules, bucket: Bucket | None, held: int, now: int) -> int:
     """How many more tasks may be claimed under `rules`; `bucket` is already refilled."""
+    if rules.open_until is not None and now < rules.open_until:
+        return 0
     most = limits.BATCH
-    if rules.concurrency > 0:
-        most = min(most, max(0, rules.concurrency - held))
+    if rules.slots > 0:
+        most = min(most, max(0, rules.slots - held))
     if rules.rate > 0 and bucket is not None:
         most = min(most, math.floor(bucket.tokens))
     return most
 
 
-def next_token_in(bucket: Bucket, rate: float) -> float:
-    """Seconds until the bucket holds a whole token."""
-    return max(0.0, (1.0 - bucket.tokens) / rate)
+def opens_in(rules: Rules, bucket: Bucket | None, now: int) -> float | None:
+    """Seconds until more may be claimed, where it is time that has to pass."""
+    waits = []
+    if rules.open_until is not None and now < rules.open_until:
+        waits.append((rules.open_until - now) / MICROSECONDS)
+    if rules.rate > 0 and bucket is not None and bucket.tokens < 1:
+        waits.append((1.0 - bucket.tokens) / rules.rate)
+    return max(waits, default=None)
 
 
 def checked_scope(name: str | None) -> str | None:

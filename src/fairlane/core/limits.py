@@ -12,11 +12,13 @@ PAYLOAD_BYTES = 256 * 1024
 RESULT_BYTES = 1024 * 1024
 ERROR_MESSAGE_CHARACTERS = 10_000
 TRACEBACK_CHARACTERS = 50_000
+PROGRESS_CHARACTERS = 1_000
 JSON_DEPTH = 100
 CAPABILITIES = 64
 TAGS = 64
 TAG_LENGTH = 255
 TRACE_LENGTH = 512
+DEPENDENCIES = 100
 
 # Numbers a task may be given.
 RETRIES = 1_000
@@ -29,11 +31,27 @@ CONCURRENCY = 1_000_000
 SUBMIT_BATCH = 1_000
 BATCH = 500
 LANES = 10_000
+SCHEDULES = 10_000
+SCHEDULE_BYTES = 512 * 1024  # a payload, and what stands around it
+
+# Reading: how many tasks are answered, and how many are looked at to find them.
+PAGE = 1_000
+SCAN = 5_000
+ANALYSED = 10_000
 
 # Time.
 IDEMPOTENCY_SECONDS = 86_400
 LEASE_SECONDS = 30.0
 LEASE_SECONDS_LONGEST = 86_400.0
+
+UNIQUE_SECONDS = 366 * 86_400.0
+RETENTION_SECONDS = 100 * 366 * 86_400.0
+SAMPLE_SECONDS = 10.0
+SAMPLES_SECONDS = 86_400.0
+
+# A circuit breaker remembers so many failures at the most.
+BREAKER_FAILURES = 1_000
+BREAKER_SECONDS = 86_400.0
 
 # A worker that dies gives back what it had not started, but not for ever.
 FREE_RETURNS = 3

@@ -14,7 +14,8 @@ has no clock: a `Change` carries durations, and the engine that applies it adds 
                        retrying ◀──── retry ────┘
 
 `cancel` also ends every waiting state; `expire` ends a waiting task as failed; `replay` brings
-what failed, died, was cancelled or still waits for its time back to queued.
+what failed, died, was cancelled or still waits for its time back to queued; `delete` takes what has
+ended away. `due` also tells of a task whose dependencies are met.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Verb(StrEnum):
     CANCEL = "cancel"
     EXPIRE = "expire"
     REPLAY = "replay"
+    DELETE = "delete"
 
 
 class Transition(msgspec.Struct, frozen=True):
@@ -75,6 +77,8 @@ TRANSITIONS: dict[Verb, Transition] = {
         (TERMINAL - {State.COMPLETED}) | {State.RETRYING, State.SCHEDULED},
         frozenset({State.QUEUED}),
     ),
+    # A task that still waits to be retried is cancelled first.
+    Verb.DELETE: Transition(TERMINAL | {State.RETRYING}, frozenset()),
 }
 
 
@@ -89,6 +93,15 @@ TIMED_OUT = "timeout"
 WORKER_LOST = "worker_lost"
 NOT_RETRIABLE = "not_retriable"
 EXPIRED = "expired"
+REPLACED = "replaced"
+
+# What such an end says where no run failed.
+EXPIRY = TaskError(
+    "The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED
+)
+REPLACEMENT = TaskError(
+    "A newer task took its place.", "REPLACED", retriable=False, reason=REPLACED
+)
 
 
 class Completed(msgspec.Struct, frozen=True, gc=False):
@@ -276,7 +289,7 @@ def _after_loss(task: Standing, started: bool) -> Change:
         task,
         verb,
         state,
-        "lost",
+        "lost" if started else "returned",
         retry_count=spent,
         returns=returns,
         reason=reason,

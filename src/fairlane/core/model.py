@@ -20,6 +20,7 @@ import msgspec
 from fairlane.core import limits, retry
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
+from fairlane.core.uniqueness import Hold
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -85,6 +86,9 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     traceparent: str | None = None
     workflow_id: str | None = None
     schedule_id: str | None = None
+    depends_on: tuple[str, ...] = ()
+    tolerant: bool = False
+    """It goes on even if a task it depends on did not complete."""
 
     def encode(self) -> bytes | None:
         """As engines store it: nothing at all for the most common task."""
@@ -117,10 +121,20 @@ class NewTask(msgspec.Struct, frozen=True, gc=False):
     idempotency_key: str | None = None
     fingerprint: bytes | None = None
     spec: Spec = PLAIN
+    unique: Hold | None = None
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """The tasks that must have ended before it may run."""
+        return self.spec.depends_on
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):
-    """The answer to one submission. `known`: an earlier task with the same key was returned."""
+    """The answer to one submission.
+
+    `known`: nothing was stored, this is an earlier task with the same idempotency key, the same
+    unique key or the same id.
+    """
 
     task_id: str
     state: State
@@ -284,6 +298,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy
     workflow_id: str | None = None
     schedule_id: str | None = None
+    depends_on: tuple[str, ...] = ()
+    tolerant: bool = False
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -307,6 +323,25 @@ class Replayed(msgspec.Struct, frozen=True):
     task_id: str
     applied: bool
     state: State | None
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """What a deletion found. `state` is the state before it, None when there is no such task.
+
+    `applied` is False when the task is scheduled, queued or executing: cancel it first.
+    """
+
+    task_id: str
+    applied: bool
+    state: State | None
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What became of a batch of tasks that a filter admitted. `cursor`: there may be more."""
+
+    matched: int
+    applied: int
+    cursor: str | None
 
 
 class WorkerStatus(StrEnum):
@@ -386,3 +421,15 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int | None = None
     worker_id: str | None = None
     seconds: float | None = None
+
+
+class Events(msgspec.Struct, frozen=True):
+    """A stretch of the journal. `cursor` is where to go on reading.
+
+    `reset`: what came right after the cursor that was given is no longer kept, so something was
+    missed; the events are the oldest there are.
+    """
+
+    events: list[Event]
+    cursor: str
+    reset: bool = False

@@ -112,6 +112,8 @@ class TaskRecord(msgspec.Struct, frozen=True):
             retry=spec.retry,
             workflow_id=spec.workflow_id,
             schedule_id=spec.schedule_id,
+            depends_on=spec.depends_on,
+            tolerant=spec.tolerant,
         )
 
 

@@ -1,7 +1,7 @@
 """What every engine can do. Reading this file and `machine.py` is enough to know the system.
 
 An engine is two things: `Operations`, which describe what to do as flows of calls (see `flow`), and
-a `Driver`, which performs them. A `Backend` is the pair. Every operation takes and answers lists of
+a driver, which performs them (see `backend`). Every operation takes and answers lists of
 bounded length, one answer per item, and can be repeated without harm. A longer list, or what is no
 task id, raises BatchTooLarge or InvalidTaskId, and changes nothing.
 """
@@ -9,11 +9,13 @@ task id, raises BatchTooLarge or InvalidTaskId, and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Literal, Protocol
 
-import msgspec
-
+from fairlane.core.analysis import Analysis
+from fairlane.core.breaker import Breaker
+from fairlane.core.estimates import Position
+from fairlane.core.facts import Facts, Sample
+from fairlane.core.filters import Filter, Found, Page, Total
 from fairlane.core.flow import Op
 from fairlane.core.lanes import Controls
 from fairlane.core.machine import Settlement
@@ -22,7 +24,8 @@ from fairlane.core.model import (
     Ask,
     Beat,
     Cancelled,
-    Event,
+    Deleted,
+    Events,
     Grant,
     NewTask,
     NewWorker,
@@ -31,14 +34,18 @@ from fairlane.core.model import (
     Replayed,
     Report,
     Start,
+    Swept,
     Task,
     Verdict,
     Worker,
     WorkerStatus,
 )
+from fairlane.core.retention import Pruned, Retention
+from fairlane.core.schedules import NewSchedule, Schedule
+from fairlane.core.states import State
+from fairlane.core.stats import Stats
 from fairlane.core.tally import Tally
-
-T = TypeVar("T")
+from fairlane.core.why import Reason
 
 
 class Store(Protocol):
@@ -50,12 +57,20 @@ class Store(Protocol):
         A task whose idempotency key is known is not stored: its answer names the earlier one.
         Raises IdempotencyConflict when type or payload differ, TooManyLanes when a task would open
         one lane too many. A task id that is already stored is answered like a known key.
+
+        A unique task that has a double (see `uniqueness`) is not stored and answered with that
+        one, or takes its place, or raises DuplicateTask. Two in one batch: the later one is
+        answered with the earlier one, or raises DuplicateTask.
+
+        A task with parents (see `dependencies`) is scheduled until they have ended, and doomed at
+        once if one of them already ended badly. Raises UnknownDependency.
         """
 
     def claim(self, ask: Ask) -> Op[Grant]:
         """Give a worker tasks it may run: by effective priority, then ready_at, then task id.
 
-        First makes up to 500 due tasks ready and ends up to 500 expired ones. The same `request_id`
+        First makes up to 500 due tasks ready, ends up to 500 expired ones and resolves up to 500
+        bonds to parents that have ended. The same `request_id`
         again gets the same tasks. Counts as a sign of life. A worker that is draining or unhealthy
         gets none. Raises WorkerGone for one that is unknown or dead.
         """
@@ -67,6 +82,10 @@ class Store(Protocol):
         self, settlements: Sequence[Settlement], *, reaping: bool = False
     ) -> Op[list[Verdict]]:
         """Apply changes to executing tasks whose fence matches.
+
+        A task that ends gives up its unique key where its state no longer counts, and resolves
+        what depends on it, up to 500 bonds; claims see to the rest. Runs of types with a circuit
+        breaker are counted by it. Late reports count as stale results.
 
         The same settlement again is `applied`. One that comes too late frees the slot that its
         attempt still held. `reaping`: apply only if the task is still overdue (see `expired`), and
@@ -81,6 +100,18 @@ class Store(Protocol):
 
     def expired(self, limit: int) -> Op[list[Overdue]]:
         """Executing tasks whose worker is dead, or that ran past their time limit by now."""
+
+    def prune(self, retention: Retention) -> Op[Pruned]:
+        """Delete up to 500 tasks that ended longer ago than they are kept, with all that is left of
+        them; and up to 500 each of idempotency keys whose time is over, dead workers that hold
+        nothing, samples, and entries of the journal. Not told in the journal.
+        """
+
+    def sample(self) -> Op[bool]:
+        """Note how the counters stand, unless that was done within the last few seconds."""
+
+    def elect(self, role: str, candidate: str, seconds: float) -> Op[bool]:
+        """Take or renew a role for so long; False while someone else has it."""
 
 
 class Inspect(Protocol):
@@ -101,11 +132,52 @@ class Inspect(Protocol):
     def depths(self) -> Op[dict[tuple[str, int], int]]:
         """How many tasks are queued, by (queue, level)."""
 
-    def events(self, after: str | None, limit: int) -> Op[list[Event]]:
+    def events(self, after: str | None, limit: int) -> Op[Events]:
         """Transitions from the journal, oldest first, after a cursor (None: from the oldest).
 
-        Reads whole entries until `limit` transitions are passed.
+        Reads whole entries until `limit` transitions are passed. Raises InvalidCursor.
         """
+
+    def tail(self) -> Op[str]:
+        """The cursor after which there is nothing yet: where a reader of news begins."""
+
+    def find(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Found]:
+        """Ids of up to `limit` (at most 1,000) tasks that a filter admits, newest first.
+
+        Looks at no more than 5,000 tasks. Raises InvalidCursor.
+        """
+
+    def facts(self) -> Op[Facts]:
+        """The store at a glance."""
+
+    def samples(self, since: int, limit: int) -> Op[list[Sample]]:
+        """How the counters stood from a time on, oldest first: the data of charts."""
+
+    def schedules(self) -> Op[list[Schedule]]:
+        """All schedules, by id."""
+
+    # What follows is made from the above, once for all engines: see `queries`.
+
+    def page(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Page]:
+        """A page of tasks."""
+
+    def total(self, filter: Filter) -> Op[Total]:
+        """How many tasks a filter admits: from the counters where they know."""
+
+    def stats(self) -> Op[Stats]:
+        """Depths, ages, workers, throughput, recovery."""
+
+    def position(self, task_ids: Sequence[str]) -> Op[list[Position | None]]:
+        """Where tasks stand in the queue and how long they may wait; None for what is not queued.
+
+        Estimates.
+        """
+
+    def why(self, task_id: str) -> Op[list[Reason] | None]:
+        """Why a waiting task waits; empty for one that does not, None for one that is not there."""
+
+    def dlq_analysis(self) -> Op[Analysis]:
+        """Dead letters in groups of alike failures, over the newest 10,000."""
 
 
 class Control(Protocol):
@@ -122,11 +194,20 @@ class Control(Protocol):
         *,
         rate: float | None = None,
         concurrency: int | None = None,
+        breaker: Breaker | Literal[False] | None = None,
     ) -> Op[Controls]:
-        """Set limits of a type; of everything (rate only) when type is None. None: leave as is."""
+        """Set limits of a type; of everything (rate only) when type is None. None: leave as is.
 
-    def cancel(self, task_ids: Sequence[str]) -> Op[list[Cancelled]]:
-        """End tasks as cancelled, at once in every state; a holder's slot stays taken."""
+        Setting a breaker, or taking it away by False, closes the circuit.
+        """
+
+    def cancel(
+        self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+    ) -> Op[list[Cancelled]]:
+        """End tasks as cancelled, at once in every state; a holder's slot stays taken.
+
+        `among`: only those that are in one of these states at that moment.
+        """
 
     def replay(
         self,
@@ -134,11 +215,44 @@ class Control(Protocol):
         *,
         reset_retry_count: bool = True,
         level: int | None = None,
+        among: frozenset[State] | None = None,
     ) -> Op[list[Replayed]]:
         """Make tasks ready again that failed, died, were cancelled, or wait for their time.
 
-        `attempt` goes on counting. An expiry that has passed is taken away.
+        `attempt` goes on counting. An expiry that has passed is taken away. What still depended on
+        others no longer does. A unique key is taken again if it is free.
         """
+
+    def delete(
+        self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+    ) -> Op[list[Deleted]]:
+        """Take away tasks that have ended, or wait to be retried (those are cancelled first), with
+        all that is left of them. Their idempotency keys are free again."""
+
+    def cancel_where(self, filter: Filter, cursor: str | None = None) -> Op[Swept]:
+        """Cancel what a filter admits, a batch at a time: go on while there is a cursor."""
+
+    def replay_where(
+        self,
+        filter: Filter,
+        cursor: str | None = None,
+        *,
+        reset_retry_count: bool = True,
+        level: int | None = None,
+    ) -> Op[Swept]:
+        """The same for replays."""
+
+    def delete_where(self, filter: Filter, cursor: str | None = None) -> Op[Swept]:
+        """The same for deletions."""
+
+    def put_schedule(self, schedule: NewSchedule) -> Op[Schedule]:
+        """Store a schedule, new or in the place of the one with this id. At most 10,000."""
+
+    def drop_schedule(self, schedule_id: str) -> Op[bool]:
+        """Take a schedule away; False when there is none."""
+
+    def fire(self, schedule_id: str, tick: int, next_at: int | None) -> Op[bool]:
+        """Move a schedule on from a tick; False when someone else already has."""
 
     def register(self, worker: NewWorker) -> Op[None]:
         """Make a worker known. Registering the same one again renews it, unless it is dead."""
@@ -175,69 +289,3 @@ class Clock(Protocol):
 
 class Operations(Store, Inspect, Control, Schema, Clock, Protocol):
     """All of it."""
-
-
-class Durability(msgspec.Struct, frozen=True):
-    """What an acknowledged submission survives, as read from the engine's own settings.
-
-    `warnings` are sentences about settings under which tasks can get lost.
-    """
-
-    engine: str
-    settings: dict[str, str]
-    warnings: tuple[str, ...] = ()
-
-
-class Wakeup(Protocol):
-    """A subscription to hints that there may be work. Hints get lost: always wait with a limit."""
-
-    async def wait(self, seconds: float) -> bool:
-        """True when hinted, False when that time passed without a hint."""
-
-    async def aclose(self) -> None:
-        """Stop listening."""
-
-
-class Driver(Protocol):
-    """Performs operations. Nothing is opened before the first one."""
-
-    async def run(self, op: Op[T]) -> T:
-        """Perform an operation, waiting out short troubles of the store."""
-
-    def run_sync(self, op: Op[T]) -> T:
-        """The same from ordinary code."""
-
-    async def listen(self) -> Wakeup:
-        """Begin to receive hints about new work."""
-
-    async def durability(self) -> Durability:
-        """What the engine's settings promise."""
-
-    async def aclose(self) -> None:
-        """Let go of connections, threads and files."""
-
-    def close(self) -> None:
-        """The same from ordinary code."""
-
-
-class Backend:
-    """An opened engine: what can be asked (`ops`) and how it gets done (`run`)."""
-
-    __slots__ = ("driver", "ops", "run", "run_sync")
-
-    def __init__(self, ops: Operations, driver: Driver) -> None:
-        self.ops = ops
-        self.driver = driver
-        self.run = driver.run
-        self.run_sync = driver.run_sync
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.driver.aclose()

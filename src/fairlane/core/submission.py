@@ -14,6 +14,7 @@ from typing import Any, Final, TypeGuard
 import msgspec
 
 from fairlane.core import limits, retry
+from fairlane.core.dependencies import OnParentFailure, checked_parents, checked_policy
 from fairlane.core.errors import (
     InvalidCapabilities,
     InvalidIdempotencyKey,
@@ -36,6 +37,7 @@ from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
 from fairlane.core.priority import Band, band_of, level_of
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.text import is_name, is_plain, shown
+from fairlane.core.uniqueness import Unique, hold
 
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_RETRIES: Final = {Band.CRITICAL: 5, Band.HIGH: 5, Band.MEDIUM: 3, Band.LOW: 2}
@@ -74,6 +76,9 @@ def new_task(
     trace_id: str | None = None,
     traceparent: str | None = None,
     retry_policy: RetryPolicy | None = None,
+    depends_on: Iterable[str] = (),
+    on_parent_failure: str = OnParentFailure.CANCEL,
+    unique: Unique | bool | None = None,
     task_id: str | None = None,
     payload_bytes: int = limits.PAYLOAD_BYTES,
 ) -> NewTask:
@@ -106,7 +111,8 @@ def new_task(
         expires_at=_checked_time("expires_at", expires_at),
         idempotency_key=_checked_key(idempotency_key),
         fingerprint=None if idempotency_key is None else fingerprint(type, encoded),
-        spec=_spec(tags, trace_id, traceparent, retry_policy),
+        spec=_spec(tags, trace_id, traceparent, retry_policy, depends_on, on_parent_failure),
+        unique=hold(type, encoded, unique),
     )
 
 
@@ -135,9 +141,9 @@ def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
         raise _too_large(len(encoded), most)
     if b"null" in encoded:
         # The encoder writes NaN and the infinities as null: only what it was given can tell.
-        _check_tree(msgspec.to_builtins(payload), limits.JSON_DEPTH)
-    elif _may_be_deep(encoded):
-        _check_tree(decoded, limits.JSON_DEPTH)
+        check_tree(msgspec.to_builtins(payload), limits.JSON_DEPTH)
+    elif may_be_deep(encoded):
+        check_tree(decoded, limits.JSON_DEPTH)
     return encoded
 
 
@@ -159,15 +165,17 @@ def _check_encoded(payload: bytes) -> None:
         raise InvalidPayload(f"The payload is not valid JSON: {error}.") from None
     if not isinstance(decoded, dict):
         raise InvalidPayload(f"A payload is a JSON object, not {_kind(decoded)}.")
-    if _may_be_deep(payload):
-        _check_tree(decoded, limits.JSON_DEPTH)
+    if may_be_deep(payload):
+        check_tree(decoded, limits.JSON_DEPTH)
 
 
-def _may_be_deep(encoded: bytes) -> bool:
+def may_be_deep(encoded: bytes) -> bool:
+    """Whether JSON has brackets enough to be nested too deeply."""
     return encoded.count(b"{") + encoded.count(b"[") > limits.JSON_DEPTH
 
 
-def _check_tree(value: object, depth: int) -> None:
+def check_tree(value: object, depth: int) -> None:
+    """Raise InvalidPayload if a value holds a number that JSON has not, or is nested deeper."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidPayload(
@@ -177,7 +185,7 @@ def _check_tree(value: object, depth: int) -> None:
         if depth == 0:
             raise _too_deep()
         for item in value.values() if isinstance(value, Mapping) else value:
-            _check_tree(item, depth - 1)
+            check_tree(item, depth - 1)
 
 
 def _too_deep() -> PayloadTooDeep:
@@ -304,15 +312,23 @@ def _spec(
     trace_id: str | None,
     traceparent: str | None,
     policy: RetryPolicy | None,
+    depends_on: Iterable[str],
+    on_parent_failure: str,
 ) -> Spec:
-    if tags is None and trace_id is None and traceparent is None and policy is None:
+    tolerant = checked_policy(on_parent_failure) is OnParentFailure.CONTINUE
+    if (tags, trace_id, traceparent, policy, depends_on) == _NOTHING_SPECIAL and not tolerant:
         return PLAIN
     return Spec(
         retry=retry.DEFAULT if policy is None else retry.checked(policy),
         tags={} if tags is None else _checked_tags(tags),
         trace_id=_checked_trace(trace_id),
         traceparent=_checked_trace(traceparent),
+        depends_on=checked_parents(depends_on),
+        tolerant=tolerant,
     )
+
+
+_NOTHING_SPECIAL = (None, None, None, None, ())
 
 
 def _is_number(value: object) -> TypeGuard[float]:

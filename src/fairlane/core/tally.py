@@ -8,7 +8,7 @@ duration histograms are all sums over these rows, so they cannot disagree with e
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from fairlane.core.states import NOWHERE, State
@@ -46,6 +46,16 @@ MOVED = "moved"
 """The label of a task that changes its level: it leaves one and enters another."""
 
 
+STALE_RESULTS = "stale_results"
+LOST_WORKERS = "lost_workers"
+"""Labels of what is counted although no task changed its state: see `apart`."""
+
+
+def apart(label: str) -> TallyKey:
+    """Where something is counted that is no transition of a task."""
+    return TallyKey(0, 0, NOWHERE, NOWHERE, label)
+
+
 def replay_keys(lane: int, old_level: int, new_level: int, source: int) -> list[TallyKey]:
     """What is counted when a task is made ready again, perhaps at another level."""
     queued = State.QUEUED.code
@@ -71,3 +81,18 @@ def census(tallies: Iterable[Tally]) -> dict[State, int]:
         if key.target:
             found[State.of(key.target)] += times
     return found
+
+
+def total_of(
+    tallies: Iterable[Tally],
+    states: Collection[State] | None,
+    lanes: Collection[int],
+    levels: Collection[int] | None,
+) -> int:
+    """How many tasks there are in these states, lanes and levels (None: in any)."""
+    codes = {state.code for state in (State if states is None else states)}
+    return sum(
+        times * ((key.target in codes) - (key.source in codes))
+        for key, times, _ in tallies
+        if key.lane in lanes and (levels is None or key.level in levels)
+    )

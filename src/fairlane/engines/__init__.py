@@ -4,6 +4,7 @@ sqlite:///tasks.db        a file, relative to the working folder (four slashes: 
 sqlite://                 memory, gone with the process
 postgresql://user@host/db
 redis://host:6379/0       also rediss:// (TLS) and unix:///path/to.sock
+redis+sentinel://host:26379,host:26379/service/0      also rediss+sentinel:// (TLS)
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from fairlane.core.backend import Backend
 from fairlane.core.errors import DriverMissing, InvalidStoreURL
-from fairlane.core.store import Backend
 from fairlane.engines.sqlite.engine import connect as connect_sqlite
 
 _EXTRAS = {
@@ -22,6 +23,8 @@ _EXTRAS = {
     "postgres": "postgres",
     "redis": "redis",
     "rediss": "redis",
+    "redis+sentinel": "redis",
+    "rediss+sentinel": "redis",
     "unix": "redis",
 }
 
@@ -32,12 +35,13 @@ def open(url: str, **options: Any) -> Backend:
     Options: `aging` (an Aging) and `patience` (seconds to wait out troubles of the store) on every
     engine; `synchronous` on SQLite; `prefix` on Redis.
     """
-    scheme = urlsplit(url).scheme
+    scheme = url.partition(":")[0].lower()  # some have more than urlsplit understands
     if scheme == "sqlite":
         return connect_sqlite(_sqlite_path(url), **options)
     extra = _EXTRAS.get(scheme)
     if extra is None:
-        raise InvalidStoreURL(f"{InvalidStoreURL.__doc__} Got {url!r}.")
+        # Only the beginning is told: the rest may hold a password.
+        raise InvalidStoreURL(f"{InvalidStoreURL.__doc__} Got {ascii(scheme)[:80]}.")
     try:
         engine = import_module(f"fairlane.engines.{extra}.engine")
     except ModuleNotFoundError as error:

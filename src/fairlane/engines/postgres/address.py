@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from fairlane.core.errors import InvalidStoreURL
 
@@ -13,8 +13,12 @@ _LIBPQ_ONLY = {
     "connect_timeout",
     "fallback_application_name",
     "gssencmode",
+    "load_balance_hosts",
     "tcp_user_timeout",
 }
+
+_OURS = {"pgbouncer"}
+_ANSWERS = {"true": True, "false": False}
 
 
 class Address:
@@ -23,20 +27,48 @@ class Address:
     def __init__(self, url: str) -> None:
         try:
             parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
+            places = _places(parts.netloc)
         except ValueError as error:
             raise InvalidStoreURL(
                 "A PostgreSQL URL looks like postgresql://user:password@host:5432/database: "
                 f"{error} in the one given."
             ) from None
-        options = parse_qsl(parts.query)
-        place = host or dict(options).get("host") or "this machine"
-        database = parts.path.removeprefix("/") or dict(options).get("dbname") or "its default"
-        self.url = url
-        self.name = f"PostgreSQL database {database} at {place}{f':{port}' if port else ''}"
+        options = parse_qsl(parts.query, keep_blank_values=True)
+        told = dict(options)
+        place = places or told.get("host") or "this machine"
+        database = unquote(parts.path.removeprefix("/")) or told.get("dbname") or "its default"
+        self.name = f"PostgreSQL database {database} at {place}"
+        self.pooled = _answer(told.get("pgbouncer"))
+        """Whether a pooler in transaction mode stands in between; None to find out."""
+        if "," in place and "target_session_attrs" not in told:
+            # Several servers are one that can be written to and those that may take its place.
+            options.append(("target_session_attrs", "read-write"))
+        options = [(name, value) for name, value in options if name not in _OURS]
+        bare = f"{parts.scheme}://{parts.netloc}{parts.path}"
+        self.url = _with(bare, options)
         kept = [
             (name, value)
             for name, value in options
             if name not in _LIBPQ_ONLY and not name.startswith("keepalives")
         ]
-        self.url_for_asyncpg = urlunsplit(parts._replace(query=urlencode(kept)))
+        self.url_for_asyncpg = _with(bare, kept)
+
+
+def _with(url: str, options: list[tuple[str, str]]) -> str:
+    return f"{url}?{urlencode(options)}" if options else url
+
+
+def _places(netloc: str) -> str:
+    """Hosts and ports, without user and password. Raises ValueError for a port that is none."""
+    hosts = netloc.rpartition("@")[2]
+    for host in hosts.split(","):
+        urlsplit(f"//{host}").port  # noqa: B018 (looking is what checks it)
+    return hosts
+
+
+def _answer(given: str | None) -> bool | None:
+    if given is None:
+        return None
+    if given not in _ANSWERS:
+        raise InvalidStoreURL("The option pgbouncer of a PostgreSQL URL is true or false.")
+    return _ANSWERS[given]

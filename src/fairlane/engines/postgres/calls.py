@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+from fairlane.core.flow import Flow
 
 
 class Query(NamedTuple):
@@ -11,6 +13,12 @@ class Query(NamedTuple):
 
     sql: str
     parameters: Sequence[Any] = ()
+
+
+class Chore(Query):
+    """A statement for the store's own upkeep, which may be left out where it is not convenient."""
+
+    __slots__ = ()
 
 
 class Script(NamedTuple):
@@ -32,6 +40,16 @@ class Sweep:
 
 SWEEP = Sweep()
 
+
+class Apart(NamedTuple):
+    """A call that performs a flow outside of a caller's transaction; the reply is its result.
+
+    What it writes is there for everyone at once, and what it reads will not be rolled back.
+    """
+
+    flow: Callable[[], Flow[Any]]
+
+
 WAKE = Wake()
 WAKE_US = Wake(everyone=False)
 
@@ -41,8 +59,11 @@ BEGIN = Query("BEGIN")
 COMMIT = Query("COMMIT")
 ROLLBACK = Query("ROLLBACK")
 
-# Advisory locks. The first three are keys of their own; types are locked by their hash under CLASS.
+# Advisory locks. Those with a number are keys of their own; types are locked by their hash under
+# CLASS.
 CLASS = 0x46_61_69_72  # "Fair"
 WAITERS = CLASS << 32 | 1
 MIGRATION = CLASS << 32 | 2
 FOLDING = CLASS << 32 | 3
+TRIMMING = CLASS << 32 | 4
+SAMPLING = CLASS << 32 | 5

@@ -10,25 +10,25 @@ from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
 from fairlane.core.lanes import Opening
-from fairlane.core.machine import EXPIRED
-from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, TaskError, WorkerStatus
+from fairlane.core.machine import EXPIRED, EXPIRY
+from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
-from fairlane.engines.postgres.calls import SWEEP, Query
+from fairlane.core.states import State
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, SWEEP, WAKE, Query
 from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.ends import Ended, see_out, work_off
 from fairlane.engines.postgres.merge import SQL, Reading, arms_of, occupied, statement
 from fairlane.engines.postgres.quotas import claim_within_limits
 from fairlane.engines.postgres.rows import Header, Row
 
-_EXPIRED = msgspec.json.encode(
-    TaskError("The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED)
-)
+_EXPIRY = msgspec.json.encode(EXPIRY)
 _PLACE = itemgetter(0)
 _SWEEP_EVERY = 20_000
 
 
 @writes
 def claim(self: Context, ask: Ask) -> Flow[Grant]:
-    tidied = False
+    tidied = more = False
     while True:
         known = self.catalogue.known
         opening = known.opening(ask)
@@ -44,9 +44,13 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         if header.version != known.version:
             yield from self.catalogue.load()
         elif header.untidy and not tidied:
-            if (yield from _tidy()):
-                return Grant([], next_due_in=0.0)
             tidied = True
+            if header.due:
+                yield Query(SQL["release_due"], (limits.BATCH,))
+            if header.expired and (yield from _expire()):
+                return Grant([], next_due_in=0.0)
+            if header.left_over:
+                more = yield from _go_on_with_ends()
         else:
             break
     self.claimed += len(rows)
@@ -54,6 +58,8 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         self.claimed = 0
         yield SWEEP
     waits = [] if token_in is None else [token_in]
+    if more and not rows:
+        waits.append(0.0)
     if header.due_at is not None:
         waits.append(max(0, header.due_at - header.now) / MICROSECONDS)
     return Grant([_claimed(self, ask, row) for row in rows], min(waits, default=None))
@@ -78,14 +84,26 @@ def _divided(reply: list[Row]) -> tuple[Header, list[Row]]:
     return Header.of(rows), rows[1:]
 
 
-def _tidy() -> Flow[bool]:
-    """Make tasks ready whose time has come, and end those whose time is over.
+def _expire() -> Flow[bool]:
+    """End tasks whose time is over. True when there may be more of them than fit a batch."""
+    yield BEGIN
+    rows = yield Query(SQL["expire"], (limits.BATCH, _EXPIRY, EXPIRED))
+    tied = [
+        Ended(task_id, State.FAILED, bound) for task_id, linked, bound in rows if linked or bound
+    ]
+    news = yield from see_out(tied)
+    yield COMMIT
+    if news:
+        yield WAKE
+    return len(rows) == limits.BATCH
 
-    True when there may be more of the latter than fit a batch.
-    """
-    yield Query(SQL["release_due"], (limits.BATCH,))
-    ((ended,),) = yield Query(SQL["expire"], (limits.BATCH, _EXPIRED, EXPIRED))
-    return bool(ended == limits.BATCH)
+
+def _go_on_with_ends() -> Flow[bool]:
+    """Resolve bonds that ends of tasks have left. True when there may be more than fit a batch."""
+    resolved = yield from work_off()
+    if resolved.released:
+        yield WAKE
+    return resolved.more
 
 
 def _granted(self: Context, ask: Ask, header: Header) -> Flow[Grant]:

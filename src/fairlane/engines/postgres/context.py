@@ -6,19 +6,36 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from fairlane.core import limits
+from fairlane.core.breaker import CLOSED, Breaker, Circuit
 from fairlane.core.errors import TooManyLanes
 from fairlane.core.flow import Flow
 from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening
 from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
-from fairlane.engines.postgres.calls import BEGIN, COMMIT, Query
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, Apart, Query
 from fairlane.engines.postgres.statements import load
 
 SQL = load("catalogue")
 
 Stream = tuple[LaneKey, int]
 """A lane by what it was made from, and a level."""
+
+
+def breaker_of(stored: str | None) -> Breaker | None:
+    """A type's circuit breaker, if it has one."""
+    return None if stored is None else _breaker.decode(stored)
+
+
+def circuit_of(stored: str | None) -> Circuit:
+    """How a type has fared."""
+    return CLOSED if stored is None else _circuit.decode(stored)
+
+
+_breaker = msgspec.json.Decoder(Breaker)
+_circuit = msgspec.json.Decoder(Circuit)
 
 
 class Known:
@@ -38,6 +55,7 @@ class Known:
         self.last_lane = max(lanes, default=0)
         self.last_stream = last_stream
         self.ids = {lane.key: lane.id for lane in lanes.values()}
+        self.breakers = {type for type, rules in controls.types.items() if rules.breaker}
         self._openings: dict[object, Opening] = {}
 
     def opening(self, ask: Ask) -> Opening:
@@ -76,6 +94,10 @@ class Catalogue:
 
     def load(self) -> Flow[Known]:
         """Learn what is new."""
+        known: Known = yield Apart(self._load)
+        return known
+
+    def _load(self) -> Flow[Known]:
         # The version comes first: should the rest be newer, we will just load once more.
         ((version, paused, rate),) = yield Query(SQL["everything"])
         old = self.known if self.known.version <= version else NOTHING
@@ -95,7 +117,10 @@ class Catalogue:
             version=version,
             everything=Rules(paused, rate),
             paused_queues=frozenset(queue for (queue,) in queues),
-            types={type: Rules(paused, rate, most) for type, paused, rate, most in types},
+            types={
+                type: Rules(paused, rate, most, breaker_of(breaker), circuit_of(circuit).open_until)
+                for type, paused, rate, most, breaker, circuit in types
+            },
         )
         self.known = Known(controls, lanes, levels, last_stream)
         return self.known
@@ -108,6 +133,9 @@ class Catalogue:
 
     def open(self, missing: set[Stream]) -> Flow[None]:
         """Make these streams, and their lanes, in a transaction of its own."""
+        yield Apart(lambda: self._open(missing))
+
+    def _open(self, missing: set[Stream]) -> Flow[None]:
         yield BEGIN
         yield Query(SQL["lock_lanes"])
         known = yield from self.load()

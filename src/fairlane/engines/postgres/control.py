@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
+import msgspec
+
+from fairlane.core.breaker import Breaker
+from fairlane.core.breaker import checked as checked_breaker
+from fairlane.core.errors import InvalidLimit
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
 from fairlane.core.machine import TRANSITIONS, Verb
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
-from fairlane.core.tally import replay_keys
+from fairlane.core.tally import TallyKey, replay_keys
+from fairlane.engines.postgres import ends
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
 from fairlane.engines.postgres.context import SQL as CATALOGUE
 from fairlane.engines.postgres.context import Context
@@ -19,8 +26,6 @@ from fairlane.engines.postgres.rows import array_of_ids
 from fairlane.engines.postgres.statements import load
 
 SQL = load("control")
-
-_REPLAYABLE = sorted(state.code for state in TRANSITIONS[Verb.REPLAY].sources)
 
 
 @writes
@@ -48,18 +53,27 @@ def limit(
     *,
     rate: float | None = None,
     concurrency: int | None = None,
+    breaker: Breaker | Literal[False] | None = None,
 ) -> Flow[Controls]:
     type = checked_scope(type)
     rate = None if rate is None else checked_rate(rate)
     concurrency = None if concurrency is None else checked_concurrency(concurrency)
+    if breaker is not None and type is None:
+        raise InvalidLimit("A circuit breaker belongs to a type: name one.")
     changes = []
     if type is not None:
         changes.append(Query(SQL["limit_type"], (type, rate, concurrency)))
-    elif rate is not None:
+    if breaker is not None:
+        changes.append(Query(SQL["set_breaker"], (type, _stored(breaker))))
+    if type is None and rate is not None:
         changes.append(Query(SQL["rate_everything"], (rate,)))
     yield from _change(changes)
     yield WAKE
     return (yield from self.catalogue.load()).controls
+
+
+def _stored(breaker: Breaker | Literal[False]) -> str | None:
+    return None if breaker is False else msgspec.json.encode(checked_breaker(breaker)).decode()
 
 
 def _change(changes: list[Query]) -> Flow[None]:
@@ -73,25 +87,38 @@ def _change(changes: list[Query]) -> Flow[None]:
 
 
 @writes
-def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
+def cancel(
+    self: Context, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+) -> Flow[list[Cancelled]]:
     checked_all(task_ids)
+    meant = meant_by(Verb.CANCEL, among)
     answers: dict[str, Cancelled] = {}
     wanted = sorted(set(task_ids))
     while wanted:
-        rows = yield Query(SQL["cancel"], (array_of_ids(wanted),))
+        yield BEGIN
+        found = yield from ends.cancel(wanted, meant)
+        news = yield from ends.see_out(ended for task in found for ended in task.ended)
+        yield COMMIT
+        if news:
+            yield WAKE
         wanted = []
-        for uuid, before, worker_id, ended in rows:
-            task_id = str(uuid)
-            if before is not None:
-                answers[task_id] = Cancelled(task_id, True, State.of(before), worker_id)  # noqa: FBT003
-            elif ended is not None:
-                answers[task_id] = Cancelled(task_id, applied=False, state=State.of(ended))
+        for task in found:
+            if task.applied or task.state not in meant:
+                answers[task.task_id] = Cancelled(
+                    task.task_id, task.applied, task.state, task.worker_id
+                )
             else:
-                wanted.append(task_id)  # on its way from one table to another: look again
+                wanted.append(task.task_id)  # on its way from one table to another: look again
     return [
         answers.get(task_id) or Cancelled(task_id, applied=False, state=None)
         for task_id in task_ids
     ]
+
+
+def meant_by(verb: Verb, among: frozenset[State] | None) -> frozenset[State]:
+    """The states in which tasks are meant that undergo a verb."""
+    allowed = TRANSITIONS[verb].sources
+    return allowed if among is None else allowed & among
 
 
 @writes
@@ -101,29 +128,39 @@ def replay(
     *,
     reset_retry_count: bool = True,
     level: int | None = None,
+    among: frozenset[State] | None = None,
 ) -> Flow[list[Replayed]]:
     checked_all(task_ids)
+    meant = meant_by(Verb.REPLAY, among)
     wanted = sorted(set(task_ids))
     if level is not None:
         yield from _open_streams(self, wanted, level)
     answers: dict[str, Replayed] = {}
     while wanted:
         yield BEGIN
-        rows = yield Query(
-            SQL["replay"], (array_of_ids(wanted), _REPLAYABLE, level, reset_retry_count)
-        )
+        states = [state.code for state in meant]
+        values = (array_of_ids(wanted), states, level, reset_retry_count)
+        rows = yield Query(SQL["replay"], values)
+        replayed = [row for row in rows if row[0]]
+        keys: list[TallyKey] = []
+        free: list[str] = []
+        unique: list[str] = []
+        for _, task_id, before, lane, old_level, new_level, bound, keyed in replayed:
+            answers[task_id] = Replayed(task_id, applied=True, state=State.of(before))
+            keys += replay_keys(lane, old_level, new_level, before)
+            free += [task_id] * bound
+            unique += [task_id] * keyed
         wanted = []
-        keys = []
-        for uuid, before, stays, lane, old_level, new_level in rows:
-            task_id = str(uuid)
-            if before is not None:
-                answers[task_id] = Replayed(task_id, True, State.of(before))  # noqa: FBT003
-                keys += replay_keys(lane, old_level, new_level, before)
-            elif stays is not None:
-                answers[task_id] = Replayed(task_id, applied=False, state=State.of(stays))
-            else:
+        for _, task_id, stood, *_ in rows:
+            if task_id not in answers and State.of(stood) in meant:
                 wanted.append(task_id)  # on its way from one table to another: look again
+            elif task_id not in answers:
+                answers[task_id] = Replayed(task_id, applied=False, state=State.of(stood))
         yield from count(keys)
+        if free:
+            yield from ends.leave_parents(free)
+        if unique:
+            yield Query(SQL["take_keys_again"], (array_of_ids(unique),))
         yield COMMIT
     if any(answer.applied for answer in answers.values()):
         yield WAKE

@@ -7,18 +7,20 @@ psycopg needs no loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from fairlane.core.backend import Durability
 from fairlane.core.errors import SchemaMissing
-from fairlane.core.flow import Mode, Op, perform, perform_async, persist, persist_async
-from fairlane.core.store import Durability
+from fairlane.core.flow import Flow, Mode, Op, perform, perform_async, persist, persist_async
 from fairlane.engines.postgres.address import Address
 from fairlane.engines.postgres.calls import (
     BEGIN,
     COMMIT,
     SWEEP,
     WAKE,
+    Apart,
     Query,
     Script,
     Sweep,
@@ -26,9 +28,17 @@ from fairlane.engines.postgres.calls import (
 )
 from fairlane.engines.postgres.driver_async import AsyncSide
 from fairlane.engines.postgres.driver_async import Connection as AsyncConnection
+from fairlane.engines.postgres.driver_joined import Asyncpg, Link, link_to
 from fairlane.engines.postgres.driver_sync import Connection as SyncConnection
 from fairlane.engines.postgres.driver_sync import SyncSide
-from fairlane.engines.postgres.session import SETTINGS, SWEEP_ROOM, warnings_about
+from fairlane.engines.postgres.joined import PostgresJoined, PostgresTransaction
+from fairlane.engines.postgres.session import (
+    BORROW,
+    BORROW_OURS,
+    SETTINGS,
+    SWEEP_ROOM,
+    warnings_about,
+)
 from fairlane.engines.postgres.wakeup import (
     ANNOUNCE,
     CHANNEL,
@@ -36,13 +46,14 @@ from fairlane.engines.postgres.wakeup import (
     Errand,
     PostgresWakeup,
 )
+from fairlane.engines.postgres.within import Store, per_transaction
 from fairlane.engines.waiters import Waiters
 
 T = TypeVar("T")
 Aside = Wake | Sweep
 """What an operation asks for beside its own work."""
 
-Call = Query | Script | Aside
+Call = Query | Script | Apart | Aside
 
 _TOGETHER = {Mode.TRANSACTION, Mode.SCHEMA}
 """What runs in a transaction of the driver's. (Other operations are whole by themselves.)"""
@@ -60,15 +71,19 @@ class PostgresDriver:
         connections: int,
     ) -> None:
         address = Address(url)
+        self._name = address.name
         self._verify = verify
         self._patience = patience
         self._verified = False
         self._waiters = Waiters()
+        self._store = Store()
         self._async = AsyncSide(address, connections)
         self._sync = SyncSide(address, connections)
-        self._announcing = Background(lambda: self._async.use(self._announce))
+        # Handlers keep these for as long as they like: heartbeats must not wait for them.
+        self._handlers = AsyncSide(address, connections, plain=True)
+        self._announcing = Background(lambda: self._attempt(_ANNOUNCE))
         self._sweeping = Background(lambda: self._async.use(self._sweep))
-        self._announcing_sync = Errand(lambda: self._sync.use(self._announce_sync))
+        self._announcing_sync = Errand(lambda: self._attempt_sync(_ANNOUNCE))
 
     # -- asyncio -------------------------------------------------------------------------------
 
@@ -80,20 +95,14 @@ class PostgresDriver:
 
         async def converse(connection: AsyncConnection) -> T:
             async def call(request: Call) -> Any:
-                if isinstance(request, Wake | Sweep):
-                    asides.add(request)
-                    return None
-                return await self._async.call(connection, request)
+                if isinstance(request, Query | Script):
+                    return await self._async.call(connection, request)
+                if isinstance(request, Apart):
+                    return await perform_async(request.flow(), call)
+                asides.add(request)
+                return None
 
-            if op.mode is not Mode.SCHEMA and not self._verified:
-                await perform_async(self._verify().flow(), call)
-                self._verified = True
-            if op.mode not in _TOGETHER:
-                return await perform_async(op.flow(), call)
-            await call(BEGIN)
-            result = await perform_async(op.flow(), call)
-            await call(COMMIT)
-            return result
+            return await perform_async(self._flow(op, self._async.pooled), call)
 
         try:
             result = await self._async.use(converse)
@@ -106,9 +115,6 @@ class PostgresDriver:
         if SWEEP in asides:
             self._sweeping.ask()
         return result
-
-    async def _announce(self, connection: AsyncConnection) -> None:
-        await self._async.call(connection, Query(ANNOUNCE))
 
     async def _sweep(self, connection: AsyncConnection) -> None:
         await self._async.call(connection, Script(SWEEP_ROOM))
@@ -123,20 +129,14 @@ class PostgresDriver:
 
         def converse(connection: SyncConnection) -> T:
             def call(request: Call) -> Any:
-                if isinstance(request, Wake | Sweep):
-                    asides.add(request)
-                    return None
-                return self._sync.call(connection, request)
+                if isinstance(request, Query | Script):
+                    return self._sync.call(connection, request)
+                if isinstance(request, Apart):
+                    return perform(request.flow(), call)
+                asides.add(request)
+                return None
 
-            if op.mode is not Mode.SCHEMA and not self._verified:
-                perform(self._verify().flow(), call)
-                self._verified = True
-            if op.mode not in _TOGETHER:
-                return perform(op.flow(), call)
-            call(BEGIN)
-            result = perform(op.flow(), call)
-            call(COMMIT)
-            return result
+            return perform(self._flow(op, self._sync.pooled), call)
 
         try:
             result = self._sync.use(converse)
@@ -148,10 +148,24 @@ class PostgresDriver:
             self._announcing_sync.ask()
         return result
 
-    def _announce_sync(self, connection: SyncConnection) -> None:
-        self._sync.call(connection, Query(ANNOUNCE))
-
     # -- both ----------------------------------------------------------------------------------
+
+    def _flow(self, op: Op[T], pooled: bool) -> Flow[T]:
+        """An operation with what belongs around it."""
+        bare = self._verified and op.mode not in _TOGETHER
+        flow = op.flow() if bare else self._whole(op)
+        return per_transaction(flow) if pooled else flow
+
+    def _whole(self, op: Op[T]) -> Flow[T]:
+        if op.mode is not Mode.SCHEMA and not self._verified:
+            yield from self._verify().flow()
+            self._verified = True
+        if op.mode not in _TOGETHER:
+            return (yield from op.flow())
+        yield BEGIN
+        result = yield from op.flow()
+        yield COMMIT
+        return result
 
     def _note(self, op: Op[Any], asides: set[Aside]) -> None:
         if op.mode is Mode.SCHEMA:
@@ -159,24 +173,50 @@ class PostgresDriver:
         if asides - {SWEEP}:
             self._waiters.wake()
 
+    # -- transactions --------------------------------------------------------------------------
+
+    def join(self, connection: Any) -> PostgresJoined:
+        return self._joined(link_to(connection, self._name), BORROW)
+
+    def _joined(self, link: Link, borrow: str) -> PostgresJoined:
+        return PostgresJoined(link, self._store, self.run, self.run_sync, borrow)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[PostgresTransaction]:
+        begun = await persist_async(self._handlers.begin, self._patience)
+        async with self._handlers.transaction(begun) as connection:
+            joined = self._joined(Asyncpg(connection, self._name), BORROW_OURS)
+            yield PostgresTransaction(connection, joined)
+
+    # -- the rest ------------------------------------------------------------------------------
+
     async def listen(self) -> PostgresWakeup:
         wakeup = PostgresWakeup(self._waiters, lambda heard: self._async.listen(CHANNEL, heard))
         await wakeup.begin()
         return wakeup
 
     async def durability(self) -> Durability:
-        async def read(connection: AsyncConnection) -> dict[str, str]:
-            return dict(await self._async.call(connection, Query(SETTINGS)))
-
-        settings = await persist_async(lambda: self._async.use(read), self._patience)
+        settings = dict(await self.run(_READ_SETTINGS))
         return Durability("postgresql", settings, warnings_about(settings))
 
     async def aclose(self) -> None:
         await self._announcing.aclose()
         await self._sweeping.aclose()
         await self._async.aclose()
+        await self._handlers.aclose()
         await asyncio.to_thread(self._sync.close)
 
     def close(self) -> None:
         # What a loop has opened ends with the loop, at the latest.
         self._sync.close()
+
+
+def _ask(sql: str) -> Callable[[], Flow[Any]]:
+    def flow() -> Flow[Any]:
+        return (yield Query(sql))
+
+    return flow
+
+
+_ANNOUNCE: Op[Any] = Op("announce", Mode.WRITE, _ask(ANNOUNCE))
+_READ_SETTINGS: Op[Any] = Op("durability", Mode.SCHEMA, _ask(SETTINGS))

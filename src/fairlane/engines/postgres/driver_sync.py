@@ -27,6 +27,8 @@ class SyncSide:
 
     def __init__(self, address: Address, size: int) -> None:
         self._address = address
+        self.pooled = bool(address.pooled)
+        """Whether a pooler stands in between; known once a connection is open."""
         self._pool = Pool(self._open, _close, size)
 
     def use(self, conversation: Callable[[Connection], T]) -> T:
@@ -49,12 +51,14 @@ class SyncSide:
         """One call of a flow."""
         try:
             if isinstance(request, Script):
-                connection.execute(request.sql)
+                connection.execute(request.sql, prepare=False)
                 return None
-            cursor = connection.execute(request.sql, request.parameters, prepare=True, binary=True)
+            cursor = connection.execute(
+                request.sql, request.parameters, prepare=not self.pooled, binary=True
+            )
             return cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            raise self._translated(error) from error
+            raise translated(error, self._address.name) from error
 
     def _recovered(self, connection: Connection, error: Exception) -> bool:
         """Whether the connection is fit for others after an error."""
@@ -68,6 +72,26 @@ class SyncSide:
         return True
 
     def _open(self) -> Connection:
+        connection = self._connect()
+        if self.pooled:
+            return connection
+        # A pooler may be trusted to lend a session for as long as we are connected.
+        own = self._address.pooled is False
+        pid = "pg_backend_pid()" if own else str(connection.info.backend_pid)
+        try:
+            cursor = connection.execute(SESSION.format(pid=pid))
+            while cursor.nextset():
+                pass
+            self.pooled = cursor.rowcount == 0
+        except psycopg.Error as error:
+            connection.close()
+            raise translated(error, self._address.name) from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self) -> Connection:
         try:
             connection: Connection = psycopg.connect(
                 self._address.url,
@@ -81,19 +105,7 @@ class SyncSide:
             raise InvalidStoreURL(said) from error
         except psycopg.OperationalError as error:
             raise self._refused(error) from error
-        try:
-            self.call(connection, Script(SESSION))
-        except BaseException:
-            connection.close()
-            raise
         return connection
-
-    def _translated(self, error: psycopg.Error) -> FairlaneError:
-        if error.sqlstate is not None:
-            return reported(error.sqlstate, str(error), self._address.name)
-        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-            return unreachable(error, self._address.name)
-        return StoreError(f"A value cannot be stored: {error}.")
 
     def _refused(self, error: psycopg.OperationalError) -> FairlaneError:
         """libpq tells only in words why no connection was made."""
@@ -101,10 +113,19 @@ class SyncSide:
         for state, sign in _SIGNS.items():
             if sign in words:
                 return reported(state, words.rpartition("FATAL:")[2].strip(), self._address.name)
-        return self._translated(error)
+        return translated(error, self._address.name)
 
     def close(self) -> None:
         self._pool.close()
+
+
+def translated(error: psycopg.Error, store: str) -> FairlaneError:
+    """What psycopg raised, as the error that users read."""
+    if error.sqlstate is not None:
+        return reported(error.sqlstate, str(error), store)
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return unreachable(error, store)
+    return StoreError(f"A value cannot be stored: {error}.")
 
 
 _SIGNS = {

@@ -1,25 +1,21 @@
-"""get, workers, controls, tallies, depths, events: looking without touching."""
+"""get, workers, controls, tallies, depths: looking without touching."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from fairlane.core import limits
-from fairlane.core.errors import InvalidInput
 from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
-from fairlane.core.model import Event, Task, Worker
+from fairlane.core.model import Task, Worker
 from fairlane.core.tally import Tally, TallyKey
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.context import Context
-from fairlane.engines.postgres.rows import array_of_ids, passage_of, task_of, worker_of
+from fairlane.engines.postgres.rows import array_of_ids, task_of, worker_of
 from fairlane.engines.postgres.statements import load
 
 SQL = load("inspect")
-
-_CURSOR = re.compile(r"([0-9]{1,19})-([0-9]{1,18})\Z")
 
 
 def fetch(self: Context, task_ids: Sequence[str]) -> Flow[dict[str, Task]]:
@@ -44,8 +40,14 @@ def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
 
 @reads
 def workers(self: Context) -> Flow[list[Worker]]:
+    return (yield from known_workers())
+
+
+def known_workers() -> Flow[list[Worker]]:
+    """All workers, inside any operation."""
+    held = dict((yield Query(SQL["held_by_worker"])))
     rows = yield Query(SQL["workers"])
-    return [worker_of(row) for row in rows]
+    return [worker_of(row, sorted(held.get(row[1], ()))) for row in rows]
 
 
 @reads
@@ -55,6 +57,11 @@ def controls(self: Context) -> Flow[Controls]:
 
 @reads
 def tallies(self: Context) -> Flow[list[Tally]]:
+    return (yield from counted())
+
+
+def counted() -> Flow[list[Tally]]:
+    """The counters, inside any operation."""
     rows = yield Query(SQL["tallies"])
     return [Tally(TallyKey(*key), times, seconds) for *key, times, seconds in rows]
 
@@ -63,21 +70,3 @@ def tallies(self: Context) -> Flow[list[Tally]]:
 def depths(self: Context) -> Flow[dict[tuple[str, int], int]]:
     rows = yield Query(SQL["depths"])
     return {(queue, level): depth for queue, level, depth in rows}
-
-
-@reads
-def events(self: Context, after: str | None, limit: int) -> Flow[list[Event]]:
-    cursor = _CURSOR.match("0-0" if after is None else after)
-    if cursor is None:
-        raise InvalidInput("This cursor was not made by this store: begin without one.")
-    xid, n = cursor.groups()
-    rows = yield Query(SQL["events"], (xid, int(n), limits.BATCH))
-    found: list[Event] = []
-    for row in rows:
-        if len(found) >= limit:
-            break
-        place, at, passage = passage_of(row)
-        if passage.lane:
-            yield from self.catalogue.lane(passage.lane)
-        found += passage.events(place, at, self.catalogue.known.lanes.get)
-    return found

@@ -26,9 +26,10 @@ from fairlane.core.model import (
 )
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import stored_names
+from fairlane.core.tally import LOST_WORKERS, apart
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.context import Context
-from fairlane.engines.postgres.ledger import mention
+from fairlane.engines.postgres.ledger import count, mention
 from fairlane.engines.postgres.rows import Row, array, array_of_ids, stored_progress
 from fairlane.engines.postgres.statements import load
 
@@ -145,6 +146,7 @@ def bury(self: Context, worker_ids: Sequence[str]) -> Flow[list[str]]:
     buried = [worker_id for (worker_id,) in rows]
     if buried:
         yield Query(SQL["drop_lingering"], (buried,))
+        yield from count([apart(LOST_WORKERS)] * len(buried))
     yield from mention("worker_dead", buried)
     return buried
 

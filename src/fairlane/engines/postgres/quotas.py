@@ -7,7 +7,7 @@ from collections import Counter
 
 from fairlane.core import limits
 from fairlane.core.flow import Flow
-from fairlane.core.lanes import Bucket, Opening, Quota, Rules, allowance, next_token_in, refilled
+from fairlane.core.lanes import Bucket, Opening, Quota, Rules, allowance, opens_in, refilled
 from fairlane.core.model import Ask
 from fairlane.engines.postgres.calls import BEGIN, CLASS, COMMIT, Query
 from fairlane.engines.postgres.context import Context, Known
@@ -31,15 +31,16 @@ def claim_within_limits(
     yield BEGIN
     quotas, everything = yield from _lock(opening)
     rated = [quota for quota in (*everything, *quotas) if quota.rules.rate]
-    buckets = yield from _buckets(rated)
+    now, buckets = yield from _buckets(rated)
     held = yield from _held(known, quotas)
     waits = [random.uniform(0, _SOON)] if len(quotas) < len(opening.quotas) else []
 
     def allowed(quota: Quota) -> int:
         bucket = buckets.get(quota.type)
-        if bucket is not None and bucket.tokens < 1:
-            waits.append(next_token_in(bucket, quota.rules.rate))
-        return allowance(quota.rules, bucket, held[quota.type])
+        wait = opens_in(quota.rules, bucket, now)
+        if wait is not None:
+            waits.append(wait)
+        return allowance(quota.rules, bucket, held[quota.type], now)
 
     # What is held ahead of its run would use up tokens and slots for nothing.
     most = min(ask.slots if opening.rate else ask.slots + ask.ahead, limits.BATCH)
@@ -77,20 +78,20 @@ def _lock(opening: Opening) -> Flow[tuple[list[Quota], list[Quota]]]:
     return [quota for quota in opening.quotas if quota.type in locked], everything
 
 
-def _buckets(rated: list[Quota]) -> Flow[dict[str, Bucket]]:
-    """The token buckets as they stand now."""
-    if not rated:
-        return {}
+def _buckets(rated: list[Quota]) -> Flow[tuple[int, dict[str, Bucket]]]:
+    """The time, and the token buckets as they stand then."""
     rows = yield Query(SQL["buckets"], ([quota.type for quota in rated],))
     now = rows[0][0]
     stored = {type: Bucket(tokens, at) for _, type, tokens, at in rows if type is not None}
-    return {quota.type: refilled(stored.get(quota.type), quota.rules.rate, now) for quota in rated}
+    return now, {
+        quota.type: refilled(stored.get(quota.type), quota.rules.rate, now) for quota in rated
+    }
 
 
 def _held(known: Known, quotas: list[Quota]) -> Flow[Counter[str]]:
     """How many tasks of each type are in workers' hands, counted from what is there."""
     found: Counter[str] = Counter()
-    if any(quota.rules.concurrency for quota in quotas):
+    if any(quota.rules.slots for quota in quotas):
         for lane, count in (yield Query(SQL["held"])):
             if lane in known.lanes:  # else it is newer than what we know, and so is its type
                 found[known.lanes[lane].type] += count

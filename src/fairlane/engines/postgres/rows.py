@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -30,6 +31,12 @@ def array_of_ids(task_ids: Sequence[str]) -> str:
     return literal
 
 
+def array_of_bounds(values: Sequence[bytes]) -> str:
+    """Where values end that are sent as one: the literal of an array that begins with [0] = 0."""
+    ends = ",".join(map(str, accumulate(map(len, values))))
+    return f"[0:{len(values)}]={{0,{ends}}}"
+
+
 _COLUMNS = len(TaskRecord.__struct_fields__)
 
 
@@ -43,6 +50,7 @@ class Header(NamedTuple):
     now: int
     due_at: int | None
     expires_at: int | None
+    left_over: int
 
     @classmethod
     def of(cls, reply: Sequence[Row]) -> Self:
@@ -51,10 +59,19 @@ class Header(NamedTuple):
         return cls(status, request_id, *numbers)
 
     @property
+    def due(self) -> bool:
+        """Whether the time of some tasks has come."""
+        return self.due_at is not None and self.due_at <= self.now
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time of some tasks is over."""
+        return self.expires_at is not None and self.expires_at <= self.now
+
+    @property
     def untidy(self) -> bool:
-        """Whether tasks have come due or expired that nobody has seen to."""
-        times = (self.due_at, self.expires_at)
-        return any(time is not None and time <= self.now for time in times)
+        """Whether there is something that nobody has seen to: these two, or what ends left over."""
+        return self.due or self.expired or bool(self.left_over)
 
 
 def task_of(row: Row, lane: Lane, aging: Aging) -> Task:
@@ -85,17 +102,16 @@ def progress_of(stored: bytes | None, at: int) -> Progress | None:
     return Progress(percent, message, moment(at))
 
 
-def worker_of(row: Row) -> Worker:
-    """A worker out of its row."""
-    now, task_ids, *record = row
-    return WorkerRecord(*record).worker(sorted(str(task_id) for task_id in task_ids or ()), now)
+def worker_of(row: Row, task_ids: Sequence[str]) -> Worker:
+    """A worker out of its row, with the tasks it holds."""
+    now, *record = row
+    return WorkerRecord(*record).worker(task_ids, now)
 
 
-def passage_of(row: Row) -> tuple[str, int, Passage]:
-    """A row of the journal: its cursor, its time and what it tells."""
-    xid, n, at, verb, worker_id, lane, level, task_ids, attempts, seconds = row
+def passage_of(row: Row) -> tuple[int, Passage]:
+    """A row of the journal: its time and what it tells."""
+    _, _, at, verb, worker_id, lane, level, task_ids, attempts, seconds = row
     return (
-        f"{xid}-{n}",
         at,
         Passage(
             verb,

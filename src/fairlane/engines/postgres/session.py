@@ -8,6 +8,8 @@ from collections.abc import Mapping
 # empty when its plan was made holds a million rows a minute later, and the plan stays. Every
 # statement here is written for one plan: nested loops over indexes, in the order of the indexes.
 _PLANS = {
+    "enable_indexscan": "on",
+    "enable_nestloop": "on",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_sort": "off",
@@ -15,33 +17,84 @@ _PLANS = {
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
     "max_parallel_workers_per_gather": "0",
-    "jit": "off",
+    "jit_above_cost": "-1",  # none; asyncpg has a hand in the setting `jit` itself
 }
+
+# What decides how a statement is read: a role, a database or a caller may have it otherwise.
+_MEANING = {
+    "search_path": "pg_catalog",
+    "client_encoding": "UTF8",
+    "array_nulls": "on",
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+}
+
+# A time limit that is too short would cut operations off in the middle; without any, a process that
+# stands still would hold up others.
+_LIMITS = {"statement_timeout": "30s", "lock_timeout": "5s"}
 
 # What a role or a database may have set for other purposes.
 _BEHAVIOUR = {
-    "application_name": "fairlane",
-    "search_path": "pg_catalog",
-    "default_transaction_isolation": "read committed",
-    "statement_timeout": "30s",
-    "lock_timeout": "5s",
+    **_LIMITS,
     "transaction_timeout": "0",
-    "idle_in_transaction_session_timeout": "10s",  # a process that stands still holds up others
+    "idle_in_transaction_session_timeout": "10s",
     "idle_session_timeout": "0",
+    "application_name": "fairlane",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_deferrable": "off",
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
 }
 
 
-def _session() -> str:
-    values = ", ".join(f"('{name}', '{value}')" for name, value in (_PLANS | _BEHAVIOUR).items())
-    # Only those that this server knows; and first the one that could cut the rest short.
+def _settings(columns: str, settings: Mapping[str, str]) -> str:
+    """A statement that goes through those of these settings that this server knows."""
+    values = ", ".join(f"('{name}', '{value}')" for name, value in settings.items())
     return (
-        "SET statement_timeout = '30s'; "  # noqa: S608 (nothing in it comes from outside)
-        "SELECT set_config(name, wanted.value, false) "
-        f"FROM (VALUES {values}) AS wanted (name, value) JOIN pg_settings USING (name)"
+        f"SELECT {columns} FROM (VALUES {values}) AS wanted (name, value) "  # noqa: S608 (all ours)
+        "WHERE current_setting(name, true) IS NOT NULL"
     )
 
 
-SESSION = _session()
+_FOR_GOOD = _settings("set_config(name, value, false)", _BEHAVIOUR | _MEANING | _PLANS)
+
+PROBE = "SELECT WHERE pg_backend_pid() = {pid}"
+"""Finds nothing where a pooler, which has a pid of its own making, stands in between."""
+
+SESSION = (
+    # First of all the one that could cut the rest short.
+    "SELECT set_config('statement_timeout', '30s', false) WHERE pg_backend_pid() = {pid}; "
+    f"{_FOR_GOOD} AND pg_backend_pid() = {{pid}}"
+)
+"""Sets a session up; does nothing and finds nothing where PROBE would not."""
+
+START = "BEGIN ISOLATION LEVEL READ COMMITTED; " + _settings(
+    "set_config(name, value, true)", _BEHAVIOUR | _MEANING | _PLANS
+)
+"""Begins a transaction set up like a session of ours, for where sessions are not ours to set up."""
+
+_BORROWED = (
+    "name, current_setting(name), set_config(name, value, true), current_database()::text, "
+    "(SELECT store::text FROM fairlane.fairlane_schema)"
+)
+
+BORROW = _settings(_BORROWED, _MEANING | _PLANS)
+"""Sets a caller's transaction up; answers how it was, and in which store it is.
+
+Their time limits stay in force: it is their transaction.
+"""
+
+BORROW_OURS = _settings(_BORROWED, _LIMITS | _MEANING | _PLANS)
+"""The same for a transaction of ours that a handler has its hands on."""
+
+GIVE_BACK = (
+    "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS was (name, value)"
+)
+
+IDENTITY = "SELECT current_database()::text, store::text FROM fairlane.fairlane_schema"
 
 # A claim begins reading a stream where it begins, and there lie the remains of all tasks that were
 # claimed since the last vacuum. The server looks for work of this kind once a minute, by which time

@@ -11,23 +11,36 @@ import msgspec
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.machine import Fence, Settlement, Verb, verdict_on_late
-from fairlane.core.model import Task, Verdict
+from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.states import State
-from fairlane.core.tally import bucket_of
-from fairlane.engines.postgres.calls import WAKE, Query
+from fairlane.core.states import TERMINAL, State
+from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
+from fairlane.engines.postgres.circuits import count_runs
 from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.ends import Ended, see_out
 from fairlane.engines.postgres.inspect import fetch
-from fairlane.engines.postgres.ledger import upkeep
+from fairlane.engines.postgres.ledger import count, upkeep
 from fairlane.engines.postgres.rows import array, array_of_ids
 from fairlane.engines.postgres.statements import load
 
 SQL = load("settle")
-SETTLE = SQL["settle"].replace("{others}", SQL["others"])
-COMPLETE = SQL["settle"].replace("{others}", "")
+
+
+def _statement(others: str, plain: str, answer: str) -> str:
+    filled = SQL["settle"].replace("{others}", others)
+    return filled.replace("{plain}", plain).replace("{answer}", answer)
+
+
+_PLAIN = "AND NOT task.linked"
+_SETTLE = _statement(SQL["others"], _PLAIN, "number")
+_COMPLETE_ONLY = _statement("", _PLAIN, "number")
 """The same without what only other changes need: half as many tables to open."""
+_SETTLE_ALL = _statement(SQL["others"], "", "number, linked")
 
 _TASK_ID = attrgetter("task_id")
+
+Applied = dict[Fence, Settlement]
 
 
 @writes
@@ -37,31 +50,70 @@ def settle(
     checked_all([item.task_id for item in settlements])
     if not settlements:
         return []
+    if reaping:
+        # Whoever reaps need not claim, and so may not have heard of breakers that were set.
+        yield from self.catalogue.load()
     # Of two reports under one fence the first is applied and the second judged like a late one.
-    first: dict[Fence, Settlement] = {}
+    first: Applied = {}
     for item in settlements:
         first.setdefault(item.fence, item)
     applied = yield from _apply(first.values(), reaping)
+    news = False
+    if len(applied) < len(first):
+        rest = [item for fence, item in first.items() if fence not in applied]
+        more, news = yield from _apply_with_locks(rest, reaping)
+        applied |= more
     verdicts: dict[int, Verdict] = {}
     if len(applied) < len(settlements):
         late = [item for item in settlements if applied.get(item.fence) is not item]
-        verdicts = yield from _judge(self, late, applied, first, reaping)
+        verdicts = yield from _judge(self, late, reaping)
+    yield from count_runs(self, applied.values())
     yield from upkeep(self)
-    if any(item.change.state is State.QUEUED for item in applied.values()):
+    if news or any(item.change.state is State.QUEUED for item in applied.values()):
         yield WAKE
     return [verdicts.get(id(item), Verdict.APPLIED) for item in settlements]
 
 
-def _apply(items: Iterable[Settlement], reaping: bool) -> Flow[dict[Fence, Settlement]]:
-    """Apply those whose fence matches."""
-    # In one order for all, so that two batches with the same tasks cannot wait for each other.
+def _apply(items: Iterable[Settlement], reaping: bool) -> Flow[Applied]:
+    """Apply those whose fence matches: the common way, one statement."""
     wanted = sorted(items, key=_TASK_ID)
     alike = all(item.change.verb is Verb.COMPLETE for item in wanted)
+    rows = yield _query(_COMPLETE_ONLY if alike else _SETTLE, wanted, reaping, bare=alike)
+    matched = (wanted[number - 1] for (number,) in rows)
+    return {item.fence: item for item in matched}
+
+
+def _apply_with_locks(items: list[Settlement], reaping: bool) -> Flow[tuple[Applied, bool]]:
+    """Apply those that are held after all: a row was updated just then, or it is linked.
+
+    Answers also whether claims have something new to look at.
+    """
+    rows = yield Query(SQL["held_now"], (array_of_ids([item.task_id for item in items]),))
+    held = {(task_id, attempt, worker_id) for task_id, attempt, worker_id in rows}
+    wanted = sorted((item for item in items if item.fence in held), key=_TASK_ID)
+    if not wanted:
+        return {}, False
+    yield BEGIN
+    yield Query(SQL["lock_held"], (array_of_ids([item.task_id for item in wanted]),))
+    rows = yield _query(_SETTLE_ALL, wanted, reaping)
+    matched = [(wanted[number - 1], linked) for number, linked in rows]
+    news = yield from see_out(
+        Ended(item.task_id, item.change.state)
+        for item, linked in matched
+        if linked and item.change.state in TERMINAL
+    )
+    yield COMMIT
+    return {item.fence: item for item, _ in matched}, news
+
+
+def _query(statement: str, wanted: list[Settlement], reaping: bool, *, bare: bool = False) -> Query:
+    """A statement with its values. They are in one order for all, so that two batches with the same
+    tasks cannot wait for each other. `bare`: without what completions do not need."""
     numbers: dict[tuple[Any, ...], int] = {}
     kinds = [numbers.setdefault(_kind(item, reaping), len(numbers) + 1) for item in wanted]
     columns = [list(column) for column in zip(*numbers, strict=True)]
-    rows = yield Query(
-        COMPLETE if alike else SETTLE,
+    return Query(
+        statement,
         (
             array_of_ids([item.task_id for item in wanted]),
             array(item.attempt for item in wanted),
@@ -71,11 +123,9 @@ def _apply(items: Iterable[Settlement], reaping: bool) -> Flow[dict[Fence, Settl
             array(bucket_of(item.seconds) for item in wanted),
             *columns[:_IN_COMMON],
             reaping,
-            *([] if alike else columns[_IN_COMMON:]),
+            *([] if bare else columns[_IN_COMMON:]),
         ),
     )
-    matched = (wanted[number - 1] for (number,) in rows)
-    return {item.fence: item for item in matched}
 
 
 def _kind(item: Settlement, reaping: bool) -> tuple[Any, ...]:
@@ -115,37 +165,17 @@ _COMPLETE = (
 )
 
 
-def _judge(
-    self: Context,
-    late: list[Settlement],
-    applied: dict[Fence, Settlement],
-    first: dict[Fence, Settlement],
-    reaping: bool,
-) -> Flow[dict[int, Verdict]]:
+def _judge(self: Context, late: list[Settlement], reaping: bool) -> Flow[dict[int, Verdict]]:
     """What to say of settlements that did not match; their attempts let go of their slots."""
     tasks = yield from fetch(self, [item.task_id for item in late])
+    verdicts = {id(item): verdict_on_late(tasks.get(item.task_id), item) for item in late}
     if not reaping:
-        # A row that was updated just while it was to be settled has been missed.
-        missed = [
-            item
-            for item in late
-            if first[item.fence] is item and _holds(tasks.get(item.task_id), item)
-        ]
-        if missed:
-            applied |= yield from _apply(missed, reaping)
-            late = [item for item in late if applied.get(item.fence) is not item]
         columns = (
             [item.worker_id for item in late],
             array_of_ids([item.task_id for item in late]),
             array(item.attempt for item in late),
         )
         yield Query(SQL["let_go"], columns)
-    return {id(item): verdict_on_late(tasks.get(item.task_id), item) for item in late}
-
-
-def _holds(task: Task | None, item: Settlement) -> bool:
-    return (
-        task is not None
-        and task.status is State.EXECUTING
-        and (task.task_id, task.attempt, task.assigned_worker_id) == item.fence
-    )
+        stale = sum(verdict is Verdict.STALE for verdict in verdicts.values())
+        yield from count([apart(STALE_RESULTS)] * stale)
+    return verdicts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairlane.core.errors import (
     AccessDenied,
     FairlaneError,
+    InvalidConnection,
     InvalidTaskId,
     SchemaMissing,
     StoreBusy,
@@ -48,6 +49,15 @@ def reported(state: str, message: str, store: str) -> FairlaneError:
             return Duplicate()
         case "22P02":
             return InvalidTaskId()
+        case "25P01" | "25P02":
+            return InvalidConnection(
+                "The transaction of this connection has failed or ended: roll back, begin another."
+            )
+        case "26000" | "42P05":
+            return StoreUnusable(
+                f"The {store} does not remember what was prepared: a pooler in transaction mode "
+                "seems to stand in between. Add the option pgbouncer=true to the URL."
+            )
     match state[:2]:
         case "28":
             return AccessDenied(f"The {store} refused access: {said}. Check user and password.")

@@ -5,6 +5,9 @@ itself, and only when someone waits: a waiter holds a shared advisory lock, and 
 lock for itself knows that nobody does. Submissions look for waiters within their own statement, so
 that they cost no further round trip while everyone is busy. At most one hint is under way in a
 process.
+
+Behind a pooler neither notifications nor locks of a session reach anyone: a waiter there looks for
+work by itself, every second or so.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ _BUSY_SECONDS = 1.0
 
 _COMMIT_SECONDS = 0.1
 _LONGEST_PAUSE = 10.0
+_POLL_SECONDS = 1.0
 
 
 class Background:
@@ -103,7 +107,7 @@ class PostgresWakeup:
     """Hints from this process at once, from others by notifications."""
 
     def __init__(
-        self, waiters: Waiters, connect: Callable[[Callable[[], None]], Awaitable[Listener]]
+        self, waiters: Waiters, connect: Callable[[Callable[[], None]], Awaitable[Listener | None]]
     ) -> None:
         self._waiters = waiters
         self._connect = connect
@@ -112,6 +116,7 @@ class PostgresWakeup:
         self._turn = asyncio.Lock()
         self._listener: Listener | None = None
         self._holding = False
+        self._deaf = False
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -124,8 +129,9 @@ class PostgresWakeup:
     async def wait(self, seconds: float) -> bool:
         if self._timer is not None:
             self._timer.cancel()
+        limit = random.uniform(0.5, 1) * _POLL_SECONDS if self._deaf else seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(min(seconds, limit)):
                 if self._listener is not None and not self._holding:
                     # Nobody has notified us while we were busy: there may be work. Look again in
                     # a moment, for what was just being committed by someone who saw us busy.
@@ -134,7 +140,7 @@ class PostgresWakeup:
                     return True
                 await self._event.wait()
         except TimeoutError:
-            return False
+            return limit < seconds  # a hint that we give ourselves
         finally:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_BUSY_SECONDS, lambda: self._spawn(self._release()))
@@ -160,7 +166,7 @@ class PostgresWakeup:
     async def _keep(self) -> None:
         """Go on listening, whatever happens to the connection."""
         ceiling = 0.1
-        while True:
+        while not self._deaf:
             if self._listener is not None:
                 await self._listener.gone.wait()
                 self._listener, self._holding = None, False
@@ -175,6 +181,9 @@ class PostgresWakeup:
 
     async def _open(self) -> None:
         listener = await self._connect(self._event.set)
+        if listener is None:
+            self._deaf = True
+            return
         try:
             await listener.execute(HOLD)
         except BaseException:

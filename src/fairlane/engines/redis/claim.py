@@ -10,22 +10,21 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import unpack
 from fairlane.core.lanes import Opening, opening
-from fairlane.core.machine import EXPIRED
-from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, TaskError
+from fairlane.core.machine import EXPIRED, EXPIRY
+from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec
 from fairlane.core.priority import HIGHEST, LOWEST, MICROSECONDS, Aging
 from fairlane.engines.redis.context import Catalogue, Context
-from fairlane.engines.redis.record import text_id
 from fairlane.engines.redis.scripts import script
 
 CLAIM = script("claim")
 
-# An id, the fields of a record from READY_AT to ATTEMPT, then as `fixed` in record.py reads it.
-_TOLD = struct.Struct(">16sQqQHHdqHBIHHI")
+# A record without its worker (see FIELDS), of which a worker need not know everything, and then as
+# `fixed` in record.py reads it.
+_TOLD = struct.Struct(">37xQ8xQHHd8xHBIxHHI")
 
-_EXPIRY = msgspec.json.encode(
-    TaskError("The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED)
-)
+_EXPIRY = msgspec.json.encode(EXPIRY)
 
 
 @writes
@@ -51,8 +50,11 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         catalogue = yield from self.refresh()
     if status == b"gone":
         raise WorkerGone
-    wait, answers = reply
-    claimed = [_claimed(catalogue, ask.worker_id, told) for told in answers]
+    wait, packed_ids, answers = reply
+    claimed = [
+        _claimed(catalogue, ask.worker_id, task_id, told)
+        for task_id, told in zip(unpack(packed_ids), answers, strict=True)
+    ]
     return Grant(claimed, int(wait) / MICROSECONDS if wait else None)
 
 
@@ -75,7 +77,8 @@ def _encoded(found: Opening, catalogue: Catalogue) -> bytes:
         {
             "type": quota.type,
             "rate": quota.rules.rate,
-            "concurrency": quota.rules.concurrency,
+            "slots": quota.rules.slots,
+            "open_until": quota.rules.open_until or 0,
             "lanes": quota.lanes,
             "counted": [lane.id for lane in catalogue.lanes.values() if lane.type == quota.type],
         }
@@ -99,16 +102,13 @@ def _how_levels_age(aging: Aging) -> bytes:
     )
 
 
-def _claimed(catalogue: Catalogue, worker_id: str, told: bytes) -> Claimed:
+def _claimed(catalogue: Catalogue, worker_id: str, task_id: str, told: bytes) -> Claimed:
     (
-        raw_id,
         ready_at,
-        _,
         created_at,
         retries,
         returns,
         timeout,
-        _,
         lane_id,
         level,
         attempt,
@@ -120,8 +120,8 @@ def _claimed(catalogue: Catalogue, worker_id: str, told: bytes) -> Claimed:
     spec = _TOLD.size + key_length
     payload = spec + spec_length
     return Claimed(
-        text_id(raw_id),
-        attempt,
+        task_id,
+        attempt or 1,  # zero: told as it was submitted
         worker_id,
         lane.type,
         lane.queue,

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.breaker import Breaker
 from fairlane.core.errors import TooManyLanes
 from fairlane.core.flow import Flow
 from fairlane.core.lanes import Controls, Lane, LaneKey, Rules
 from fairlane.core.priority import Aging
-from fairlane.engines.redis.driver import Argument, Run
+from fairlane.engines.redis.calls import Argument, Run
 from fairlane.engines.redis.scripts import Script, script
 
 CATALOGUE = script("catalogue")
@@ -51,8 +52,7 @@ class Context:
 
     def refresh(self) -> Flow[Catalogue]:
         """Read lanes and controls."""
-        version, controls, lanes = yield from self.call(CATALOGUE)
-        self.catalogue = Catalogue(version, _controls(int(version), controls), _lanes(lanes))
+        self.catalogue = catalogue_of((yield from self.call(CATALOGUE)))
         return self.catalogue
 
     def lane(self, lane_id: int) -> Flow[Lane]:
@@ -79,6 +79,12 @@ class Context:
 def pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
     """What a reply lists as field, value, field, value."""
     return zip(flat[::2], flat[1::2], strict=True)
+
+
+def catalogue_of(reply: tuple[bytes, list[bytes], list[bytes]]) -> Catalogue:
+    """A catalogue as catalogue.lua tells it."""
+    version, controls, lanes = reply
+    return Catalogue(version, _controls(int(version), controls), _lanes(lanes))
 
 
 def _lanes(stored: list[bytes]) -> Iterator[Lane]:
@@ -110,5 +116,10 @@ def _with(rules: Rules, rule: str, value: bytes) -> Rules:
             return msgspec.structs.replace(rules, paused=value == b"1")
         case "rate":
             return msgspec.structs.replace(rules, rate=float(value))
+        case "breaker":
+            breaker = msgspec.json.decode(value, type=Breaker)
+            return msgspec.structs.replace(rules, breaker=breaker)
+        case "open_until":
+            return msgspec.structs.replace(rules, open_until=int(value))
         case _:
             return msgspec.structs.replace(rules, concurrency=int(value))

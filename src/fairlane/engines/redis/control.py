@@ -1,24 +1,31 @@
-"""pause, limit, cancel, replay: what operators change."""
+"""pause, limit, cancel, replay, delete: what operators change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
+import msgspec
+
+from fairlane.core.breaker import CLOSED, Breaker
+from fairlane.core.breaker import checked as checked_breaker
+from fairlane.core.errors import InvalidLimit
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
 from fairlane.core.machine import TRANSITIONS, Verb
-from fairlane.core.model import Cancelled, Replayed
+from fairlane.core.model import Cancelled, Deleted, Replayed
 from fairlane.core.states import TERMINAL, State
 from fairlane.core.tally import MOVED
+from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context
-from fairlane.engines.redis.driver import Argument
 from fairlane.engines.redis.record import raw_id
 from fairlane.engines.redis.scripts import script
 
 SET_CONTROLS = script("set_controls")
 CANCEL = script("cancel")
 REPLAY = script("replay")
+DELETE = script("delete")
 
 
 @writes
@@ -43,6 +50,7 @@ def limit(
     *,
     rate: float | None = None,
     concurrency: int | None = None,
+    breaker: Breaker | Literal[False] | None = None,
 ) -> Flow[Controls]:
     type = checked_scope(type)
     suffix = "" if type is None else f" {type}"
@@ -53,30 +61,53 @@ def limit(
         concurrency = checked_concurrency(concurrency)
         if type is not None:
             fields[f"concurrency{suffix}"] = concurrency
-    return (yield from _set(self, fields, wakes=True, counted=type if concurrency else None))
+    if breaker is None:
+        circuit = None
+    elif type is None:
+        raise InvalidLimit("A circuit breaker belongs to a type: name one.")
+    elif breaker is False:
+        fields[f"breaker{suffix}"] = fields[f"open_until{suffix}"] = circuit = b""
+    else:
+        fields[f"breaker{suffix}"] = msgspec.json.encode(checked_breaker(breaker))
+        fields[f"open_until{suffix}"] = b""
+        circuit = msgspec.json.encode(CLOSED)
+    counted = type if concurrency else None
+    return (yield from _set(self, fields, wakes=True, counted=counted, type=type, circuit=circuit))
 
 
 def _set(
-    self: Context, fields: dict[str, Argument], *, wakes: bool, counted: str | None = None
+    self: Context,
+    fields: dict[str, Argument],
+    *,
+    wakes: bool,
+    counted: str | None = None,
+    type: str | None = None,
+    circuit: bytes | None = None,
 ) -> Flow[Controls]:
-    """Set controls; what workers hold of the type `counted` is counted from now on."""
+    """Set controls; what workers hold of the type `counted` is counted from now on.
+
+    `circuit`: how a type fares from now on, if that is set as well.
+    """
     flat = [part for field in fields.items() for part in field]
+    closed = (b"", b"") if type is None or circuit is None else (type, circuit)
     catalogue = self.catalogue
     while True:
         lanes = [lane.id for lane in catalogue.lanes.values() if lane.type == counted]
-        version = catalogue.version
-        reply = yield from self.call(SET_CONTROLS, version, int(wakes), len(lanes), *lanes, *flat)
+        reply = yield from self.call(
+            SET_CONTROLS, catalogue.version, int(wakes), *closed, len(lanes), *lanes, *flat
+        )
         catalogue = yield from self.refresh()
         if reply != b"stale":
             return catalogue.controls
 
 
 @writes
-def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
+def cancel(
+    self: Context, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+) -> Flow[list[Cancelled]]:
     checked_all(task_ids)
     unique = list(dict.fromkeys(task_ids))
-    allowed = _codes(TRANSITIONS[Verb.CANCEL].sources)
-    reply = yield from self.call(CANCEL, allowed, *map(raw_id, unique))
+    reply = yield from self.call(CANCEL, _allowed(Verb.CANCEL, among), *map(raw_id, unique))
     found = {
         task_id: Cancelled(
             task_id, bool(applied), State.of(code) if code else None, worker.decode() or None
@@ -93,12 +124,13 @@ def replay(
     *,
     reset_retry_count: bool = True,
     level: int | None = None,
+    among: frozenset[State] | None = None,
 ) -> Flow[list[Replayed]]:
     checked_all(task_ids)
     unique = list(dict.fromkeys(task_ids))
     reply = yield from self.call(
         REPLAY,
-        _codes(TRANSITIONS[Verb.REPLAY].sources),
+        _allowed(Verb.REPLAY, among),
         _codes(TERMINAL),
         int(reset_retry_count),
         b"" if level is None else level,
@@ -110,6 +142,25 @@ def replay(
         for task_id, (applied, code) in zip(unique, reply, strict=True)
     }
     return [found[task_id] for task_id in task_ids]
+
+
+@writes
+def delete(
+    self: Context, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+) -> Flow[list[Deleted]]:
+    checked_all(task_ids)
+    unique = list(dict.fromkeys(task_ids))
+    reply = yield from self.call(DELETE, _allowed(Verb.DELETE, among), *map(raw_id, unique))
+    found = {
+        task_id: Deleted(task_id, bool(applied), State.of(code) if code else None)
+        for task_id, (applied, code) in zip(unique, reply, strict=True)
+    }
+    return [found[task_id] for task_id in task_ids]
+
+
+def _allowed(verb: Verb, among: frozenset[State] | None) -> bytes:
+    sources = TRANSITIONS[verb].sources
+    return _codes(sources if among is None else sources & among)
 
 
 def _codes(states: Iterable[State]) -> bytes:

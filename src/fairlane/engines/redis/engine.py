@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from fairlane.core import queries
+from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
-from fairlane.core.store import Backend
-from fairlane.engines.redis import claim, control, inspect, leases, schema, settle, submit
+from fairlane.engines.redis import (
+    claim,
+    control,
+    find,
+    inspect,
+    journal,
+    leases,
+    overview,
+    schedules,
+    schema,
+    settle,
+    submit,
+    upkeep,
+)
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.driver import RedisDriver
 from fairlane.engines.redis.keys import NAMES, checked_prefix
@@ -17,6 +31,9 @@ class RedisOperations(Context):
     claim = claim.claim
     settle = settle.settle
     start = leases.start
+    prune = upkeep.prune
+    sample = overview.sample
+    elect = upkeep.elect
     progress = leases.progress
     heartbeat = leases.heartbeat
     expired = leases.expired
@@ -28,12 +45,30 @@ class RedisOperations(Context):
     limit = control.limit
     cancel = control.cancel
     replay = control.replay
+    delete = control.delete
+    cancel_where = queries.cancel_where
+    replay_where = queries.replay_where
+    delete_where = queries.delete_where
+    put_schedule = schedules.put_schedule
+    drop_schedule = schedules.drop_schedule
+    fire = schedules.fire
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
     tallies = inspect.tallies
     depths = inspect.depths
-    events = inspect.events
+    events = journal.events
+    tail = journal.tail
+    find = find.find
+    facts = overview.facts
+    samples = overview.samples
+    schedules = schedules.schedules
+    page = queries.page
+    total = queries.total
+    stats = queries.stats
+    position = queries.position
+    why = queries.why
+    dlq_analysis = queries.dlq_analysis
     version = schema.version
     migrate = schema.migrate
     verify = schema.verify

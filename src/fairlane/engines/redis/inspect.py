@@ -1,24 +1,21 @@
-"""get, workers, controls, tallies, depths, events: looking without touching."""
+"""get, workers, controls, tallies, depths: looking without touching."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from fairlane.core import limits
-from fairlane.core.errors import InvalidInput
 from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
-from fairlane.core.model import Event, Task, Worker
-from fairlane.core.priority import MICROSECONDS
-from fairlane.core.tally import Tally, TallyKey
-from fairlane.engines.redis.context import Context, pairs
+from fairlane.core.model import Task, Worker
+from fairlane.core.tally import Tally
+from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.record import raw_id, unpacked
 from fairlane.engines.redis.rows import (
     WORKER_FIELDS,
-    passage_of,
     runs_of,
+    tallies_of,
     task_of,
     worker_of,
 )
@@ -28,9 +25,6 @@ GET = script("get")
 WORKERS = script("workers")
 TALLIES = script("tallies")
 DEPTHS = script("depths")
-EVENTS = script("events")
-
-_CURSOR = re.compile(r"\d{1,20}-\d{1,20}\Z", re.ASCII)
 
 
 def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task], int]]:
@@ -72,17 +66,8 @@ def controls(self: Context) -> Flow[Controls]:
 
 @reads
 def tallies(self: Context) -> Flow[list[Tally]]:
-    counts, durations = yield from self.call(TALLIES)
-    seconds = {field: int(value) / MICROSECONDS for field, value in pairs(durations)}
-    return [
-        Tally(_tally_key(field), int(times), seconds.get(field, 0.0))
-        for field, times in sorted(pairs(counts))
-    ]
-
-
-def _tally_key(field: bytes) -> TallyKey:
-    lane, level, source, target, label, bucket = field.decode().split(":")
-    return TallyKey(int(lane), int(level), int(source), int(target), label, int(bucket))
+    _, _, counts, durations = yield from self.call(TALLIES)
+    return tallies_of(counts, durations)
 
 
 @reads
@@ -93,23 +78,4 @@ def depths(self: Context) -> Flow[dict[tuple[str, int], int]]:
         lane = yield from self.lane(int(lane_id))
         key = (lane.queue, int(level))
         found[key] = found.get(key, 0) + depth
-    return found
-
-
-@reads
-def events(self: Context, after: str | None, limit: int) -> Flow[list[Event]]:
-    if after is not None and not _CURSOR.match(after):
-        raise InvalidInput("This cursor was not made by this store: begin without one.")
-    start = "-" if after is None else f"({after}"
-    # Every entry tells of at least one transition.
-    entries = yield from self.call(EVENTS, start, max(1, min(limit, limits.BATCH)))
-    found: list[Event] = []
-    for cursor, fields in entries:
-        if len(found) >= limit:
-            break
-        (_, at), *passages = pairs(fields)
-        for passage in map(passage_of, passages):
-            if passage.task_ids:
-                yield from self.lane(passage.lane)
-            found += passage.events(cursor.decode(), int(at), self.catalogue.lanes.get)
     return found

@@ -24,6 +24,9 @@ NAMES = {
     "ERRORS": "errors",  # hash: id -> the last error, as JSON
     "PROGRESS": "progress",  # hash: id -> what it last said of itself, as JSON
     "RUNS": "runs",  # hash: id -> its runs that did not complete, one after another
+    "INDEX": "index",  # zset: ids of all tasks, all scored 0, so that they are in their own order
+    # + state; zset: the same of tasks that ended otherwise than completed, which are few
+    "ENDED_BADLY": "ended_badly:",
     # Where tasks stand. A run is a task's id and its attempt: 20 bytes.
     "STREAMS": "streams",  # set: lane:level of every queue that is not empty
     "QUEUE": "queue:",  # + lane:level; zset: ids by ready_at
@@ -33,22 +36,36 @@ NAMES = {
     # + state; stream: one entry a script, with its time and the ids that ended. Nothing is taken
     # out when a task is replayed: whoever reads it looks whether the task still ended then.
     "ENDED": "ended:",
+    # Tasks that wait for others, and those others. There is none of this without a bond.
+    "BONDS": "bonds",  # hash: id of a child -> '1' if tolerant or '0', ids of parents yet to end
+    "CHILDREN": "children:",  # + id of a parent; set: ids of children that wait for it
+    "ENDED_PARENTS": "ended_parents",  # hash: id -> the state it ended in, its children still bound
+    # Unique tasks.
+    "UNIQUES": "uniques",  # hash: unique key -> id of the task that holds it
+    "HOLDS": "holds",  # hash: id -> its unique key, and in two bytes the states that count
     # Workers, and what is in their hands.
     "WORKERS": "workers",  # zset: ids by registered_at
-    "WORKER": "worker:",  # + id; hash: what is known of it, see rows.py
+    "DEAD_WORKERS": "dead_workers",  # zset: ids of those that are dead, by when they were last seen
+    "WORKER_HASH": "worker:",  # + id; hash: what is known of it, see rows.py
     "HELD": "held:",  # + worker; set: runs it executes
-    "LINGERING": "lingering:",  # + worker; set: runs it has yet to let go of
+    # + worker; hash: runs it has yet to let go of -> lane and level (the task may be gone)
+    "LINGERING": "lingering:",
     # + lane; set: runs that are executing or lingering. Kept only for types with a concurrency
-    # limit: when one is set, what is in workers' hands is gone through once.
+    # limit or an open circuit: at first, what is in workers' hands is gone through once.
     "SLOTS": "slots:",
     "BUCKETS": "buckets",  # hash: limited type ('' for everything) -> tokens, and at what time
+    "CIRCUITS": "circuits",  # hash: type that has a breaker -> how it fares (JSON, see breaker.py)
     # Submissions.
     "IDEMPOTENCY": "idempotency",  # hash: key -> task id, fingerprint, end of its window
     "IDEMPOTENCY_ENDS": "idempotency_ends",  # zset: keys by the end of their window
     # The books.
     "TALLY": "tally",  # hash: lane:level:source:target:label:bucket -> times
     "TALLY_TIME": "tally_time",  # hash: the same -> microseconds together
-    "JOURNAL": "journal",  # stream: one entry a script, see books.lua
+    "JOURNAL": "journal",  # stream: one entry a script, numbered 0-1, 0-2, …, see books.lua
+    "SAMPLES": "samples",  # zset: samples (JSON, see core/facts.py) by their time
+    # Who does what besides workers, and when.
+    "ROLES": "roles",  # hash: role -> the end of its lease in 8 bytes, who has it
+    "SCHEDULES": "schedules",  # hash: id -> times, version and definition, see schedules.py
     "WAKE": "wake",  # a channel, not a key: hints that there is work
 }
 
@@ -61,9 +78,3 @@ def checked_prefix(prefix: str) -> str:
             f"Got {ascii(prefix)[:80]}."
         )
     return f"{{{prefix}}}:"
-
-
-def lua() -> str:
-    """The names as local variables of a script that is given the prefix as its first key."""
-    lines = [f"local {name} = KEYS[1] .. '{key}'" for name, key in NAMES.items()]
-    return "\n".join(lines)

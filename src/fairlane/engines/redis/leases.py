@@ -26,10 +26,11 @@ from fairlane.core.model import (
 )
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import stored_names
+from fairlane.core.tally import LOST_WORKERS, apart
+from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context
-from fairlane.engines.redis.driver import Argument
 from fairlane.engines.redis.record import fixed, raw_id, text_id, unpacked
-from fairlane.engines.redis.rows import run_of, stored_progress
+from fairlane.engines.redis.rows import run_of, stored_key, stored_progress
 from fairlane.engines.redis.scripts import script
 
 START = script("start")
@@ -133,7 +134,7 @@ def mark(self: Context, worker_id: str, status: WorkerStatus) -> Flow[bool]:
 
 @writes
 def bury(self: Context, worker_ids: Sequence[str]) -> Flow[list[str]]:
-    buried = yield from self.call(BURY, *worker_ids)
+    buried = yield from self.call(BURY, stored_key(apart(LOST_WORKERS)), *worker_ids)
     return [worker_id.decode() for worker_id in buried]
 
 

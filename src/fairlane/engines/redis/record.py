@@ -36,6 +36,10 @@ FIELDS = (
 
 HEAD = struct.Struct(">" + "".join(code for _, code in FIELDS))
 
+LINE = struct.Struct(">16sIq")
+"""What the journal tells of a task: its id, its attempt, and how many microseconds that ran (-1:
+untimed)."""
+
 
 class Record(NamedTuple):
     """A record as Python reads it. `rest` is what was stored behind it."""
@@ -140,11 +144,11 @@ def text_id(raw: bytes) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def lua() -> str:
-    """Where each field begins, as local variables of a script; HEAD is the length of them all."""
-    lines = []
+def positions() -> dict[str, int]:
+    """Where each field begins, as Lua counts; HEAD is the length of them all."""
+    found = {"HEAD": HEAD.size}
     position = 1
     for name, code in FIELDS:
-        lines.append(f"local {name} = {position}")
+        found[name] = position
         position += struct.calcsize(">" + code)
-    return "\n".join([*lines, f"local HEAD = {HEAD.size}"])
+    return found

@@ -12,12 +12,12 @@ from fairlane.core.model import Attempt, Progress, Task, Worker, moment
 from fairlane.core.priority import MICROSECONDS, Aging
 from fairlane.core.records import TaskRecord, WorkerRecord, attempt_of
 from fairlane.core.states import TERMINAL, State
-from fairlane.engines.redis.record import Record, fixed, text_id
+from fairlane.core.tally import Tally, TallyKey
+from fairlane.engines.redis.context import pairs
+from fairlane.engines.redis.record import LINE, Record, fixed, text_id
 
 # attempt, started_at, ended_at, then the lengths of worker, outcome and error, which follow
 _RUN = struct.Struct(">IQQBBI")
-# id, attempt, microseconds (-1: untimed)
-_LINE = struct.Struct(">16sIq")
 
 WORKER_FIELDS = (
     "status",
@@ -143,6 +143,25 @@ def worker_of(worker_id: bytes, row: list[bytes | None], runs: list[bytes], now:
     ).worker(sorted(text_id(run[:16]) for run in runs), now)
 
 
+def stored_key(key: TallyKey) -> str:
+    """Where something is counted."""
+    return ":".join(map(str, key))
+
+
+def tallies_of(counts: list[bytes], durations: list[bytes]) -> list[Tally]:
+    """The counters out of their two hashes."""
+    seconds = {field: int(value) / MICROSECONDS for field, value in pairs(durations)}
+    return [
+        Tally(_tally_key(field), int(times), seconds.get(field, 0.0))
+        for field, times in sorted(pairs(counts))
+    ]
+
+
+def _tally_key(field: bytes) -> TallyKey:
+    lane, level, source, target, label, bucket = field.decode().split(":")
+    return TallyKey(int(lane), int(level), int(source), int(target), label, int(bucket))
+
+
 def passage_of(field: tuple[bytes, bytes]) -> Passage:
     """A passage of the journal; books.lua says how it is written."""
     name, value = field
@@ -151,7 +170,7 @@ def passage_of(field: tuple[bytes, bytes]) -> Passage:
         return Passage(verb, rest[0])
     stream, worker_id = rest
     lane, level = map(int, stream.split(":"))
-    lines = list(_LINE.iter_unpack(value))
+    lines = list(LINE.iter_unpack(value))
     return Passage(
         verb,
         worker_id or None,

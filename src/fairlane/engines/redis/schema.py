@@ -7,8 +7,8 @@ from fairlane.core.flow import Flow, alters
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.versions import check_not_newer, check_ready
 from fairlane.engines.files import text
+from fairlane.engines.redis.calls import Command
 from fairlane.engines.redis.context import Context
-from fairlane.engines.redis.driver import Command
 from fairlane.engines.redis.keys import NAMES
 from fairlane.engines.redis.scripts import FORMAT
 

@@ -11,16 +11,22 @@ without a flag a script is refused, before it has begun, when memory is full.
 
 from __future__ import annotations
 
+import re
 from hashlib import sha1
 from typing import NamedTuple
 
-from fairlane.core import limits
+import msgspec
+
+from fairlane.core import dependencies, limits
 from fairlane.core.states import State
 from fairlane.engines.files import text
 from fairlane.engines.redis import keys, record
 
 FORMAT = 1
 """The version of everything that is written here. A store of another version is not touched."""
+
+JOURNAL_BYTES = 64_000_000
+"""What the journal may take up, however many entries that are: one may tell of 1,000 tasks."""
 
 
 class Script(NamedTuple):
@@ -37,11 +43,40 @@ def script(verb: str) -> Script:
     needs, _, _ = body.partition("\n")
     parts = needs.removeprefix("-- needs: ").split() if needs.startswith("-- needs: ") else []
     libraries = [text(__package__, f"lua/lib/{part}.lua") for part in parts]
-    source = "\n".join([flags, _constants(), text(__package__, "lua/common.lua"), *libraries, body])
+    code = "\n".join([text(__package__, "lua/common.lua"), *libraries, body])
+    # Lua has room for 200 local names, and each costs time at every call: numbers are written out,
+    # and texts are named only if they are used.
+    numbers, texts = _numbers(), _texts()
+    assert not numbers.keys() & texts.keys(), "one name for two things"
+    code = _NAME.sub(lambda name: str(numbers.get(name[0], name[0])), code)
+    used = set(_NAME.findall(code))
+    named = [f"local {name} = {value}" for name, value in texts.items() if name in used]
+    source = "\n".join([flags, *named, code])
     return Script(verb, source, sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-def _constants() -> str:
-    states = [f"local {state.name} = {state.code}" for state in State]
-    own = [f"local FORMAT = '{FORMAT}'", f"local JOURNAL_ENTRIES = {limits.JOURNAL_ENTRIES}"]
-    return "\n".join([keys.lua(), record.lua(), *states, *own])
+_NAME = re.compile(r"(?<!')\b[A-Z][A-Z_]+\b(?!')")
+"""A constant in Lua; in quotes it is a command."""
+
+
+def _numbers() -> dict[str, int]:
+    return {
+        **record.positions(),
+        **{state.name: state.code for state in State},
+        "BATCH": limits.BATCH,
+        "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
+        "JOURNAL_BYTES": JOURNAL_BYTES,
+        "LINE": record.LINE.size,
+    }
+
+
+def _texts() -> dict[str, str]:
+    """As Lua writes them."""
+    doomed = msgspec.json.encode(dependencies.DOOMED).decode()
+    return {
+        # A script is given the prefix as its first key.
+        **{name: f"KEYS[1] .. '{key}'" for name, key in keys.NAMES.items()},
+        "FORMAT": f"'{FORMAT}'",
+        "DEPENDENCY_FAILED": f"'{dependencies.DEPENDENCY_FAILED}'",
+        "DOOMED": f"'{doomed}'",
+    }

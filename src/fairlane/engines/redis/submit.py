@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
+import msgspec
+
 from fairlane.core import limits
-from fairlane.core.errors import BatchTooLarge, IdempotencyConflict, InvalidTaskId
+from fairlane.core.errors import (
+    BatchTooLarge,
+    DuplicateTask,
+    FairlaneError,
+    IdempotencyConflict,
+    InvalidTaskId,
+    UnknownDependency,
+)
 from fairlane.core.flow import Flow, writes
+from fairlane.core.machine import REPLACED, REPLACEMENT
 from fairlane.core.model import PLAIN, Accepted, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
+from fairlane.core.uniqueness import Hold
+from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Catalogue, Context
-from fairlane.engines.redis.driver import Argument
 from fairlane.engines.redis.record import raw_id, submitted, text_id
 from fairlane.engines.redis.scripts import script
 
 SUBMIT = script("submit")
+
+_REFUSALS: dict[bytes, type[FairlaneError]] = {
+    b"conflict": IdempotencyConflict,
+    b"duplicate": DuplicateTask,
+    b"unknown": UnknownDependency,
+}
+_REPLACEMENT = msgspec.json.encode(REPLACEMENT)
 
 Group = tuple[int, int, float, int | None]
 """(lane, level, delay, run_at): what tasks share that are stored alike"""
@@ -40,13 +59,14 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
             (task.queue, task.type, task.capabilities) for task in tasks
         )
         groups = _grouped(tasks, catalogue)
-        reply = yield from self.call(SUBMIT, *_arguments(groups, catalogue))
+        reply = yield from self.call(SUBMIT, *_arguments(tasks, groups, catalogue))
         if reply[0] == b"stale":
             yield from self.refresh()
-    if reply[0] == b"conflict":
-        raise IdempotencyConflict
-    _, now, states, known = reply
-    return _answers(tasks, groups, int(now), states, known)
+    refusal = _REFUSALS.get(reply[0])
+    if refusal is not None:
+        raise refusal
+    _, now, states, apart, known = reply
+    return _answers(tasks, groups, int(now), states, apart, known)
 
 
 def _grouped(tasks: Sequence[NewTask], catalogue: Catalogue) -> dict[Group, list[NewTask]]:
@@ -63,11 +83,13 @@ def _grouped(tasks: Sequence[NewTask], catalogue: Catalogue) -> dict[Group, list
     return groups
 
 
-def _arguments(groups: dict[Group, list[NewTask]], catalogue: Catalogue) -> list[Argument]:
+def _arguments(
+    tasks: Sequence[NewTask], groups: dict[Group, list[NewTask]], catalogue: Catalogue
+) -> list[Argument]:
     """As the head of submit.lua lists them."""
     heads: list[Argument] = []
     bodies: list[Argument] = []
-    keys: list[Argument] = []
+    special = False
     for (lane, level, delay, run_at), members in groups.items():
         heads += (
             struct.pack(">HB", lane, level),
@@ -91,11 +113,61 @@ def _arguments(groups: dict[Group, list[NewTask]], catalogue: Catalogue) -> list
                     task.payload,
                 )
             )
-            if key:
-                keys += (len(bodies) // 2, key, task.fingerprint or b"")
+            if key or task.unique is not None or (spec and task.depends_on):
+                special = True
+    specials = _specials(tasks, groups) if special else []
     window = limits.IDEMPOTENCY_SECONDS * MICROSECONDS
-    counts = (len(groups), len(bodies) // 2, len(keys) // 3)
-    return [catalogue.version, window, *counts, *heads, *bodies, *keys]
+    counts = (len(groups), len(bodies) // 2, len(specials))
+    return [
+        catalogue.version,
+        window,
+        REPLACED,
+        _REPLACEMENT,
+        *counts,
+        *heads,
+        *bodies,
+        *chain.from_iterable(specials),
+    ]
+
+
+def _specials(
+    tasks: Sequence[NewTask], groups: dict[Group, list[NewTask]]
+) -> list[tuple[Argument, ...]]:
+    """Tasks that may not be stored as they come: with a key, unique, or with parents."""
+    in_groups = (task.task_id for members in groups.values() for task in members)
+    places = {task_id: place for place, task_id in enumerate(in_groups, start=1)}
+    found: list[tuple[Argument, ...]] = []
+    earlier: dict[str, int] = {}
+    for task in tasks:
+        place, key, unique = places[task.task_id], task.idempotency_key, task.unique
+        if key is not None or unique is not None or task.depends_on:
+            found.append(
+                (
+                    place,
+                    key or b"",
+                    task.fingerprint or b"",
+                    *_hold(unique),
+                    _parents(task, earlier),
+                )
+            )
+        earlier[task.task_id] = place
+    return found
+
+
+def _hold(unique: Hold | None) -> tuple[Argument, Argument, Argument]:
+    if unique is None:
+        return b"", b"", b""
+    period = b"" if unique.period is None else unique.period
+    return unique.key + struct.pack(">H", unique.states), period, unique.mode.value
+
+
+def _parents(task: NewTask, earlier: dict[str, int]) -> bytes:
+    if not task.depends_on:
+        return b""
+    parents = [
+        raw_id(parent) + struct.pack(">H", earlier.get(parent, 0)) for parent in task.depends_on
+    ]
+    return b"".join([b"1" if task.spec.tolerant else b"0", *parents])
 
 
 def _answers(
@@ -103,6 +175,7 @@ def _answers(
     groups: dict[Group, list[NewTask]],
     now: int,
     states: list[int],
+    apart: list[tuple[int, int]],
     known: list[tuple[int, bytes, int, bytes]],
 ) -> list[Accepted]:
     found: dict[str, Accepted] = {}
@@ -112,6 +185,9 @@ def _answers(
         in_order += members
         for task in members:
             found[task.task_id] = Accepted(task.task_id, state, now)
+    for position, state_code in apart:
+        task_id = in_order[position - 1].task_id
+        found[task_id] = Accepted(task_id, State.of(state_code), now)
     for position, raw, state_code, created_at in known:
         found[in_order[position - 1].task_id] = Accepted(
             text_id(raw), State.of(state_code), int(created_at), known=True

@@ -5,18 +5,19 @@ from __future__ import annotations
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import EXPIRED, Verb, allows
-from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, TaskError, WorkerStatus
+from fairlane.core.machine import EXPIRED, EXPIRY, Verb, allows
+from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
 from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite import ends
+from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import Execute
 from fairlane.engines.sqlite.ledger import Group, Ledger
 from fairlane.engines.sqlite.moves import (
     End,
-    Standing,
+    TaskRow,
     end,
     enter_ready,
     leave,
@@ -28,12 +29,14 @@ from fairlane.engines.sqlite.rows import Row
 SQL = statements(__package__, "claim")
 
 _QUEUED, _EXECUTING = State.QUEUED.code, State.EXECUTING.code
+_EXPIRY = End(Verb.EXPIRE, State.FAILED, EXPIRED, EXPIRY)
 
 
 @writes
 def claim(self: Context, ask: Ask) -> Flow[Grant]:
     now = self.clock()
-    ((version, due_at, expires_at, *worker),) = yield Execute(SQL["situation"], (ask.worker_id,))
+    (situation,) = yield Execute(SQL["situation"], (ask.worker_id,))
+    version, due_at, expires_at, unresolved, *worker = situation
     status, request_id, claimed_at, seen_at, lease = worker
     if status is None or status == WorkerStatus.DEAD:
         raise WorkerGone
@@ -47,6 +50,9 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     more_to_expire = False
     if expires_at is not None and expires_at <= now:
         more_to_expire = yield from _expire(now, ledger)
+    left = False
+    if unresolved or ledger.ended:
+        left = yield from ends.see_to(ledger, now)
     yield from ledger.post_depths()
     rows, token_in = [], None
     if status == WorkerStatus.ACTIVE and not more_to_expire:
@@ -59,7 +65,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         yield Execute(SQL["seen"], (now, request, granted_at, ask.worker_id))
     yield from ledger.post(now)
     waits = [] if token_in is None else [token_in]
-    if more_to_expire:
+    if more_to_expire or (left and not rows):
         waits.append(0.0)
     if due_at is not None:
         waits.append(max(0, due_at - now) / MICROSECONDS)
@@ -69,7 +75,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
 def _release_due(now: int, ledger: Ledger) -> Flow[int | None]:
     """Make tasks ready whose time has come; answers when the next one is due."""
     due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
-    for task in map(Standing._make, due):
+    for task in map(TaskRow._make, due):
         yield from leave(task)
         yield from enter_ready(
             task, now, level=task.level, ready_at=task.ready_at, retry_count=task.retry_count
@@ -82,14 +88,11 @@ def _release_due(now: int, ledger: Ledger) -> Flow[int | None]:
 def _expire(now: int, ledger: Ledger) -> Flow[bool]:
     """End tasks whose time is over; True when there may be more of them than fit a batch."""
     expiring = (yield Execute(SQL["expiring"], (now, limits.BATCH))).fetchall()
-    error = TaskError(
-        "The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED
-    )
     for entry in expiring:
         yield Execute(SQL["drop_expiry"], entry)
         task = yield from standing_by_number(entry[1])
         if task is not None and allows(Verb.EXPIRE, State.of(task.state)):
-            yield from end(task, End(Verb.EXPIRE, State.FAILED, EXPIRED, error), now, ledger)
+            yield from end(task, _EXPIRY, now, ledger)
     return len(expiring) == limits.BATCH
 
 

@@ -7,14 +7,17 @@ import threading
 import time
 from collections.abc import Iterable
 
+import msgspec
+
 from fairlane.core import limits
+from fairlane.core.breaker import Breaker
 from fairlane.core.errors import TooManyLanes
 from fairlane.core.flow import Flow
 from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening
 from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
 from fairlane.engines.files import statements
-from fairlane.engines.sqlite.driver import Execute
+from fairlane.engines.sqlite.calls import Execute
 
 SQL = statements(__package__, "catalogue")
 
@@ -37,6 +40,10 @@ class Catalogue(threading.local):
     def lane(self, lane_id: int) -> Lane:
         """A lane by its number, once `refresh` has run in this transaction."""
         return self._lanes[lane_id]
+
+    def lanes(self) -> dict[int, Lane]:
+        """All lanes by their numbers, once `refresh` has run in this transaction."""
+        return dict(self._lanes)
 
     def known_lane(self, lane_id: int) -> Lane | None:
         """A lane by its number, if there is one."""
@@ -95,9 +102,20 @@ class Catalogue(threading.local):
             version=version,
             everything=Rules(bool(paused), rate),
             paused_queues=frozenset(queue for (queue,) in queues),
-            types={type: Rules(bool(paused), rate, most) for type, paused, rate, most in types},
+            types={
+                type: Rules(bool(paused), rate, most, breaker_of(breaker), open_until)
+                for type, paused, rate, most, breaker, open_until in types
+            },
         )
         self._version = version
+
+
+def breaker_of(stored: bytes | None) -> Breaker | None:
+    """A stored circuit breaker, if there is one."""
+    return None if stored is None else _breaker.decode(stored)
+
+
+_breaker = msgspec.json.Decoder(Breaker)
 
 
 class Context:

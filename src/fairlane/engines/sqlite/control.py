@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Literal
 
+import msgspec
+
+from fairlane.core.breaker import Breaker
+from fairlane.core.breaker import checked as checked_breaker
+from fairlane.core.errors import InvalidLimit
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.journal import Passage
 from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
-from fairlane.core.machine import Verb, allows
+from fairlane.core.machine import Verb
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
 from fairlane.core.tally import replay_keys
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite import ends
+from fairlane.engines.sqlite.calls import WAKE, Execute
 from fairlane.engines.sqlite.context import SQL as CATALOGUE
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import WAKE, Execute
+from fairlane.engines.sqlite.ends import SQL as ENDS
 from fairlane.engines.sqlite.ledger import Ledger
 from fairlane.engines.sqlite.moves import SQL as MOVES
-from fairlane.engines.sqlite.moves import End, end, enter_ready, leave, standing
+from fairlane.engines.sqlite.moves import End, applies, end, enter_ready, leave, standing
 
 SQL = statements(__package__, "control")
 
@@ -47,12 +56,18 @@ def limit(
     *,
     rate: float | None = None,
     concurrency: int | None = None,
+    breaker: Breaker | Literal[False] | None = None,
 ) -> Flow[Controls]:
     type = checked_scope(type)
     rate = None if rate is None else checked_rate(rate)
     concurrency = None if concurrency is None else checked_concurrency(concurrency)
+    if breaker is not None and type is None:
+        raise InvalidLimit("A circuit breaker belongs to a type: name one.")
     if type is not None:
         yield Execute(SQL["limit_type"], (type, rate, concurrency))
+        if breaker is not None:
+            set_to = None if breaker is False else msgspec.json.encode(checked_breaker(breaker))
+            yield Execute(SQL["set_breaker"], (set_to, type))
     elif rate is not None:
         yield Execute(SQL["rate_everything"], (rate,))
     yield Execute(CATALOGUE["bump"])
@@ -61,7 +76,9 @@ def limit(
 
 
 @writes
-def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
+def cancel(
+    self: Context, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+) -> Flow[list[Cancelled]]:
     checked_all(task_ids)
     now = self.clock()
     found = yield from standing(task_ids)
@@ -70,13 +87,15 @@ def cancel(self: Context, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
     for task in found:
         state = State.of(task.state)
         held = state is State.EXECUTING
-        allowed = allows(Verb.CANCEL, state)
+        allowed = applies(Verb.CANCEL, state, among)
         if allowed:
             outcome = "cancelled" if held else None
             how = End(Verb.CANCEL, State.CANCELLED, outcome=outcome, linger=held)
             yield from end(task, how, now, ledger)
         worker_id = task.worker_id if held else None
         answers[task.task_id] = Cancelled(task.task_id, allowed, state, worker_id)
+    if ledger.ended:
+        yield from ends.see_to(ledger, now)
     yield from ledger.post(now)
     return [
         answers.get(task_id) or Cancelled(task_id, applied=False, state=None)
@@ -91,6 +110,7 @@ def replay(
     *,
     reset_retry_count: bool = True,
     level: int | None = None,
+    among: frozenset[State] | None = None,
 ) -> Flow[list[Replayed]]:
     checked_all(task_ids)
     now = self.clock()
@@ -99,7 +119,7 @@ def replay(
     answers: dict[str, Replayed] = {}
     for task in found:
         state = State.of(task.state)
-        allowed = allows(Verb.REPLAY, state)
+        allowed = applies(Verb.REPLAY, state, among)
         if allowed:
             new_level = task.level if level is None else level
             yield from leave(task)
@@ -110,6 +130,7 @@ def replay(
                 ready_at=now,
                 retry_count=0 if reset_retry_count else task.retry_count,
             )
+            yield Execute(MOVES["forget_expiry"], (task.number,))
             yield Execute(MOVES["note_replay"], (now, task.number))
             yield Execute(MOVES["expire_again"], (task.number,))
             ledger.mention(
@@ -119,7 +140,10 @@ def replay(
                 ledger.count(key, 1)
         answers[task.task_id] = Replayed(task.task_id, allowed, state)
     yield from ledger.post(now)
-    if any(answer.applied for answer in answers.values()):
+    replayed = json.dumps([answer.task_id for answer in answers.values() if answer.applied])
+    if replayed != "[]":
+        yield Execute(ENDS["cut_loose"], (replayed,))
+        yield Execute(SQL["take_keys_again"], (replayed,))
         yield WAKE
     return [
         answers.get(task_id) or Replayed(task_id, applied=False, state=None) for task_id in task_ids

@@ -12,66 +12,30 @@ into the next one, each operation under its own savepoint: one fsync serves them
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import AbstractAsyncContextManager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from fairlane.core.errors import (
-    AccessDenied,
-    NotAFairlaneStore,
-    SchemaMissing,
-    StoreBusy,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from fairlane.core.backend import Durability
 from fairlane.core.flow import Mode, Op, perform, persist, persist_async
-from fairlane.core.store import Durability
-from fairlane.engines.sqlite.lock import FileLock
+from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
+from fairlane.engines.sqlite.driver_database import Database
+from fairlane.engines.sqlite.driver_joined import SqliteJoined
+from fairlane.engines.sqlite.driver_transaction import SqliteTransaction, transacting
 from fairlane.engines.sqlite.threads import Inbox, Job, LazyThread
 from fairlane.engines.sqlite.wakeup import SqliteWakeup
 from fairlane.engines.waiters import Waiters
 
+__all__ = ["Execute", "SqliteDriver"]
+
 T = TypeVar("T")
 
-APPLICATION_ID = 0x46_61_69_72  # "Fair", in the file's header
-
-_CACHE_KIB = 8 * 1024
-_BUSY_MILLISECONDS = 1_000
-# A task's pages are written three times in quick succession: a longer WAL (16 MB) brings most of
-# them home only once. Checkpoints run inside commits, and so under the lock.
-_CHECKPOINT_PAGES = 4_000
 _JOBS_PER_TRANSACTION = 100
-
-WAL_RESET_FIXED = (3, 51, 3)
-
-
-class Execute(NamedTuple):
-    """One statement; the reply is a cursor over its rows."""
-
-    sql: str
-    parameters: Sequence[Any] = ()
-
-
-class ExecuteMany(NamedTuple):
-    """One statement for many rows; the reply is a cursor whose rowcount is the sum."""
-
-    sql: str
-    rows: Iterable[Sequence[Any]]
-
-
-class Wake:
-    """A call that hints, once the transaction is durable, that there is work."""
-
-
-WAKE = Wake()
 
 
 class SqliteDriver:
@@ -86,10 +50,9 @@ class SqliteDriver:
         synchronous: str = "FULL",
         patience: float = 10.0,
     ) -> None:
-        self._path = path
+        self._database = Database(path, synchronous)
         self._verify = verify
         self._rolled_back = rolled_back
-        self._synchronous = synchronous
         self._patience = patience
         self._waiters = Waiters()
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
@@ -98,7 +61,7 @@ class SqliteDriver:
         # Whoever has the turn may use the connection that writes.
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._lock = FileLock(None if path is None else path.with_name(path.name + ".lock"))
+        self._lock = self._database.lock()
 
     # -- the two colours -----------------------------------------------------------------------
 
@@ -153,17 +116,7 @@ class SqliteDriver:
 
     def _give_up(self, job: Job) -> None:
         if job.take():
-            job.tell(None, self._locked())
-
-    def _locked(self) -> StoreBusy:
-        return StoreBusy(
-            f"Another process has held the lock of {self._name} for {self._patience:g} s: "
-            "wait for it, or find it with `fuser`."
-        )
-
-    @property
-    def _name(self) -> str:
-        return "the in-memory store" if self._path is None else str(self._path)
+            job.tell(None, self._database.locked(self._patience))
 
     # -- the writing thread --------------------------------------------------------------------
 
@@ -172,7 +125,7 @@ class SqliteDriver:
             with self._turn:
                 try:
                     if self._connection is None:
-                        self._leave_foreign_files_alone()
+                        self._database.leave_foreign_files_alone()
                     self._lock.acquire(wait=True)
                 except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
                     told = self._failed([job for job in batch if job.take()], error)
@@ -191,15 +144,15 @@ class SqliteDriver:
         batch = [job for job in batch if job.take()]
         try:
             if self._connection is None:
-                self._connection = self._connect()
+                self._connection = self._database.connect()
             return self._write(self._connection, batch)
         except BaseException as error:  # noqa: BLE001 (the job's caller hears of it)
-            if isinstance(error, sqlite3.Error) and self._path is not None:
+            if isinstance(error, sqlite3.Error) and self._database.path is not None:
                 self._disconnect()
             return self._failed(batch, error)
 
     def _failed(self, batch: list[Job], error: BaseException) -> list[Callable[[], None]]:
-        translated = self._translated(error)
+        translated = self._database.translated(error)
         return [partial(job.tell, None, translated) for job in batch]
 
     def _disconnect(self) -> None:
@@ -211,7 +164,7 @@ class SqliteDriver:
         """One transaction for all these jobs."""
         wake = False
 
-        def call(request: Execute | ExecuteMany | Wake) -> Any:
+        def call(request: Call) -> Any:
             nonlocal wake
             if isinstance(request, Execute):
                 return connection.execute(request.sql, request.parameters)
@@ -248,7 +201,7 @@ class SqliteDriver:
             self._rolled_back()
             connection.execute("ROLLBACK TO job")
             connection.execute("RELEASE job")
-            return partial(job.tell, None, self._translated(error))
+            return partial(job.tell, None, self._database.translated(error))
         connection.execute("RELEASE job")
         return partial(job.tell, result, None)
 
@@ -270,10 +223,10 @@ class SqliteDriver:
                 continue
             try:
                 if connection is None:
-                    connection = self._connect()
+                    connection = self._database.connect()
                 job.tell(self._read(connection, job.op), None)
             except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
-                job.tell(None, self._translated(error))
+                job.tell(None, self._database.translated(error))
         if connection is not None:
             connection.close()
 
@@ -284,97 +237,53 @@ class SqliteDriver:
         finally:
             connection.execute("ROLLBACK")
 
-    # -- connections ---------------------------------------------------------------------------
-
-    def _connect(self) -> sqlite3.Connection:
-        if self._path is not None and not self._path.exists():
-            # Made with the right mode from the start: tasks may hold secrets.
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        connection = sqlite3.connect(
-            ":memory:" if self._path is None else self._path,
-            isolation_level=None,
-            cached_statements=256,
-            check_same_thread=False,
-        )
-        try:
-            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-            self._check_owner(connection)  # of a file that appeared just now
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _leave_foreign_files_alone(self) -> None:
-        """Look before anything is made beside the file, be it only a lock."""
-        if self._path is not None and self._path.exists():
-            uri = f"{self._path.absolute().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True)) as connection:
-                self._check_owner(connection)
-
-    def _check_owner(self, connection: sqlite3.Connection) -> None:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if application != APPLICATION_ID and (application or tables):
-            raise NotAFairlaneStore(
-                f"{self._name} is a database of another application: nothing was changed. "
-                "Use another file."
-            )
-
-    def _translated(self, error: BaseException) -> BaseException:
-        """The error as users read it."""
-        if isinstance(error, OSError):
-            return AccessDenied(f"{self._name} cannot be opened: {error.strerror}.")
-        if not isinstance(error, sqlite3.Error):
-            return error
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}:
-            return StoreBusy(f"{self._name} is locked by another program: try again later.")
-        if code == sqlite3.SQLITE_READONLY:
-            return StoreReadOnly(f"{self._name} is read-only: make file and folder writable.")
-        if code == sqlite3.SQLITE_FULL:
-            return StoreFull(f"The disk under {self._name} is full: free some space.")
-        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
-            return NotAFairlaneStore(
-                f"{self._name} is not a readable SQLite database: nothing was changed."
-            )
-        if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
-            return AccessDenied(f"{self._name} cannot be opened: check the path and its rights.")
-        if code == sqlite3.SQLITE_IOERR:
-            return StoreUnavailable(f"The disk under {self._name} does not answer: {error}.")
-        if "no such table" in str(error):
-            return SchemaMissing()
-        return StoreError(f"SQLite refused an operation on {self._name}: {error}.")
-
     # -- the rest ------------------------------------------------------------------------------
 
+    def join(self, connection: Any) -> SqliteJoined:
+        """Perform operations on a caller's own connection to the store's file.
+
+        That is a `sqlite3.Connection`, or an SQLAlchemy session or connection on one. It cannot
+        take Fairlane's lock: give it a `busy_timeout`, and keep its transactions short.
+        """
+        return SqliteJoined(self._database, connection, self._verify, self._rolled_back)
+
+    def transaction(self) -> AbstractAsyncContextManager[SqliteTransaction]:
+        """A transaction of the store's database. Until it ends, other writers wait."""
+        ground = self._shared if self._database.path is None else self._apart
+        own = SqliteTransaction(self._database, ground, self._verify, self._waiters.wake)
+        return transacting(own, self._patience)
+
+    @contextmanager
+    def _apart(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own, under the file's lock."""
+        self._database.leave_foreign_files_alone()
+        lock = self._database.lock()
+        with closing(lock):
+            lock.acquire(wait=True)
+            try:
+                # Closed under the lock: the last connection to leave checkpoints.
+                with closing(self._database.connect()) as connection:
+                    yield connection
+            finally:
+                lock.release()
+
+    @contextmanager
+    def _shared(self) -> Iterator[sqlite3.Connection]:
+        """Memory has but one connection: a turn of its own on that."""
+        with self._turn:
+            if self._connection is None:
+                self._connection = self._database.connect()
+            try:
+                yield self._connection
+            finally:
+                self._connection.row_factory = None
+                self._connection.text_factory = str
+
     async def listen(self) -> SqliteWakeup:
-        return SqliteWakeup(self._waiters, None if self._path is None else _FileWatch(self._path))
+        return SqliteWakeup(self._waiters, self._database.watch())
 
     async def durability(self) -> Durability:
-        warnings = []
-        if self._path is None:
-            warnings.append("The store lives in memory: it ends with the process.")
-        elif self._synchronous != "FULL":
-            warnings.append("synchronous is not FULL: a power cut can undo the last commits.")
-        if sqlite3.sqlite_version_info < WAL_RESET_FIXED:
-            # Harmless as long as every writer is Fairlane, which takes its lock first.
-            warnings.append(
-                f"SQLite {sqlite3.sqlite_version} can corrupt the file when another program "
-                "writes to it at the same time: let only Fairlane write to it."
-            )
-        return Durability(
-            engine="sqlite",
-            settings={
-                "version": sqlite3.sqlite_version,
-                "journal_mode": "memory" if self._path is None else "wal",
-                "synchronous": self._synchronous,
-            },
-            warnings=tuple(warnings),
-        )
+        return self._database.durability()
 
     async def aclose(self) -> None:
         await asyncio.to_thread(self.close)
@@ -409,20 +318,3 @@ def _answer_threadsafe(
     # A loop that was closed in the meantime has nobody left who waits.
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(_answer, future, result, error)
-
-
-class _FileWatch:
-    """A connection that does nothing but look whether others have committed."""
-
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._last = 0
-
-    def version(self) -> int:
-        # Busy recovering: whoever waits will look again in a moment.
-        with suppress(sqlite3.OperationalError):
-            (self._last,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return self._last
-
-    def close(self) -> None:
-        self._connection.close()

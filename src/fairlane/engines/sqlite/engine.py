@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fairlane.core import queries
+from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
-from fairlane.core.store import Backend
-from fairlane.engines.sqlite import claim, control, inspect, leases, schema, settle, submit
+from fairlane.engines.sqlite import (
+    claim,
+    control,
+    deletion,
+    events,
+    find,
+    inspect,
+    leases,
+    overview,
+    schedules,
+    schema,
+    settle,
+    submit,
+)
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import SqliteDriver
 
@@ -21,6 +35,9 @@ class SqliteOperations(Context):
     progress = leases.progress
     heartbeat = leases.heartbeat
     expired = leases.expired
+    prune = deletion.prune
+    sample = overview.sample
+    elect = overview.elect
     register = leases.register
     mark = leases.mark
     bury = leases.bury
@@ -29,12 +46,30 @@ class SqliteOperations(Context):
     limit = control.limit
     cancel = control.cancel
     replay = control.replay
+    delete = deletion.delete
+    cancel_where = queries.cancel_where
+    replay_where = queries.replay_where
+    delete_where = queries.delete_where
+    put_schedule = schedules.put_schedule
+    drop_schedule = schedules.drop_schedule
+    fire = schedules.fire
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
     tallies = inspect.tallies
     depths = inspect.depths
-    events = inspect.events
+    tail = events.tail
+    events = events.events
+    find = find.find
+    facts = overview.facts
+    samples = overview.samples
+    schedules = schedules.schedules
+    page = queries.page
+    total = queries.total
+    stats = queries.stats
+    position = queries.position
+    why = queries.why
+    dlq_analysis = queries.dlq_analysis
     version = schema.version
     migrate = schema.migrate
     verify = schema.verify

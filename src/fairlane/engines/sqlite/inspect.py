@@ -1,21 +1,20 @@
-"""get, workers, controls, tallies, depths, events: looking without touching."""
+"""get, workers, controls, tallies, depths: looking without touching."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from fairlane.core import journal, limits
-from fairlane.core.errors import InvalidInput
+from fairlane.core import limits
 from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
-from fairlane.core.model import Attempt, Event, Task, Worker
+from fairlane.core.model import Attempt, Task, Worker
 from fairlane.core.records import attempt_of
 from fairlane.core.tally import Tally, TallyKey
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import Execute
 from fairlane.engines.sqlite.rows import task_of, worker_of
 
 SQL = statements(__package__, "inspect")
@@ -44,7 +43,11 @@ def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
 
 @reads
 def workers(self: Context) -> Flow[list[Worker]]:
-    now = self.clock()
+    return (yield from all_workers(self.clock()))
+
+
+def all_workers(now: int) -> Flow[list[Worker]]:
+    """The workers, inside any operation."""
     held: dict[str, list[str]] = {}
     for worker_id, task_id in (yield Execute(SQL["holdings"])):
         held.setdefault(worker_id, []).append(task_id)
@@ -59,6 +62,11 @@ def controls(self: Context) -> Flow[Controls]:
 
 @reads
 def tallies(self: Context) -> Flow[list[Tally]]:
+    return (yield from all_tallies())
+
+
+def all_tallies() -> Flow[list[Tally]]:
+    """The counters, inside any operation."""
     rows = yield Execute(SQL["tallies"])
     return [Tally(TallyKey(*key), times, seconds) for *key, times, seconds in rows]
 
@@ -67,18 +75,3 @@ def tallies(self: Context) -> Flow[list[Tally]]:
 def depths(self: Context) -> Flow[dict[tuple[str, int], int]]:
     rows = yield Execute(SQL["depths"])
     return {(queue, level): depth for queue, level, depth in rows}
-
-
-@reads
-def events(self: Context, after: str | None, limit: int) -> Flow[list[Event]]:
-    if after is not None and not after.isdecimal():
-        raise InvalidInput("This cursor was not made by this store: begin without one.")
-    yield from self.catalogue.refresh()
-    rows = yield Execute(SQL["events"], (int(after or 0), limits.BATCH))
-    found: list[Event] = []
-    for number, at, entry in rows:
-        if len(found) >= limit:
-            break
-        for passage in journal.decode(entry):
-            found += passage.events(str(number), at, self.catalogue.known_lane)
-    return found

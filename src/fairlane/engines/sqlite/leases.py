@@ -26,9 +26,10 @@ from fairlane.core.model import (
 )
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import stored_names
+from fairlane.core.tally import LOST_WORKERS, TallyKey, apart
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import Execute
 from fairlane.engines.sqlite.ledger import Ledger
 from fairlane.engines.sqlite.rows import Row, stored_progress
 
@@ -162,7 +163,7 @@ def bury(self: Context, worker_ids: Sequence[str]) -> Flow[list[str]]:
         if (yield Execute(SQL["bury"], (worker_id, now))).rowcount:
             yield Execute(SQL["drop_lingering"], (worker_id,))
             buried.append(worker_id)
-    yield from _tell("worker_dead", buried, now)
+    yield from _tell("worker_dead", buried, now, apart(LOST_WORKERS))
     return buried
 
 
@@ -178,8 +179,12 @@ def forget(self: Context, worker_id: str) -> Flow[bool]:
     return True
 
 
-def _tell(verb: str, worker_ids: list[str], now: int) -> Flow[None]:
+def _tell(
+    verb: str, worker_ids: list[str], now: int, counted: TallyKey | None = None
+) -> Flow[None]:
     ledger = Ledger()
     for worker_id in worker_ids:
         ledger.mention(Passage(verb, worker_id))
+        if counted is not None:
+            ledger.count(counted, 1)
     yield from ledger.post(now)

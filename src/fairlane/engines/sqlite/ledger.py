@@ -8,7 +8,7 @@ from fairlane.core.journal import Passage
 from fairlane.core.states import State
 from fairlane.core.tally import UNTIMED, bucket_of
 from fairlane.engines.files import statements
-from fairlane.engines.sqlite.driver import Execute, ExecuteMany
+from fairlane.engines.sqlite.calls import Execute, ExecuteMany
 
 SQL = statements(__package__, "ledger")
 
@@ -22,12 +22,13 @@ _TRIM_EVERY = 256
 class Ledger:
     """Gathers what a transaction does, then posts it in three statements."""
 
-    __slots__ = ("_counts", "_depths", "_passages")
+    __slots__ = ("_counts", "_depths", "_passages", "ended")
 
     def __init__(self) -> None:
         self._passages: list[Passage] = []
         self._counts: dict[Key, tuple[int, float]] = {}
         self._depths: dict[tuple[int, int], int] = {}
+        self.ended: dict[State, list[str]] = {}
 
     def add(
         self,
@@ -62,6 +63,10 @@ class Ledger:
         if gained:
             stream = (lane, level)
             self._depths[stream] = self._depths.get(stream, 0) + gained * times
+
+    def ends(self, state: State, task_ids: list[str]) -> None:
+        """Tasks that ended, for whoever sees to what follows from it."""
+        self.ended.setdefault(state, []).extend(task_ids)
 
     def post_depths(self) -> Flow[None]:
         """Write how deep the streams are by now, for whoever reads them in this transaction."""

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from fairlane.core.flow import Flow
-from fairlane.core.machine import Verb
+from fairlane.core.machine import Verb, allows
 from fairlane.core.model import TaskError
 from fairlane.core.states import State
 from fairlane.engines.files import statements
-from fairlane.engines.sqlite.driver import Execute
+from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.ledger import Ledger
 
 SQL = statements(__package__, "moves")
@@ -30,21 +30,21 @@ _SCHEDULED, _QUEUED, _EXECUTING, _RETRYING = (
 )
 
 
-class Standing(NamedTuple):
-    """A task's row as far as a transition needs it."""
+class TaskRow(NamedTuple):
+    """A task's row as far as a transition needs it. By default one that is just being submitted."""
 
     number: int
     task_id: str
     lane: int
     level: int
     ready_at: int
-    state: int
-    attempt: int
-    retry_count: int
-    version: int
-    worker_id: str | None
-    claimed_at: int | None
-    started_at: int | None
+    state: int = State.SCHEDULED.code
+    attempt: int = 0
+    retry_count: int = 0
+    version: int = 1
+    worker_id: str | None = None
+    claimed_at: int | None = None
+    started_at: int | None = None
 
 
 class End(msgspec.Struct, frozen=True):
@@ -61,19 +61,24 @@ class End(msgspec.Struct, frozen=True):
     linger: bool = False
 
 
-def standing(task_ids: Sequence[str]) -> Flow[list[Standing]]:
+def applies(verb: Verb, state: State, among: frozenset[State] | None) -> bool:
+    """Whether a task in this state may undergo a verb that is meant for those in `among`."""
+    return allows(verb, state) and (among is None or state in among)
+
+
+def standing(task_ids: Sequence[str]) -> Flow[list[TaskRow]]:
     """The tasks with these ids, as they stand."""
     rows = yield Execute(SQL["standing"], (json.dumps(list(task_ids)),))
-    return [Standing._make(row) for row in rows]
+    return [TaskRow._make(row) for row in rows]
 
 
-def standing_by_number(number: int) -> Flow[Standing | None]:
+def standing_by_number(number: int) -> Flow[TaskRow | None]:
     """The task with this number, as it stands."""
     row = (yield Execute(SQL["standing_by_number"], (number,))).fetchone()
-    return None if row is None else Standing._make(row)
+    return None if row is None else TaskRow._make(row)
 
 
-def leave(task: Standing) -> Flow[None]:
+def leave(task: TaskRow) -> Flow[None]:
     """Take the task out of the state it is in."""
     if task.state == _QUEUED:
         yield Execute(SQL["leave_ready"], (task.lane, task.level, task.ready_at, task.task_id))
@@ -86,7 +91,7 @@ def leave(task: Standing) -> Flow[None]:
 
 
 def enter_ready(
-    task: Standing, now: int, *, level: int, ready_at: int, retry_count: int
+    task: TaskRow, now: int, *, level: int, ready_at: int, retry_count: int
 ) -> Flow[None]:
     """Queue the task, at the place that level and ready_at give it."""
     if (level, ready_at) != (task.level, task.ready_at):
@@ -96,15 +101,15 @@ def enter_ready(
 
 
 def enter_waiting(
-    task: Standing, now: int, *, state: State, due_at: int, retry_count: int
+    task: TaskRow, now: int, *, state: State, due_at: int, retry_count: int
 ) -> Flow[None]:
     """Let the task wait until it is due."""
     counters = (task.number, task.attempt, retry_count, task.version + 1, now)
-    yield Execute(SQL["enter_waiting"], (*counters, state.code, due_at))
+    yield Execute(SQL["enter_waiting"], (*counters, state.code, due_at, task.task_id))
 
 
-def end(task: Standing, how: End, now: int, ledger: Ledger) -> Flow[None]:
-    """End the task, other than by completion."""
+def end(task: TaskRow, how: End, now: int, ledger: Ledger) -> Flow[None]:
+    """End the task, other than by completion. `ends.see_to` does what follows from it."""
     started_at = task.started_at if how.started_at is None else how.started_at
     error = encoded(how.error)
     retry_count = task.retry_count if how.retry_count is None else how.retry_count
@@ -121,9 +126,11 @@ def end(task: Standing, how: End, now: int, ledger: Ledger) -> Flow[None]:
             task.claimed_at,
             started_at,
             now,
+            task.task_id,
         ),
     )
-    if error is not None:
+    ledger.ends(how.state, [task.task_id])
+    if error is not None or task.attempt:  # that of an earlier run is told by its attempt
         yield Execute(SQL["note_error"], (error, task.number))
     ledger.add(
         how.verb,
@@ -144,14 +151,14 @@ def end(task: Standing, how: End, now: int, ledger: Ledger) -> Flow[None]:
 
 
 def record_attempt(
-    task: Standing, started_at: int | None, now: int, outcome: str, error: bytes | None
+    task: TaskRow, started_at: int | None, now: int, outcome: str, error: bytes | None
 ) -> Flow[None]:
     """A run that did not complete goes into the task's history."""
     fence = (task.task_id, task.attempt, task.worker_id)
     yield Execute(SQL["record_attempt"], (*fence, started_at, now, outcome, error))
 
 
-def linger(task: Standing) -> Flow[None]:
+def linger(task: TaskRow) -> Flow[None]:
     """The task moves on while its worker still runs it: the slot stays taken."""
     yield Execute(SQL["linger"], (task.worker_id, task.task_id, task.attempt, task.lane))
 

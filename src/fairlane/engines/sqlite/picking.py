@@ -14,13 +14,13 @@ from fairlane.core.lanes import (
     Quota,
     Rules,
     allowance,
-    next_token_in,
+    opens_in,
     refilled,
 )
 from fairlane.core.model import Ask
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import Execute
 
 SQL = statements(__package__, "claim")
 
@@ -101,9 +101,10 @@ def pick_within_limits(
 
     def allowed(quota: Quota) -> int:
         bucket = buckets.get(quota.type)
-        if bucket is not None and bucket.tokens < 1:
-            waits.append(next_token_in(bucket, quota.rules.rate))
-        return allowance(quota.rules, bucket, held.get(quota.type, 0))
+        wait = opens_in(quota.rules, bucket, now)
+        if wait is not None:
+            waits.append(wait)
+        return allowance(quota.rules, bucket, held.get(quota.type, 0), now)
 
     most = min(most, allowed(everything))
     slots = Left(ask.slots, None)
@@ -130,8 +131,14 @@ def _buckets(rated: list[Quota], now: int) -> Flow[dict[str, Bucket]]:
 def _held(self: Context, quotas: tuple[Quota, ...]) -> Flow[dict[str, int]]:
     """How many tasks of each limited type are in workers' hands, counted from what is there."""
     found: dict[str, int] = {}
-    if any(quota.rules.concurrency for quota in quotas):
-        for lane, count in (yield Execute(SQL["held"])):
+    if any(quota.rules.slots for quota in quotas):
+        for lane, count in (yield from held_by_lane()).items():
             type = self.catalogue.lane(lane).type
             found[type] = found.get(type, 0) + count
     return found
+
+
+def held_by_lane() -> Flow[dict[int, int]]:
+    """How many slots are taken: by tasks in workers' hands, and by runs whose task moved on."""
+    rows = yield Execute(SQL["held"])
+    return dict(rows)

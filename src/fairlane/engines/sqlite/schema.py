@@ -6,8 +6,9 @@ from fairlane.core.flow import Flow, alters
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.versions import check_not_newer, check_ready
 from fairlane.engines.files import migrations
+from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import APPLICATION_ID, Execute
+from fairlane.engines.sqlite.driver_database import APPLICATION_ID
 
 STEPS = migrations(__package__)
 VERSION = len(STEPS)

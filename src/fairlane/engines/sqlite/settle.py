@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+
+import msgspec
 
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
@@ -11,16 +12,17 @@ from fairlane.core.machine import Settlement, Verb, verdict_on_late
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import TERMINAL, State
-from fairlane.core.tally import bucket_of
+from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite import circuits, ends
+from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.inspect import fetch
 from fairlane.engines.sqlite.ledger import Group, Ledger
 from fairlane.engines.sqlite.moves import SQL as MOVES
 from fairlane.engines.sqlite.moves import (
     End,
-    Standing,
+    TaskRow,
     encoded,
     end,
     enter_ready,
@@ -35,7 +37,7 @@ from fairlane.engines.sqlite.rows import Row
 SQL = statements(__package__, "settle")
 
 _EXECUTING, _COMPLETED = State.EXECUTING.code, State.COMPLETED.code
-_ATTEMPT, _WORKER_ID = 4, 7  # in a row of those that settling looks at
+_LANE, _ATTEMPT, _WORKER_ID = 2, 4, 7  # in a row of those that settling looks at
 
 
 @writes
@@ -45,18 +47,22 @@ def settle(
     checked_all([item.task_id for item in settlements])
     now = self.clock()
     held = yield from _held(settlements, now, reaping)
+    concern = yield from ends.concerns()
+    runs = circuits.Runs() if concern.breakers else None
     ledger = Ledger()
-    completions = Completions(now)
-    late: list[Settlement] = []
+    completions: list[tuple[Settlement, Row]] = []
+    late: dict[int, Settlement] = {}
     ready = False
-    for item in settlements:
+    for position, item in enumerate(settlements):
         row = held.get(item.task_id)
         if row is None or row[_ATTEMPT] != item.attempt or row[_WORKER_ID] != item.worker_id:
-            late.append(item)
+            late[position] = item
             continue
         del held[item.task_id]  # a second report of the same run is a late one
+        if runs is not None:
+            runs.add(row[_LANE], item.change)
         if item.change.verb is Verb.COMPLETE:
-            completions.add(item, row)
+            completions.append((item, row))
             continue
         (task,) = yield from standing([item.task_id])
         if item.change.state in TERMINAL:
@@ -64,20 +70,25 @@ def settle(
         else:
             yield from _give_back(item, task, now, ledger, reaping)
             ready = ready or item.change.state is State.QUEUED
-    yield from completions.write(ledger)
+    yield from _complete(completions, now, ledger)
+    if ledger.ended and (concern.bonds or concern.keys):
+        yield from ends.see_to(ledger, now, concern)
+    verdicts = [Verdict.APPLIED] * len(settlements)
+    if late:
+        told = yield from _verdicts(self, list(late.values()), now, reaping, ledger)
+        for position, verdict in zip(late, told, strict=True):
+            verdicts[position] = verdict
     yield from ledger.post(now)
     if ready:
         yield WAKE
-    if not late:
-        return [Verdict.APPLIED] * len(settlements)
-    verdicts = yield from _verdicts(self, late, now, reaping)
-    were_late = {id(item) for item in late}
-    return [next(verdicts) if id(item) in were_late else Verdict.APPLIED for item in settlements]
+    if runs is not None:
+        yield from circuits.judge(self, runs, now)
+    return verdicts
 
 
 def _held(settlements: Sequence[Settlement], now: int, reaping: bool) -> Flow[dict[str, Row]]:
     """Those of the tasks that are executing; for the reaper, those that still are overdue."""
-    ids = json.dumps([item.task_id for item in settlements])
+    ids = _json([item.task_id for item in settlements])
     if reaping:
         rows = yield Execute(SQL["still_overdue"], (ids, now))
     else:
@@ -85,42 +96,43 @@ def _held(settlements: Sequence[Settlement], now: int, reaping: bool) -> Flow[di
     return {row[0]: row for row in rows}
 
 
-class Completions:
+def _complete(completions: list[tuple[Settlement, Row]], now: int, ledger: Ledger) -> Flow[None]:
     """The common end, for all tasks of a batch at once. Rows are used as they came: it is the hot
     path, and every name costs."""
-
-    def __init__(self, now: int) -> None:
-        self._now = now
-        self._rows: list[Row] = []
-        self._groups: dict[tuple[int, int, int, str], Group] = {}
-
-    def add(self, item: Settlement, row: Row) -> None:
+    if not completions:
+        return
+    outcomes: list[Row] = []
+    groups: dict[tuple[int, int, int, str], Group] = {}
+    for item, row in completions:
         task_id, number, lane, level, attempt, retries, version, worker, claimed_at, started = row
-        now, seconds = self._now, item.seconds
+        seconds = item.seconds
         started_at = started or 0 if seconds is None else now - int(seconds * MICROSECONDS)
         result = bytearray(item.change.result or b"null")
-        self._rows.append(
+        outcomes.append(
             (number, attempt, retries, version + 1, worker, claimed_at, started_at, now, result)
         )
         key = (lane, level, bucket_of(seconds), worker)
-        group = self._groups.get(key) or self._groups.setdefault(key, Group())
+        group = groups.get(key) or groups.setdefault(key, Group())
         group.task_ids.append(task_id)
         group.attempts.append(attempt)
         group.seconds.append(seconds)
+    yield ExecuteMany(SQL["complete"], outcomes)
+    task_ids = [row[0] for _, row in completions]
+    yield Execute(SQL["leave_held"], (_json(task_ids),))
+    run_before = [(row[0],) for row in outcomes if row[1] > 1]
+    if run_before:
+        yield ExecuteMany(SQL["forget_errors"], run_before)
+    ledger.ends(State.COMPLETED, task_ids)
+    for (lane, level, bucket, worker_id), group in groups.items():
+        ledger.mention(group.passage(Verb.COMPLETE, worker_id, lane, level))
+        tally = (lane, level, _EXECUTING, _COMPLETED, "", bucket)
+        spent = sum(seconds for seconds in group.seconds if seconds)
+        ledger.count(tally, len(group.task_ids), spent)
 
-    def write(self, ledger: Ledger) -> Flow[None]:
-        if not self._rows:
-            return
-        yield ExecuteMany(SQL["complete"], self._rows)
-        failed_before = [(row[0],) for row in self._rows if row[2]]
-        if failed_before:
-            yield ExecuteMany(SQL["forget_errors"], failed_before)
-        for (lane, level, bucket, worker_id), group in self._groups.items():
-            yield Execute(SQL["leave_held"], (json.dumps(group.task_ids),))
-            ledger.mention(group.passage(Verb.COMPLETE, worker_id, lane, level))
-            tally = (lane, level, _EXECUTING, _COMPLETED, "", bucket)
-            spent = sum(seconds for seconds in group.seconds if seconds)
-            ledger.count(tally, len(group.task_ids), spent)
+
+def _json(task_ids: list[str]) -> str:
+    # Ten times faster than `json`, which at these lengths is felt.
+    return msgspec.json.encode(task_ids).decode()
 
 
 def _end(item: Settlement, now: int, reaping: bool) -> End:
@@ -148,7 +160,7 @@ def _lingers(item: Settlement, reaping: bool) -> bool:
 
 
 def _give_back(
-    item: Settlement, task: Standing, now: int, ledger: Ledger, reaping: bool
+    item: Settlement, task: TaskRow, now: int, ledger: Ledger, reaping: bool
 ) -> Flow[None]:
     """A task that will run again."""
     change = item.change
@@ -188,11 +200,15 @@ def _give_back(
 
 
 def _verdicts(
-    self: Context, late: list[Settlement], now: int, reaping: bool
-) -> Flow[Iterator[Verdict]]:
+    self: Context, late: list[Settlement], now: int, reaping: bool, ledger: Ledger
+) -> Flow[list[Verdict]]:
     """What to say of settlements that did not match; their attempts let go of their slots."""
     if not reaping:
         for item in late:
             yield Execute(SQL["let_go"], (item.worker_id, item.task_id, item.attempt))
     tasks = yield from fetch(self, [item.task_id for item in late], now)
-    return (verdict_on_late(tasks.get(item.task_id), item) for item in late)
+    verdicts = [verdict_on_late(tasks.get(item.task_id), item) for item in late]
+    stale = verdicts.count(Verdict.STALE)
+    if stale and not reaping:
+        ledger.count(apart(STALE_RESULTS), stale)
+    return verdicts

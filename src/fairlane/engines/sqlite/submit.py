@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from fairlane.core import limits
-from fairlane.core.errors import BatchTooLarge, IdempotencyConflict, InvalidTaskId
+from fairlane.core.errors import BatchTooLarge, InvalidTaskId
 from fairlane.core.flow import Flow, writes
 from fairlane.core.journal import Passage
 from fairlane.core.machine import Verb
@@ -15,9 +16,13 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import NOWHERE, State
 from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite import ends
+from fairlane.engines.sqlite.admission import admit, keep_holds, stored_answers
+from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.driver import WAKE, Execute, ExecuteMany
+from fairlane.engines.sqlite.families import Families, families_of
 from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.moves import TaskRow
 
 SQL = statements(__package__, "submit")
 
@@ -31,26 +36,54 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
             f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
         )
     now = self.clock()
+    ledger = Ledger()
     ((newest_number, newest_id),) = yield Execute(SQL["newest"])
     known = yield from _known_ids(tasks, newest_id)
-    keyed = [task for task in tasks if task.idempotency_key and task.task_id not in known]
-    if keyed:
-        known |= yield from _known_keys(keyed, now)
     fresh = [task for task in tasks if task.task_id not in known] if known else tasks
     if len({task.task_id for task in fresh}) != len(fresh):
         raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
+    marked = [task for task in fresh if task.idempotency_key or task.unique is not None]
+    echoes: dict[str, str] = {}
+    if marked:
+        admission = yield from admit(marked, now, ledger)
+        known |= admission.known
+        echoes = admission.echoes
+        fresh = [task for task in fresh if task.task_id not in known and task.task_id not in echoes]
+    stored = yield from _store(self, fresh, newest_number or 0, now, ledger)
+    if marked:
+        yield from keep_holds(marked)
+    if ledger.ended:
+        yield from ends.see_to(ledger, now)
+    yield from ledger.post(now)
+    for task_id, earlier in echoes.items():
+        known[task_id] = replace(stored[earlier], known=True)
+    return [known.get(task.task_id) or stored[task.task_id] for task in tasks]
+
+
+def _store(
+    self: Context, fresh: Sequence[NewTask], newest_number: int, now: int, ledger: Ledger
+) -> Flow[dict[str, Accepted]]:
+    """Write tasks that are let in; the answers, by their ids."""
     lanes = yield from self.catalogue.lanes_for(
         (task.queue, task.type, task.capabilities) for task in fresh
     )
     content, waiting, expiries = [], [], []
+    families: Families | None = None
     groups: dict[tuple[int, int, int], list[str]] = {}
-    newest_number = newest_number or 0
     for number, task in enumerate(fresh, start=newest_number + 1):
         task_id, level = task.task_id, task.level
         lane = lanes[(task.queue, task.type, task.capabilities)]
         run_at, state = (now, _QUEUED) if _at_once(task) else _schedule(task, now)
         ready_at = run_at if run_at > now else now
-        spec = None if task.spec is PLAIN else task.spec.encode()
+        due_at: int | None = run_at
+        spec = None
+        if task.spec is not PLAIN:
+            spec = task.spec.encode()
+            if task.spec.depends_on:
+                if families is None:
+                    families = yield from families_of(fresh)
+                if families.add(task, TaskRow(number, task_id, lane, level, ready_at)):
+                    state, due_at = _SCHEDULED, None
         content.append(
             (
                 number,
@@ -69,21 +102,22 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
             )
         )
         if state == _SCHEDULED:
-            waiting.append((number, now, run_at))
+            waiting.append((number, now, due_at, task_id))
         if task.expires_at is not None:
             expiries.append((task.expires_at, number))
         groups.setdefault((lane, level, state), []).append(task_id)
     yield ExecuteMany(SQL["content"], content)
-    yield Execute(SQL["ready"], (newest_number, now))
     if waiting:
         yield ExecuteMany(SQL["waiting"], waiting)
+    ready = SQL["ready" if families is None else "ready_unless_waiting"]
+    yield Execute(ready, (newest_number, now))
     if expiries:
         yield ExecuteMany(SQL["expiry"], expiries)
-    ledger = Ledger()
     for (lane, level, state), task_ids in groups.items():
         ledger.mention(Passage(Verb.SUBMIT, None, lane, level, task_ids))
         ledger.count((lane, level, NOWHERE, state, "", UNTIMED), len(task_ids))
-    yield from ledger.post(now)
+    if families is not None:
+        yield from families.store(now, ledger)
     if any(state == _QUEUED for _, _, state in groups):
         yield WAKE
     waits = {row[0] for row in waiting}
@@ -91,7 +125,9 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
         row[1]: Accepted(row[1], State.SCHEDULED if row[0] in waits else State.QUEUED, now)
         for row in content
     }
-    return [known.get(task.task_id) or stored[task.task_id] for task in tasks]
+    if families is not None:
+        stored |= {doomed: Accepted(doomed, State.CANCELLED, now) for doomed in families.doomed}
+    return stored
 
 
 def _known_ids(tasks: Sequence[NewTask], newest: str | None) -> Flow[dict[str, Accepted]]:
@@ -99,50 +135,7 @@ def _known_ids(tasks: Sequence[NewTask], newest: str | None) -> Flow[dict[str, A
     # Ids grow with time, so most batches lie beyond everything that is stored.
     if newest is None or all(task.task_id > newest for task in tasks):
         return {}
-    return (yield from _stored([task.task_id for task in tasks]))
-
-
-def _known_keys(tasks: list[NewTask], now: int) -> Flow[dict[str, Accepted]]:
-    """Answers for tasks whose idempotency key is taken; the other keys are taken for them."""
-    keys = json.dumps([task.idempotency_key for task in tasks])
-    rows = yield Execute(SQL["keys"], (keys, now))
-    holders = {key: (task_id, bytes(fingerprint)) for key, task_id, fingerprint in rows}
-    stored = yield from _stored([task_id for task_id, _ in holders.values()])
-    taken: dict[str, NewTask] = {}
-    found: dict[str, Accepted] = {}
-    for task in tasks:
-        key = task.idempotency_key
-        assert key is not None
-        holder, fingerprint = holders.get(key, (None, None))
-        if holder in stored:
-            earlier = stored[holder]
-        elif key in taken:
-            fingerprint = taken[key].fingerprint
-            earlier = Accepted(taken[key].task_id, State.of(_schedule(taken[key], now)[1]), now)
-        else:
-            taken[key] = task
-            continue
-        if fingerprint != task.fingerprint:
-            raise IdempotencyConflict
-        found[task.task_id] = Accepted(
-            earlier.task_id, earlier.state, earlier.created_at, known=True
-        )
-    expires_at = now + limits.IDEMPOTENCY_SECONDS * MICROSECONDS
-    yield ExecuteMany(
-        SQL["take_key"],
-        [(key, task.task_id, task.fingerprint, expires_at) for key, task in taken.items()],
-    )
-    return found
-
-
-def _stored(task_ids: list[str]) -> Flow[dict[str, Accepted]]:
-    if not task_ids:
-        return {}
-    rows = yield Execute(SQL["stored"], (json.dumps(task_ids),))
-    return {
-        task_id: Accepted(task_id, State.of(state), created_at, known=True)
-        for task_id, state, created_at in rows
-    }
+    return (yield from stored_answers([task.task_id for task in tasks]))
 
 
 def _at_once(task: NewTask) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from fairlane.core.errors import StoreUnusable
 from fairlane.core.flow import Op
+
+T = TypeVar("T")
 
 
 class Job:
@@ -91,3 +94,34 @@ class LazyThread:
         if thread is not None:
             self._inbox.put(None)
             thread.join()
+
+
+class Hand:
+    """A thread that does one thing after another for one owner, and ends when it is told to."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]
+        self._calls = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+
+    def call(self, work: Callable[[], T]) -> Future[T]:
+        """Have something done; what is cancelled before its turn is left out."""
+        if self._thread.ident is None:
+            self._thread.start()
+        answer: Future[T] = Future()
+        self._calls.put((answer, work))
+        return answer
+
+    def stop(self) -> None:
+        """End, once all that was asked for is done."""
+        self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            answer, work = call
+            if not answer.set_running_or_notify_cancel():
+                continue
+            try:
+                answer.set_result(work())
+            except BaseException as error:  # noqa: BLE001 (the one who asked hears of it)
+                answer.set_exception(error)

@@ -7,7 +7,8 @@
 
 CREATE TABLE fairlane.fairlane_schema (
     version      integer NOT NULL,
-    clock_offset bigint  NOT NULL DEFAULT 0  -- moved by tests only; the clock has its own copy
+    clock_offset bigint  NOT NULL DEFAULT 0,  -- moved by tests only; the clock has its own copy
+    store        uuid    NOT NULL DEFAULT gen_random_uuid()  -- which one this is, wherever it moves
 );
 
 -- The clock. One statement sees one time, however often it looks. Tests replace it to move time.
@@ -56,7 +57,9 @@ CREATE TABLE fairlane.types (
     type        text PRIMARY KEY,
     paused      boolean NOT NULL DEFAULT false,
     rate        float8  NOT NULL DEFAULT 0,
-    concurrency integer NOT NULL DEFAULT 0
+    concurrency integer NOT NULL DEFAULT 0,
+    breaker     text,  -- as core/breaker.py writes it, null for none
+    circuit     text   -- the same: how the type has fared, null for well
 );
 
 -- Token buckets, by type; '' is the one for everything.
@@ -81,13 +84,20 @@ CREATE TABLE fairlane.content (
     payload         bytea    NOT NULL,
     spec            bytea,
     idempotency_key text,
-    error           bytea               -- of the last failure, while the task goes on
+    error           bytea,              -- of the last failure, while the task goes on
+    unique_key      bytea,              -- what it holds or held (see `uniques`), and the states
+    unique_states   smallint            -- in which that counts, a bit each
 );
 
--- Scheduled and retrying. Rows come and go and are never updated; so too in `ready`.
+-- `linked`, here and in the next two tables: other tasks may depend on this one, or it may hold a
+-- unique key, so its end takes more than a row that moves. The common way to settle passes it by.
+
+-- Scheduled and retrying. Without `due_at` it waits for its parents. Rows come and go and are never
+-- updated but for those that become linked, or wait for their time once their parents have ended; so
+-- too in `ready`.
 CREATE TABLE fairlane.waiting (
     task_id     uuid PRIMARY KEY,
-    due_at      bigint   NOT NULL,
+    due_at      bigint,
     ready_at    bigint   NOT NULL,
     expires_at  bigint,
     updated_at  bigint   NOT NULL,
@@ -96,7 +106,8 @@ CREATE TABLE fairlane.waiting (
     version     integer  NOT NULL DEFAULT 1,
     level       smallint NOT NULL,
     state       smallint NOT NULL,
-    retry_count smallint NOT NULL DEFAULT 0
+    retry_count smallint NOT NULL DEFAULT 0,
+    linked      boolean  NOT NULL DEFAULT false
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX waiting_due ON fairlane.waiting (due_at);
 CREATE INDEX waiting_expiring ON fairlane.waiting (expires_at) WHERE expires_at IS NOT NULL;
@@ -112,6 +123,7 @@ CREATE TABLE fairlane.ready (
     version     integer  NOT NULL DEFAULT 1,
     level       smallint NOT NULL,
     retry_count smallint NOT NULL DEFAULT 0,
+    linked      boolean  NOT NULL DEFAULT false,
     PRIMARY KEY (lane, level, ready_at, task_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX ready_expiring ON fairlane.ready (expires_at) WHERE expires_at IS NOT NULL;
@@ -132,6 +144,7 @@ CREATE TABLE fairlane.held (
     version     integer  NOT NULL,
     level       smallint NOT NULL,
     retry_count smallint NOT NULL,
+    linked      boolean  NOT NULL,
     worker_id   text     NOT NULL,
     progress    bytea
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
@@ -156,6 +169,8 @@ CREATE TABLE fairlane.outcome (
     progress     bytea
 );
 CREATE INDEX outcome_by_state ON fairlane.outcome (state, completed_at);
+-- For lists of what did not complete. Completions, which are nearly all, cost nothing more.
+CREATE INDEX outcome_listed ON fairlane.outcome (state, task_id) WHERE state <> 5;
 
 -- Runs that did not complete. (The one that did is told by its outcome.)
 CREATE TABLE fairlane.attempts (
@@ -186,6 +201,30 @@ CREATE TABLE fairlane.idempotency_keys (
     expires_at      bigint NOT NULL
 );
 CREATE INDEX idempotency_keys_expiring ON fairlane.idempotency_keys (expires_at);
+
+-- Who was accepted last under a unique key. Whether that still counts is told by the task's state.
+CREATE TABLE fairlane.uniques (
+    key     bytea PRIMARY KEY,
+    task_id uuid  NOT NULL
+);
+
+-- What waits for what. A bond is fresh until its parent's row is known to be linked: whoever submits
+-- a child locks no row that others may wait for (its transaction may be a caller's, and long).
+CREATE TABLE fairlane.bonds (
+    parent   uuid    NOT NULL,
+    child    uuid    NOT NULL,
+    tolerant boolean NOT NULL,
+    fresh    boolean NOT NULL,
+    PRIMARY KEY (parent, child)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX bonds_of_child ON fairlane.bonds (child);
+CREATE INDEX bonds_fresh ON fairlane.bonds (parent) WHERE fresh;
+
+-- Parents that have ended, in these states, and not all of whose bonds are resolved: claims go on.
+CREATE TABLE fairlane.ended_parents (
+    parent uuid     PRIMARY KEY,
+    state  smallint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
 CREATE TABLE fairlane.workers (
     worker_id     text PRIMARY KEY,
@@ -226,6 +265,13 @@ ALTER TABLE fairlane.journal
     ALTER attempts SET STORAGE EXTERNAL,
     ALTER seconds SET STORAGE EXTERNAL;
 
+-- One row: the newest entry that is no longer kept.
+CREATE TABLE fairlane.journal_floor (
+    xid xid8   NOT NULL,
+    n   bigint NOT NULL
+);
+INSERT INTO fairlane.journal_floor (xid, n) VALUES ('0', 0);
+
 -- Counted transitions: see core/tally.py. Writers append to the deltas and never wait for each
 -- other; now and then someone adds them up.
 CREATE TABLE fairlane.tallies (
@@ -251,7 +297,31 @@ CREATE TABLE fairlane.tally_deltas (
     seconds float8   NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- Every task as it stands.
+-- How the counters stood every few seconds: see core/facts.py.
+CREATE TABLE fairlane.samples (
+    at     bigint PRIMARY KEY,
+    sample bytea  NOT NULL
+);
+
+-- Who does what only one may do at a time.
+CREATE TABLE fairlane.roles (
+    role       text PRIMARY KEY,
+    candidate  text   NOT NULL,
+    expires_at bigint NOT NULL
+);
+
+CREATE TABLE fairlane.schedules (
+    schedule_id text PRIMARY KEY,
+    definition  bytea   NOT NULL,
+    next_at     bigint,
+    last_at     bigint,
+    created_at  bigint  NOT NULL,
+    updated_at  bigint  NOT NULL,
+    version     integer NOT NULL DEFAULT 1
+);
+
+-- Every task as it stands. Each place is looked at only if the task was in none of those before, and
+-- through its index: a join would be planned by how much there is in a table, which may be nothing.
 CREATE VIEW fairlane.standing AS
 SELECT
     task.task_id, task.lane, task.level,
@@ -277,9 +347,72 @@ SELECT
     coalesce(outcome.progress_at, held.progress_at) AS progress_at,
     outcome.completed_at, outcome.result, waiting.due_at
 FROM fairlane.content AS task
-LEFT JOIN fairlane.outcome ON outcome.task_id = task.task_id
-LEFT JOIN fairlane.held ON held.task_id = task.task_id
-LEFT JOIN fairlane.waiting ON waiting.task_id = task.task_id
-LEFT JOIN fairlane.ready
-    ON ready.lane = task.lane AND ready.level = task.level
-    AND ready.ready_at = task.ready_at AND ready.task_id = task.task_id;
+LEFT JOIN LATERAL (
+    SELECT * FROM fairlane.outcome WHERE outcome.task_id = task.task_id OFFSET 0
+) AS outcome ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM fairlane.ready
+    WHERE
+        outcome.task_id IS NULL
+        AND ready.lane = task.lane AND ready.level = task.level
+        AND ready.ready_at = task.ready_at AND ready.task_id = task.task_id
+    OFFSET 0
+) AS ready ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM fairlane.held
+    WHERE coalesce(outcome.task_id, ready.task_id) IS NULL AND held.task_id = task.task_id
+    OFFSET 0
+) AS held ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM fairlane.waiting
+    WHERE
+        coalesce(outcome.task_id, ready.task_id, held.task_id) IS NULL
+        AND waiting.task_id = task.task_id
+    OFFSET 0
+) AS waiting ON true;
+
+-- For people with a SQL prompt: `SET search_path = fairlane, public`, and there is a table `tasks`.
+-- JSON as `json`: `jsonb`, and a look inside, refuse a \u0000 that someone's text may well hold.
+
+CREATE FUNCTION fairlane.moment(microseconds bigint) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+$$ SELECT timestamptz '1970-01-01 00:00:00+00' + microseconds * interval '1 microsecond' $$;
+
+CREATE FUNCTION fairlane.document(stored bytea) RETURNS json LANGUAGE sql STABLE PARALLEL SAFE AS
+$$ SELECT convert_from(stored, 'UTF8')::json $$;
+
+CREATE FUNCTION fairlane.searchable(stored bytea) RETURNS json LANGUAGE sql STABLE PARALLEL SAFE AS
+$$ SELECT replace(convert_from(stored, 'UTF8'), '\u0000', '\ufffd')::json $$;
+
+CREATE VIEW fairlane.tasks AS
+SELECT
+    task.task_id AS id,
+    lane.type AS name,
+    json '{}' AS args,
+    fairlane.document(task.payload) AS kwargs,
+    CASE task.state
+        WHEN 1 THEN 'pending' WHEN 2 THEN 'pending' WHEN 3 THEN 'running'
+        WHEN 5 THEN 'completed' WHEN 8 THEN 'cancelled' ELSE 'failed'
+    END AS state,
+    CASE
+        WHEN task.result IS NOT NULL
+        THEN json_build_object('value', fairlane.document(task.result))
+    END AS result,
+    coalesce(
+        fairlane.searchable(task.error) ->> 'traceback', fairlane.searchable(task.error) ->> 'message'
+    ) AS error,
+    task.retry_count,
+    task.max_retries,
+    CASE WHEN task.state = 4 THEN fairlane.moment(task.due_at) END AS next_retry_at,
+    fairlane.moment(task.run_at) AS scheduled_at,
+    fairlane.moment(task.started_at) AS started_at,
+    fairlane.moment(task.completed_at) AS completed_at,
+    fairlane.moment(task.created_at) AS created_at,
+    worker.worker_id,
+    fairlane.moment(worker.seen_at + worker.lease) AS locked_until,
+    task.timeout AS timeout_seconds,
+    task.level AS priority,
+    coalesce(fairlane.searchable(task.spec) -> 'tags', json '{}') AS tags
+FROM fairlane.standing AS task
+JOIN fairlane.lanes AS lane ON lane.id = task.lane
+LEFT JOIN fairlane.workers AS worker ON worker.worker_id = task.worker_id AND task.state = 3;

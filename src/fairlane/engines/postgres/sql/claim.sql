@@ -2,7 +2,7 @@
 -- to read. It answers one row about the worker and the state of things, and one for each task.
 --
 -- $1 worker, $2 request, $3 the catalogue's version that the streams were chosen by, $4 how many,
--- $5 whether due and expired tasks have been seen to, $6 … $9 lane, level and ages of each arm,
+-- $5 whether what has come due, expired or been left over has been seen to, $6 … $9 lane, level and ages of each arm,
 -- $10 the effective level of each group of arms.
 
 -- name: claim
@@ -15,7 +15,9 @@ header AS MATERIALIZED (
         least(
             (SELECT min(expires_at) FROM fairlane.ready WHERE expires_at IS NOT NULL),
             (SELECT min(expires_at) FROM fairlane.waiting WHERE expires_at IS NOT NULL)
-        ) AS expires_at
+        ) AS expires_at,
+        EXISTS (SELECT FROM fairlane.bonds WHERE fresh)
+            OR EXISTS (SELECT FROM fairlane.ended_parents) AS left_over
     FROM clock
     CROSS JOIN fairlane.catalogue
     LEFT JOIN fairlane.workers AS worker ON worker.worker_id = $1
@@ -26,7 +28,7 @@ open AS MATERIALIZED (
         status = 'active'
         AND request_id IS DISTINCT FROM $2
         AND version = $3
-        AND ($5 OR (due_at <= now OR expires_at <= now) IS NOT TRUE)
+        AND ($5 OR (due_at <= now OR expires_at <= now OR left_over) IS NOT TRUE)
 ),
 {pick},
 taken AS (
@@ -34,15 +36,17 @@ taken AS (
     WHERE task.ctid = placed.tid
     RETURNING
         placed.place, placed.effective, task.task_id, task.ready_at, task.expires_at, task.lane,
-        task.attempt + 1 AS attempt, task.version + 1 AS version, task.level, task.retry_count
+        task.attempt + 1 AS attempt, task.version + 1 AS version, task.level, task.retry_count,
+        task.linked
 ),
 handed AS (
     INSERT INTO fairlane.held (
         task_id, ready_at, expires_at, claimed_at, updated_at, lane, attempt, version, level,
-        retry_count, worker_id
+        retry_count, linked, worker_id
     )
     SELECT
-        task_id, ready_at, expires_at, now, now, lane, attempt, version, level, retry_count, $1
+        task_id, ready_at, expires_at, now, now, lane, attempt, version, level, retry_count,
+        linked, $1
     FROM clock, taken
 ),
 -- An idle worker's claims write nothing, but for a sign of life once in a while.
@@ -79,14 +83,18 @@ SELECT
         THEN fairlane.overtaken()::text
         ELSE status
     END AS status,
-    request_id, ARRAY[claimed_at, version, now, due_at, expires_at] AS numbers
+    request_id, ARRAY[claimed_at, version, now, due_at, expires_at, left_over::int] AS numbers
 FROM header
 UNION ALL
 SELECT
-    place, task_id::text, taken.attempt, taken.lane, taken.level, task.payload, taken.retry_count,
+    place, taken.task_id::text, taken.attempt, taken.lane, taken.level, task.payload, taken.retry_count,
     task.max_retries, task.returns, task.timeout, task.created_at, taken.ready_at, task.spec,
     NULL, NULL, NULL
-FROM taken JOIN fairlane.content AS task USING (task_id);
+FROM taken
+-- One at a time, through the index: plans outlive what was known of the table when they were made.
+CROSS JOIN LATERAL (
+    SELECT * FROM fairlane.content WHERE content.task_id = taken.task_id OFFSET 0
+) AS task;
 
 -- Each arm reads one segment of one stream, in order and only as far as needed. It has an ORDER BY
 -- of its own, or the planner would read everything and sort it. Arm {n} of group {group}.
@@ -171,7 +179,10 @@ CROSS JOIN LATERAL (
 SELECT
     0, held.task_id::text, held.attempt, held.lane, held.level, task.payload, held.retry_count,
     task.max_retries, task.returns, task.timeout, task.created_at, held.ready_at, task.spec
-FROM fairlane.held JOIN fairlane.content AS task USING (task_id)
+FROM fairlane.held
+CROSS JOIN LATERAL (
+    SELECT * FROM fairlane.content WHERE content.task_id = held.task_id OFFSET 0
+) AS task
 WHERE held.worker_id = $1 AND held.claimed_at = $2;
 
 -- name: release_due
@@ -188,9 +199,11 @@ due AS (
 ),
 queued AS (
     INSERT INTO fairlane.ready (
-        task_id, ready_at, expires_at, updated_at, lane, attempt, version, level, retry_count
+        task_id, ready_at, expires_at, updated_at, lane, attempt, version, level, retry_count,
+        linked
     )
-    SELECT task_id, ready_at, expires_at, now, lane, attempt, version + 1, level, retry_count
+    SELECT
+        task_id, ready_at, expires_at, now, lane, attempt, version + 1, level, retry_count, linked
     FROM clock, due
 ),
 moved AS (
@@ -212,7 +225,7 @@ unqueued AS (
         LIMIT $1
         FOR UPDATE SKIP LOCKED
     ))
-    RETURNING task_id, lane, level, attempt, version, retry_count
+    RETURNING task_id, lane, level, attempt, version, retry_count, linked
 ),
 unscheduled AS (
     DELETE FROM fairlane.waiting WHERE ctid = ANY (ARRAY(
@@ -222,10 +235,13 @@ unscheduled AS (
         LIMIT $1 - (SELECT count(*) FROM unqueued)
         FOR UPDATE SKIP LOCKED
     ))
-    RETURNING task_id, lane, level, attempt, version, retry_count, state
+    RETURNING
+        task_id, lane, level, attempt, version, retry_count, linked, state, due_at IS NULL AS bound
 ),
 expired AS (
-    SELECT *, 2::smallint AS state FROM unqueued UNION ALL SELECT * FROM unscheduled
+    SELECT *, 2::smallint AS state, false AS bound FROM unqueued
+    UNION ALL
+    SELECT * FROM unscheduled
 ),
 ended AS (
     INSERT INTO fairlane.outcome (
@@ -241,7 +257,7 @@ moved AS (
     FROM expired
 ),
 {books}
-SELECT count(*) FROM expired;
+SELECT task_id::text, linked, bound FROM expired;
 
 -- Locks that end with the transaction and, unlike row locks, take no transaction id: the journal is
 -- ordered by those, and a claim must not get its own before it looks for tasks. The lock for

@@ -19,14 +19,14 @@ WHERE task.task_id = ANY ($1::text::uuid[]);
 
 -- name: workers
 SELECT
-    fairlane.now_us(), held.task_ids,
+    fairlane.now_us(),
     worker_id, status, capacity, load, capabilities, queues, types, host, version, health, lease,
     registered_at, seen_at
-FROM fairlane.workers AS worker
-LEFT JOIN (
-    SELECT worker_id, array_agg(task_id) AS task_ids FROM fairlane.held GROUP BY worker_id
-) AS held USING (worker_id)
+FROM fairlane.workers
 ORDER BY registered_at, worker_id;
+
+-- name: held_by_worker
+SELECT worker_id, array_agg(task_id::text) FROM fairlane.held GROUP BY worker_id;
 
 -- name: tallies
 SELECT
@@ -36,21 +36,13 @@ GROUP BY lane, level, source, target, label, bucket
 ORDER BY lane, level, source, target, label, bucket;
 
 -- name: depths
-SELECT lanes.queue, level, sum(CASE WHEN target = 2 THEN times ELSE -times END)::bigint
-FROM (TABLE fairlane.tallies UNION ALL TABLE fairlane.tally_deltas) AS counted
-JOIN fairlane.lanes ON lanes.id = lane
-WHERE (target = 2) <> (source = 2)
-GROUP BY lanes.queue, level
-HAVING sum(CASE WHEN target = 2 THEN times ELSE -times END) > 0;
-
--- Transactions end in another order than they begin: what lies above the oldest one still running
--- may not be complete yet.
-
--- name: events
-SELECT xid::text, n, at, verb, worker_id, lane, level, task_ids, attempts, seconds
-FROM fairlane.journal
-WHERE
-    (xid, n) > ($1::text::xid8, $2::bigint)
-    AND xid < pg_snapshot_xmin(pg_current_snapshot())
-ORDER BY xid, n
-LIMIT $3;
+SELECT lanes.queue, stream.level, sum(stream.depth)::bigint
+FROM (
+    SELECT lane, level, sum(CASE WHEN target = 2 THEN times ELSE -times END) AS depth
+    FROM (TABLE fairlane.tallies UNION ALL TABLE fairlane.tally_deltas) AS counted
+    WHERE (target = 2) <> (source = 2)
+    GROUP BY lane, level
+) AS stream
+CROSS JOIN LATERAL (SELECT queue FROM fairlane.lanes WHERE lanes.id = stream.lane OFFSET 0) AS lanes
+GROUP BY lanes.queue, stream.level
+HAVING sum(stream.depth) > 0;

@@ -49,9 +49,39 @@ GROUP BY lane, level, source, target, label, bucket
 ON CONFLICT (lane, level, source, target, label, bucket) DO UPDATE
 SET times = tally.times + excluded.times, seconds = tally.seconds + excluded.seconds;
 
+-- $2: how many at most, $3: how many are kept, $4: the time up to which even those may go. From the
+-- oldest to the first that stays, and nothing that readers cannot see yet: some transaction that is
+-- still open may have its place before it.
+
 -- name: trim
-DELETE FROM fairlane.journal WHERE ctid = ANY (ARRAY(
-    SELECT oldest.ctid
-    FROM (SELECT ctid, n FROM fairlane.journal ORDER BY xid, n LIMIT $2) AS oldest
-    WHERE oldest.n <= (SELECT last_value FROM fairlane.journal_n_seq) - $1
-));
+WITH alone AS MATERIALIZED (SELECT pg_try_advisory_xact_lock($1) AS ok),
+gone AS (
+    DELETE FROM fairlane.journal WHERE ctid = ANY (ARRAY(
+        SELECT entry.tid
+        FROM (
+            SELECT
+                oldest.tid,
+                bool_and(
+                    oldest.n <= (SELECT last_value FROM fairlane.journal_n_seq) - $3
+                    OR oldest.at <= $4
+                ) OVER (ORDER BY oldest.xid, oldest.n) AS may_go
+            FROM (
+                SELECT ctid AS tid, xid, n, at FROM fairlane.journal
+                WHERE
+                    xid < pg_snapshot_xmin(pg_current_snapshot())
+                    AND (SELECT ok FROM alone)
+                ORDER BY xid, n
+                LIMIT $2
+            ) AS oldest
+        ) AS entry
+        WHERE entry.may_go
+    ))
+    RETURNING xid, n
+),
+newest AS (SELECT xid, n FROM gone ORDER BY xid DESC, n DESC LIMIT 1),
+raised AS (
+    UPDATE fairlane.journal_floor AS floor SET xid = newest.xid, n = newest.n
+    FROM newest
+    WHERE (floor.xid, floor.n) < (newest.xid, newest.n)
+)
+SELECT count(*) FROM gone;

@@ -2,8 +2,9 @@
 -- once per kind of change: `change` is a position in the arrays from $7 on.
 --
 -- Rows are found one by one through the index, whatever the statistics say of a table that is empty
--- one moment and full the next. A row that `start` or `progress` updates at the same moment is
--- missed; the caller tries those again.
+-- one moment and full the next. A row that is updated at the same moment (by `start`, by `progress`, or
+-- because it becomes linked) is missed, and one that is linked is passed by ({plain}): the caller
+-- looks at those again, and settles them with their rows locked.
 
 -- name: settle
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -14,13 +15,14 @@ item AS MATERIALIZED (
         $6::text::smallint[]
     ) WITH ORDINALITY AS sent (task_id, attempt, change, result, seconds, bucket, number)
     CROSS JOIN LATERAL (
-        SELECT ctid AS tid, attempt, worker_id, deadline FROM fairlane.held
+        SELECT ctid AS tid, attempt, worker_id, deadline, linked FROM fairlane.held
         WHERE held.task_id = sent.task_id
         LIMIT 1
     ) AS task
     WHERE
         task.attempt = sent.attempt
         AND task.worker_id = ($7::text[])[sent.change]
+        {plain}
         AND (
             NOT $13::boolean
             OR task.deadline <= (SELECT now FROM clock)
@@ -61,18 +63,19 @@ moved AS (
     FROM released
 ),
 {books}
-SELECT number FROM released;
+SELECT {answer} FROM released;
 
 -- What all but completions need, in the place of {others}.
 
 -- name: others
 queued AS (
     INSERT INTO fairlane.ready (
-        task_id, ready_at, expires_at, updated_at, lane, attempt, version, level, retry_count
+        task_id, ready_at, expires_at, updated_at, lane, attempt, version, level, retry_count,
+        linked
     )
     SELECT
         task_id, ready_at, expires_at, now, lane, attempt, version + 1, level,
-        ($10::smallint[])[change]
+        ($10::smallint[])[change], linked
     FROM clock, released
     WHERE state = 2
 ),
@@ -80,12 +83,13 @@ queued AS (
 postponed AS (
     INSERT INTO fairlane.waiting (
         task_id, due_at, ready_at, expires_at, updated_at, lane, attempt, version, level, state,
-        retry_count
+        retry_count, linked
     )
     SELECT
         task_id, now + ($17::bigint[])[change],
         CASE WHEN state = 1 THEN now + ($17::bigint[])[change] ELSE ready_at END,
-        expires_at, now, lane, attempt, version + 1, level, state, ($10::smallint[])[change]
+        expires_at, now, lane, attempt, version + 1, level, state, ($10::smallint[])[change],
+        linked
     FROM clock, released
     WHERE state IN (1, 4)
 ),
@@ -97,7 +101,10 @@ revised AS (
         run_at = CASE WHEN state = 1 THEN now + ($17::bigint[])[change] ELSE run_at END,
         ready_at = CASE WHEN state = 1 THEN now + ($17::bigint[])[change] ELSE task.ready_at END
     FROM clock, released
-    WHERE task.task_id = released.task_id AND state < 5
+    CROSS JOIN LATERAL (
+        SELECT ctid AS tid FROM fairlane.content WHERE content.task_id = released.task_id OFFSET 0
+    ) AS place
+    WHERE task.ctid = place.tid AND state < 5
 ),
 recorded AS (
     INSERT INTO fairlane.attempts (
@@ -111,9 +118,18 @@ recorded AS (
 ),
 lingers AS (
     INSERT INTO fairlane.lingering (worker_id, task_id, attempt, lane)
-    SELECT worker_id, task_id, attempt, lane FROM released WHERE ($18::boolean[])[change]
+    SELECT worker_id, task_id, attempt, released.lane
+    FROM released JOIN fairlane.workers AS worker USING (worker_id)
+    WHERE ($18::boolean[])[change] AND worker.status <> 'dead'
+    FOR SHARE OF worker
     ON CONFLICT DO NOTHING
 ),
+
+-- name: held_now
+SELECT task_id::text, attempt, worker_id FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]);
+
+-- name: lock_held
+SELECT FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR UPDATE;
 
 -- name: let_go
 DELETE FROM fairlane.lingering AS slot

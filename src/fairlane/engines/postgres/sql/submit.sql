@@ -1,86 +1,131 @@
--- Tasks of a batch mostly share their options, so those are sent once per kind: `kind` is a
--- position in the arrays from $5 on. An array that would hold nothing but NULL is sent as NULL.
--- Long arrays of numbers and ids are sent as literals, which clients make several times faster, and
--- all payloads as one ($3) with where each ends ($14) and how long it is ($15), for the same reason.
+-- Tasks of a batch mostly share their options, so those are sent once per kind ($6 on),
+-- and tasks in the order of their kinds: those of a kind are a slice of the ids ($1). All payloads
+-- are one value ($2), with where each ends ($3). Ids and numbers that are many are sent as literals,
+-- which clients make several times faster. What would hold nothing but NULL is sent as NULL.
 
 -- name: submit
-WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+WITH sent AS MATERIALIZED (
+    SELECT fairlane.now_us() AS now, $1::text::uuid[] AS task_ids, $3::text::int[] AS bounds
+),
+{kinds}
 stored AS (
     INSERT INTO fairlane.content (
         task_id, created_at, run_at, ready_at, expires_at, timeout, lane, level, max_retries,
-        payload, spec, idempotency_key
+        payload, spec, idempotency_key{unique}
     )
     SELECT
-        task_id, now, coalesce(($8::bigint[])[kind], now + ($7::bigint[])[kind]),
-        greatest(now, coalesce(($8::bigint[])[kind], now + ($7::bigint[])[kind])),
-        ($9::bigint[])[kind], ($10::float8[])[kind], ($5::int[])[kind], ($6::smallint[])[kind],
-        ($11::smallint[])[kind], substring($3::bytea, until - length + 1, length),
-        ($12::bytea[])[kind], idempotency_key
-    FROM clock, unnest(
-        $1::text::uuid[], $2::text::smallint[], $4::text[], $14::text::int[], $15::text::int[]
-    ) AS sent (task_id, kind, idempotency_key, until, length)
-    RETURNING task_id, lane, level, run_at, expires_at
+        task_id, now, run_at, greatest(now, run_at), expires_at, timeout, lane, level, max_retries,
+        substring($2::bytea, begins + 1, ends - begins), spec, idempotency_key{unique}
+    FROM (
+        SELECT
+            unnest(task_ids[since:until]) AS task_id,
+            unnest(bounds[since - 1:until - 1]) AS begins, unnest(bounds[since:until]) AS ends,
+            unnest(($4::text[])[since:until]) AS idempotency_key,
+            {uniques}
+            now, run_at, expires_at, timeout, lane, level, max_retries, spec
+        FROM sent, kinds
+    ) AS task
 ),
 queued AS (
-    INSERT INTO fairlane.ready (task_id, ready_at, expires_at, updated_at, lane, level)
-    SELECT task_id, now, expires_at, now, lane, level FROM clock, stored WHERE run_at <= now
+    INSERT INTO fairlane.ready (task_id, ready_at, expires_at, updated_at, lane, level, linked)
+    SELECT unnest(task_ids[since:until]), now, expires_at, now, lane, level, linked FROM sent, kinds
+    WHERE due_at <= now
 ),
 {scheduled}
 -- The books, as in ledger.sql but for what no submission has: attempts, durations, labels.
-booked AS MATERIALIZED (
-    SELECT lane, level, run_at > now AS later, count(*) AS times, array_agg(task_id) AS task_ids
-    FROM clock, stored
-    GROUP BY lane, level, run_at > now
-),
 entry AS (
     INSERT INTO fairlane.journal (at, verb, lane, level, task_ids)
-    SELECT now, 'submit', lane, level, task_ids FROM clock, booked
+    SELECT now, 'submit', lane, level, task_ids[since:until] FROM sent, booked
 ),
 counted AS (
     INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
-    SELECT lane, level, 0, CASE WHEN later THEN 1 ELSE 2 END, '', -1, times, 0 FROM booked
+    SELECT lane, level, 0, CASE WHEN at_once THEN 2 ELSE 1 END, '', -1, until - since + 1, 0
+    FROM booked
 )
--- $13: the lock that waiters share. Whoever gets it alone knows that nobody waits.
+-- $5: the lock that waiters share. Whoever gets it alone knows that nobody waits.
 SELECT
     now,
-    CASE WHEN pg_try_advisory_lock($13) THEN NOT pg_advisory_unlock($13) ELSE true END AS awaited
-FROM clock;
+    CASE WHEN pg_try_advisory_lock($5) THEN NOT pg_advisory_unlock($5) ELSE true END AS awaited
+FROM sent;
+
+-- In the place of {kinds}. What one entry of the journal tells of (`booked`) is a slice, too: kinds are
+-- sorted by lane, level and time. The common batch is all of one kind, and needs no arrays of options
+-- and no grouping: that is worth a twentieth of its time when it has 100 tasks.
+
+-- name: one_kind
+kinds AS MATERIALIZED (
+    SELECT
+        $6::int AS since, $7::int AS until, $8::int AS lane, $9::smallint AS level,
+        coalesce($11::bigint, now + $10::bigint) AS run_at,
+        coalesce($11::bigint, now + $10::bigint) AS due_at, $12::bigint AS expires_at,
+        $13::float8 AS timeout, $14::smallint AS max_retries, $15::bytea AS spec, false AS linked
+    FROM sent
+),
+booked AS (
+    SELECT lane, level, due_at <= now AS at_once, since, until FROM sent, kinds
+),
+
+-- name: several_kinds
+kinds AS MATERIALIZED (
+    SELECT
+        since, until, lane, level, coalesce(run_at, now + delay) AS run_at,
+        coalesce(run_at, now + delay) AS due_at, expires_at, timeout, max_retries, spec,
+        false AS linked
+    FROM sent, unnest(
+        $6::int[], $7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::bigint[],
+        $12::bigint[], $13::float8[], $14::smallint[], $15::bytea[]
+    ) AS kind (
+        since, until, lane, level, delay, run_at, expires_at, timeout, max_retries, spec
+    )
+),
+{grouped}
+
+-- What is tied to others: it waits for its parents, and so is never due by itself (bound), or its end
+-- will take more than a row that moves (linked).
+
+-- name: tied_kinds
+kinds AS MATERIALIZED (
+    SELECT
+        since, until, lane, level, coalesce(run_at, now + delay) AS run_at,
+        CASE WHEN NOT bound THEN coalesce(run_at, now + delay) END AS due_at, expires_at, timeout,
+        max_retries, spec, linked
+    FROM sent, unnest(
+        $6::int[], $7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::bigint[],
+        $12::bigint[], $13::float8[], $14::smallint[], $15::bytea[], $16::boolean[], $17::boolean[]
+    ) AS kind (
+        since, until, lane, level, delay, run_at, expires_at, timeout, max_retries, spec, bound,
+        linked
+    )
+),
+{grouped}
+
+-- name: grouped
+booked AS MATERIALIZED (
+    SELECT
+        lane, level, (due_at <= now) IS TRUE AS at_once, min(since) AS since, max(until) AS until
+    FROM sent, kinds
+    GROUP BY lane, level, (due_at <= now) IS TRUE
+),
 
 -- In the place of {scheduled}, where some tasks may have to wait.
 
 -- name: scheduled
 scheduled AS (
     INSERT INTO fairlane.waiting (
-        task_id, due_at, ready_at, expires_at, updated_at, lane, level, state
+        task_id, due_at, ready_at, expires_at, updated_at, lane, level, state, linked
     )
-    SELECT task_id, run_at, run_at, expires_at, now, lane, level, 1 FROM clock, stored
-    WHERE run_at > now
+    SELECT
+        unnest(task_ids[since:until]), due_at, greatest(now, run_at), expires_at, now, lane, level,
+        1, linked
+    FROM sent, kinds
+    WHERE (due_at <= now) IS NOT TRUE
 ),
 
--- name: stored
-SELECT task_id, state, created_at FROM fairlane.standing WHERE task_id = ANY ($1::text::uuid[]);
+-- In the place of {unique} and {uniques}, where some tasks are unique.
 
--- Waits for whoever is taking the same key at this moment. Sorted, so that two batches cannot wait
--- for each other.
+-- name: unique
+, unique_key, unique_states
 
--- name: take_keys
-INSERT INTO fairlane.idempotency_keys AS held (idempotency_key, task_id, fingerprint, expires_at)
-SELECT idempotency_key, task_id, fingerprint, fairlane.now_us() + $4
-FROM unnest($1::text[], $2::text::uuid[], $3::bytea[]) AS asked (idempotency_key, task_id, fingerprint)
-ON CONFLICT (idempotency_key) DO UPDATE
-SET task_id = excluded.task_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at
-WHERE held.expires_at <= fairlane.now_us()
-RETURNING idempotency_key;
-
--- name: key_holders
-SELECT idempotency_key, task_id, fingerprint FROM fairlane.idempotency_keys
-WHERE idempotency_key = ANY ($1::text[])
-FOR UPDATE;
-
--- name: inherit_keys
-UPDATE fairlane.idempotency_keys AS held
-SET task_id = asked.task_id,
-    fingerprint = asked.fingerprint,
-    expires_at = fairlane.now_us() + $4
-FROM unnest($1::text[], $2::text::uuid[], $3::bytea[]) AS asked (idempotency_key, task_id, fingerprint)
-WHERE held.idempotency_key = asked.idempotency_key;
+-- name: uniques
+unnest(($18::bytea[])[since:until]) AS unique_key,
+unnest(($19::smallint[])[since:until]) AS unique_states,

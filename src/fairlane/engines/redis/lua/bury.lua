@@ -1,15 +1,20 @@
 #!lua flags=allow-oom
 -- needs: record books moves
--- ARGV: workers to declare dead, if their lease has run out.
+-- ARGV: where lost workers are counted, then workers to declare dead, if their lease has run out.
 local buried = {}
-for _, worker in ipairs(ARGV) do
-    local status, seen_at, lease = unpack(call('HMGET', WORKER .. worker, 'status', 'seen_at', 'lease'))
+for i = 2, #ARGV do
+    local worker = ARGV[i]
+    local status, seen_at, lease = unpack(call('HMGET', WORKER_HASH .. worker, 'status', 'seen_at', 'lease'))
     if status and status ~= 'dead' and seen_at + lease <= now then
-        later('HSET', WORKER .. worker, 'status', 'dead')
+        later('HSET', WORKER_HASH .. worker, 'status', 'dead')
+        later('ZADD', DEAD_WORKERS, seen_at, worker)
         free_lingering(worker)
         note_worker('worker_dead', worker)
         buried[#buried + 1] = worker
     end
+end
+if #buried > 0 then
+    later('HINCRBY', TALLY, ARGV[1], #buried)
 end
 write()
 post()

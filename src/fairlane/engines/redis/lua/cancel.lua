@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves
+-- needs: record books moves ends
 -- ARGV: the states that can be cancelled (as bytes), then ids.
 local allowed = ARGV[1]
 local ids, answers = {unpack(ARGV, 2)}, {}
@@ -13,7 +13,7 @@ for i, record in ipairs(all_records(ids)) do
     else
         local worker, run = worker_of(record), run_of(id, record)
         if state == EXECUTING then
-            let_go(id, record, run, worker, true)
+            let_go(id, record, run, worker)
             record_run(id, sub(record, ATTEMPT, WORKER - 1), worker, bytes_of(record, STARTED_AT), 'cancelled', '')
         else
             withdraw(id, record)
@@ -24,8 +24,10 @@ for i, record in ipairs(all_records(ids)) do
         answers[i] = {1, state, worker}
     end
 end
-write()
+conclude()
 drop_empty_streams()
-write_ended()
 post()
+if freed > 0 then
+    wake()
+end
 return answers

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves due limits merge
+-- needs: record books moves ends due limits merge
 -- ARGV: version of the catalogue, worker, request, slots, how many to hold ahead, size of a batch,
 --       what the worker may take (JSON, see claim.py), how levels age (JSON, likewise), the age in
 --       microseconds before which none has, the error of an expired task (JSON), its label.
@@ -10,19 +10,20 @@ if catalogue_version ~= version then
     return {'stale'}
 end
 local status, lease, seen_at, last_request, granted =
-    unpack(call('HMGET', WORKER .. worker, 'status', 'lease', 'seen_at', 'request', 'granted'))
+    unpack(call('HMGET', WORKER_HASH .. worker, 'status', 'lease', 'seen_at', 'request', 'granted'))
 if not status or status == 'dead' then
     return {'gone'}
 end
 
--- What a worker is told of a task: its id, its record from READY_AT to ATTEMPT, what never changes.
-local function told_as(id, part_of_record, task)
-    return id .. part_of_record .. sub(task, HEAD + 1)
+-- What a worker is told of a task: its record, without the worker, then what never changes. One that
+-- it runs for the first time is told as it was submitted, which costs nothing.
+local function told_as(record, task)
+    return sub(record, 1, WORKER - 1) .. UNHELD .. sub(task, HEAD + 1)
 end
 
 -- The answer got lost: the same tasks again, but for those that are no longer this worker's.
 if last_request == request then
-    local ids, fences, again = {}, {}, {}
+    local ids, fences, held, again = {}, {}, {}, {}
     for at = 1, #granted, 20 do
         ids[#ids + 1] = sub(granted, at, at + 15)
         fences[#fences + 1] = sub(granted, at + 16, at + 19) .. holder(worker)
@@ -30,10 +31,11 @@ if last_request == request then
     local records, tasks = live_records(ids)
     for i, record in ipairs(records) do
         if holds(record, fences[i]) then
-            again[#again + 1] = told_as(ids[i], sub(record, READY_AT, WORKER - 1), tasks[i])
+            held[#held + 1] = ids[i]
+            again[#again + 1] = told_as(record, tasks[i])
         end
     end
-    return {'granted', '', again}
+    return {'granted', '', table.concat(held), again}
 end
 
 -- The streams that the worker may take from, each with what a limit leaves of it.
@@ -73,9 +75,9 @@ local function pick()
     -- What is held ahead of its run would use up tokens and slots for nothing.
     local most = math.min(opening.rate > 0 and slots or slots + ahead, batch)
     local limited_slots, types = {most = slots, taken = 0}, {}
-    local everything = allowance(EVERYTHING, opening.rate, 0, {}, most)
+    local everything = allowance({type = '', rate = opening.rate, slots = 0, open_until = 0}, most)
     for i, quota in ipairs(opening.quotas) do
-        types[i] = allowance(quota.type, quota.rate, quota.concurrency, quota.counted, batch, limited_slots)
+        types[i] = allowance(quota, batch, limited_slots)
     end
     local streams = open_streams(opening, types)
     local ids, from
@@ -102,9 +104,6 @@ end
 -- Claims from a stream are counted apart by the level that age has raised them to. Tasks come oldest
 -- first: after one that age has not raised there is none that it has.
 local function passage_of(stream, record)
-    if stream.unraised then
-        return stream.unraised
-    end
     local effective = effective_level(stream, time_of(record, READY_AT))
     local label = effective == stream.level and '' or effective
     local through = passage('claim', stream.place, worker, QUEUED .. ':' .. EXECUTING .. ':' .. label .. ':-1')
@@ -115,66 +114,80 @@ end
 local FIRST_ATTEMPT, SECOND_VERSION = pack('>I4', 1), pack('>I4', 2)
 
 -- Put tasks into the worker's hands; answers what it is told of them, and the runs they are now.
+-- The loop makes as few strings as it can: most of its time is theirs.
 local function take(ids, from)
     local records, tasks = call('HMGET', LIVE, unpack(ids)), call('HMGET', TASKS, unpack(ids))
-    local answers, runs, held_by = {}, {}, holder(worker)
+    local runs, held_by = {}, holder(worker)
     local live, held = gathered('HSET', LIVE), gathered('SADD', HELD .. worker)
     local times = NONE .. stamp .. NONE  -- due_at, claimed_at, started_at
-    local first_beginning = char(EXECUTING) .. SECOND_VERSION .. stamp .. times
+    local first_beginning, first_ending = char(EXECUTING) .. SECOND_VERSION .. stamp .. times, FIRST_ATTEMPT .. held_by
+    local any_expiring = call('EXISTS', EXPIRING) == 1
     for i, id in ipairs(ids) do
-        local stream, task = from[i], tasks[i]
-        -- Most tasks have not moved since their submission, and begin with the record of that.
-        local record, attempt, beginning_of_record = task, FIRST_ATTEMPT, first_beginning
-        if records[i] then
-            record = records[i]
-            attempt, beginning_of_record = next_attempt(record), beginning(record, EXECUTING) .. times
+        local stream, record = from[i], records[i]
+        local run, now_live
+        if record then
+            local attempt = next_attempt(record)
+            run = id .. attempt
+            now_live = beginning(record, EXECUTING) .. times .. sub(record, READY_AT, LEVEL) .. attempt .. held_by
+            tasks[i] = told_as(now_live, tasks[i])
+        else  -- it has not moved since its submission, and begins with the record of that
+            record = tasks[i]
+            run = id .. FIRST_ATTEMPT
+            now_live = first_beginning .. sub(record, READY_AT, LEVEL) .. first_ending
         end
-        local run, part = id .. attempt, sub(record, READY_AT, LEVEL) .. attempt
-        answers[i], runs[i] = told_as(id, part, task), run
+        runs[i] = run
         live[2 * i + 1] = id  -- behind the command and the key
-        live[2 * i + 2] = beginning_of_record .. part .. held_by
+        live[2 * i + 2] = now_live
         held[i + 2] = run
         if stream.slots then
             stream.slots[#stream.slots + 1] = run
         end
-        forget_expiry(id, record)
-        note(passage_of(stream, record), run)
+        if any_expiring then
+            forget_expiry(id, record)
+        end
+        local lines = (stream.unraised or passage_of(stream, record)).lines
+        lines[#lines + 1] = run
     end
-    return answers, runs
+    return tasks, runs
 end
 
 local released = release_due(batch)
 local expired = expire(batch, ARGV[10], ARGV[11])
+local more_to_resolve = resolve_earlier()
+conclude()
 drop_empty_streams()
 local more_to_expire = expired == batch
-local answers = {}
+local ids, answers = {}, {}
 if status == 'active' and not more_to_expire then
-    local ids, from = pick()
+    local from
+    ids, from = pick()
     if #ids > 0 then
         local runs
         answers, runs = take(ids, from)
-        later('HSET', WORKER .. worker, 'request', request)
-        later('HSET', WORKER .. worker, 'granted', table.concat(runs))
+        later('HSET', WORKER_HASH .. worker, 'request', request)
+        later('HSET', WORKER_HASH .. worker, 'granted', table.concat(runs))
     end
 end
 -- An idle worker's claims write nothing, or every one of them would cost the disk something.
 if #answers > 0 or now - seen_at > math.floor(lease / 3) then
-    later('HSET', WORKER .. worker, 'seen_at', now_text)
+    later('HSET', WORKER_HASH .. worker, 'seen_at', now_text)
 end
 write()
 drop_empty_streams()
-write_ended()
 post()
-if released > #answers then
+if released + freed > #answers then
     wake()  -- there is more than this worker took
 end
 
 if more_to_expire then
-    return {'granted', '0', {}}
+    return {'granted', '0', '', {}}
 end
 local next_due = call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
-local wait = next_due and math.max(0, next_due - now) or token_wait
-if wait and token_wait then
-    wait = math.min(wait, token_wait)
+local wait = next_due and math.max(0, next_due - now) or opening_wait
+if wait and opening_wait then
+    wait = math.min(wait, opening_wait)
 end
-return {'granted', wait and whole(wait) or '', answers}
+if more_to_resolve and #answers == 0 then
+    wait = 0
+end
+return {'granted', wait and whole(wait) or '', table.concat(ids), answers}

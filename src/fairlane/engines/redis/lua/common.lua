@@ -47,9 +47,16 @@ local function later(command, key, first, second)
     end
 end
 
+local MOST_ARGUMENTS = 6000  -- even, so that no pair is torn; Lua itself stops at 8000
+
 local function write()
     for _, arguments in ipairs(in_order) do
-        if #arguments > 2 or arguments[1] == 'DEL' then
+        if #arguments > MOST_ARGUMENTS then
+            for from = 3, #arguments, MOST_ARGUMENTS do
+                local upto = math.min(from + MOST_ARGUMENTS - 1, #arguments)
+                call(arguments[1], arguments[2], unpack(arguments, from, upto))
+            end
+        elseif #arguments > 2 or arguments[1] == 'DEL' then
             call(unpack(arguments))
         end
     end

@@ -1,13 +1,8 @@
 #!lua flags=no-writes
--- needs: record
+-- needs: record moves
 -- ARGV: how many to name. Answers triples: why, id, record, each with the task as submitted.
 local most = tonumber(ARGV[1])
 local found = {}
-
-local function is_dead(worker)
-    local status = call('HGET', WORKER .. worker, 'status')
-    return not status or status == 'dead'
-end
 
 local function add(cause, id, record)
     found[#found + 1] = {cause, id, record, call('HGET', TASKS, id)}

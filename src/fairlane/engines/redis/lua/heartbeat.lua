@@ -2,7 +2,7 @@
 -- ARGV: worker, load, health (JSON, '' to leave it), how many runs to name,
 --       then pairs of a status and the one that follows it after this beat.
 local worker = ARGV[1]
-local status, lease = unpack(call('HMGET', WORKER .. worker, 'status', 'lease'))
+local status, lease = unpack(call('HMGET', WORKER_HASH .. worker, 'status', 'lease'))
 if not status or status == 'dead' then
     return {'gone'}
 end
@@ -12,8 +12,8 @@ for i = 5, #ARGV, 2 do
         break
     end
 end
-call('HSET', WORKER .. worker, 'seen_at', now_text, 'load', ARGV[2], 'status', status)
+call('HSET', WORKER_HASH .. worker, 'seen_at', now_text, 'load', ARGV[2], 'status', status)
 if ARGV[3] ~= '' then
-    call('HSET', WORKER .. worker, 'health', ARGV[3])
+    call('HSET', WORKER_HASH .. worker, 'health', ARGV[3])
 end
-return {'alive', lease, status, call('SRANDMEMBER', LINGERING .. worker, ARGV[4])}
+return {'alive', lease, status, call('HRANDFIELD', LINGERING .. worker, ARGV[4])}

@@ -2,11 +2,11 @@
 -- needs: record books
 -- ARGV: worker, its new status.
 local worker, status = ARGV[1], ARGV[2]
-local current = call('HGET', WORKER .. worker, 'status')
+local current = call('HGET', WORKER_HASH .. worker, 'status')
 if not current or current == 'dead' then
     return 0
 end
-call('HSET', WORKER .. worker, 'status', status)
+call('HSET', WORKER_HASH .. worker, 'status', status)
 note_worker('worker_' .. status, worker)
 post()
 return 1

@@ -2,13 +2,13 @@
 -- needs: record books
 -- ARGV: worker, then pairs of a field and its value.
 local worker = ARGV[1]
-local status = call('HGET', WORKER .. worker, 'status')
+local status = call('HGET', WORKER_HASH .. worker, 'status')
 if status == 'dead' then
     return 'gone'
 end
-call('HSET', WORKER .. worker, 'seen_at', now_text, unpack(ARGV, 2))
+call('HSET', WORKER_HASH .. worker, 'seen_at', now_text, unpack(ARGV, 2))
 if not status then
-    call('HSET', WORKER .. worker, 'status', 'active', 'load', 0, 'registered_at', now_text)
+    call('HSET', WORKER_HASH .. worker, 'status', 'active', 'load', 0, 'registered_at', now_text)
     call('ZADD', WORKERS, now_text, worker)
     note_worker('worker_joined', worker)
     post()

@@ -27,12 +27,14 @@ local function enter(id, old, new)
     note(passage('replay', to, '', change), run_of(id, new))
 end
 
+local holds_of = #ids > 0 and call('EXISTS', HOLDS) == 1 and call('HMGET', HOLDS, unpack(ids))
 for i, record in ipairs(all_records(ids)) do
     local id = ids[i]
     local state = record and byte(record)
     if record and string.find(allowed, char(state), 1, true) then
         if string.find(terminal, char(state), 1, true) then
             later('HDEL', FINISHED, id)
+            later('ZREM', ENDED_BADLY .. state, id)
         else
             withdraw(id, record)
         end
@@ -43,6 +45,9 @@ for i, record in ipairs(all_records(ids)) do
         enqueue(id, new)
         watch_expiry(id, new)
         enter(id, record, new)
+        if holds_of and holds_of[i] then
+            call('HSETNX', UNIQUES, sub(holds_of[i], 1, 16), id)
+        end
         ready = true
         answers[i] = {1, state}
     else

@@ -1,39 +1,23 @@
 #!lua flags=allow-oom
--- needs: record
--- ARGV: version of the catalogue, '1' when more may be claimed now, number of lanes whose slots are
---       to be counted from now on, these lanes, then pairs of a field of CONTROLS and its value.
-if catalogue_version ~= ARGV[1] then
+-- needs: record slots
+-- ARGV: version of the catalogue, '1' when more may be claimed now, a type whose circuit is closed
+--       ('' for none), how it fares from now on ('' when it has no breaker any more), number of lanes
+--       whose slots are to be counted from now on, these lanes, then pairs of a field of CONTROLS and
+--       its value ('' to take it away).
+local version, wakes, type, circuit, lane_count = ARGV[1], ARGV[2] == '1', ARGV[3], ARGV[4], tonumber(ARGV[5])
+if catalogue_version ~= version then
     return 'stale'
 end
-local lane_count = tonumber(ARGV[3])
-local counted = {}
-for i = 4, 3 + lane_count do
-    counted[tonumber(ARGV[i])] = true
-    call('DEL', SLOTS .. ARGV[i])
+count_slots(6, 5 + lane_count)
+for i = 6 + lane_count, #ARGV, 2 do
+    set_or_drop(CONTROLS, ARGV[i], ARGV[i + 1])
 end
-
--- What is in workers' hands takes up slots. `from`: where the records of these runs are.
-local function count_slots(runs, from)
-    for _, run in ipairs(runs) do
-        local record = call('HGET', from, sub(run, 1, 16))
-        if record and counted[read('>H', record, LANE)] then
-            later('SADD', slots_of(place_of(record)), run)
-        end
-    end
+if type ~= '' then
+    set_or_drop(CIRCUITS, type, circuit)
 end
-if lane_count > 0 then
-    for _, worker in ipairs(call('ZRANGE', WORKERS, 0, -1)) do
-        count_slots(call('SMEMBERS', HELD .. worker), LIVE)
-        count_slots(call('SMEMBERS', LINGERING .. worker), TASKS)
-    end
-end
-
-for i = 4 + lane_count, #ARGV, 2 do
-    later('HSET', CONTROLS, ARGV[i], ARGV[i + 1])
-end
-call('HINCRBY', META, 'catalogue', 1)
+later('HINCRBY', META, 'catalogue', 1)
 write()
-if ARGV[2] == '1' then
+if wakes then
     wake()
 end
 return 'set'

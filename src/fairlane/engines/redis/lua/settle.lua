@@ -1,73 +1,68 @@
 #!lua flags=allow-oom
--- needs: record books moves
--- ARGV: '1' when reaping, number of kinds,
---       per kind: verb, target:label:bucket, state, outcome, worker, and whether (1 or 0) the task ends,
---       its slot stays taken, it queues up anew,
---       per item: its numbers in 50 bytes (see settle.py), then its result or error.
-local reaping, kind_count = ARGV[1] == '1', tonumber(ARGV[2])
-local first_item = 3 + 8 * kind_count
+-- needs: record books moves ends
+-- ARGV: '1' when reaping, number of kinds, the lines that the journal would have of all items,
+--       per kind: verb, target:label:bucket, state, outcome, worker, attempt, whether (1 or 0) the task
+--       ends, its slot stays taken, it queues up anew, and how many items are of it,
+--       per item, kind by kind: its result; for other changes 20 bytes (see settle.py), then its error.
+-- Answers which items come too late; if any type has a breaker, the catalogue's version and triples of
+-- kind, lane, and how many runs ended there.
+local reaping, kind_count, lines = ARGV[1] == '1', tonumber(ARGV[2]), ARGV[3]
+local first_item = 4 + 10 * kind_count
 
 local kinds = {}
-for k = 3, first_item - 1, 8 do
-    local worker = ARGV[k + 4]
+for k = 4, first_item - 1, 10 do
+    local worker, attempt = ARGV[k + 4], pack('>I4', ARGV[k + 5])
     kinds[#kinds + 1] = {
         verb = ARGV[k],
         change = EXECUTING .. ':' .. ARGV[k + 1],
         state = tonumber(ARGV[k + 2]),
         outcome = ARGV[k + 3],
         worker = worker,
-        ends = ARGV[k + 5] == '1',
-        lingers = ARGV[k + 6] == '1',
-        anew = ARGV[k + 7] == '1',
-        fences = {},  -- by attempt
-        passages = {},  -- by place
+        attempt = attempt,
+        fence = attempt .. holder(worker),
+        again = tonumber(ARGV[k + 5]) > 1,
+        ends = ARGV[k + 6] == '1',
+        lingers = ARGV[k + 7] == '1',
+        anew = ARGV[k + 8] == '1',
+        count = tonumber(ARGV[k + 9]),
+        passages = {},  -- by the end of a record
+        beginnings = {},  -- of records after their end, by what they began with
+        by_lane = {},  -- how many runs ended, where breakers count
         held = gathered('SREM', HELD .. worker),
     }
 end
 
 local ids = {}
-for i = first_item, #ARGV do
-    ids[#ids + 1] = sub(ARGV[i], 1, 16)
-end
-if #ids == 0 then
-    return {}
+for at = 1, #lines, LINE do
+    ids[#ids + 1] = sub(lines, at, at + 15)
 end
 local records = call('HMGET', LIVE, unpack(ids))
-
-local function is_dead(worker)
-    local status = call('HGET', WORKER .. worker, 'status')
-    return not status or status == 'dead'
-end
+local breakers = call('EXISTS', CIRCUITS) == 1
 
 local function is_overdue(id, worker)
     local deadline = call('ZSCORE', DEADLINES, id)
     return (deadline and tonumber(deadline) <= now) or is_dead(worker)
 end
 
--- What settlements of a kind share at one place: their passage, and the slots they free.
-local function passage_of(kind, place)
-    local through = kind.passages[place]
-    if not through then
-        through = passage(kind.verb, place, kind.worker, kind.change)
+-- What a kind makes of records that end alike, in lane, level, attempt and worker: their passage, and
+-- the slots they free. False where the fence is another one's.
+local function passage_of(kind, ending)
+    local through = sub(ending, ATTEMPT - LANE + 1) == kind.fence
+    if through then
+        local place = sub(ending, 1, ATTEMPT - LANE)
         local slots = slots_of(place)
+        through = passage(kind.verb, place, kind.worker, kind.change)
         through.slots = call('EXISTS', slots) == 1 and gathered('SREM', slots)
-        kind.passages[place] = through
     end
+    kind.passages[ending] = through
     return through
 end
 
-local function fence_of(kind, attempt)
-    local fence = kind.fences[attempt]
-    if not fence then
-        fence = attempt .. holder(kind.worker)
-        kind.fences[attempt] = fence
-    end
-    return fence
-end
-
--- The task's record after its end.
-local function at_end(record, kind, started_at, rest, result)
-    return moved(record, kind.state, NONE, bytes_of(record, CLAIMED_AT), started_at, rest, result)
+-- How a record begins after its task's end, up to STARTED_AT.
+local function beginning_at_end(kind, old)
+    local new = beginning(old, kind.state) .. NONE .. bytes_of(old, CLAIMED_AT)
+    kind.beginnings[old] = new
+    return new
 end
 
 -- The record of a task that will run again.
@@ -90,72 +85,118 @@ local function give_back(id, record)
     end
 end
 
--- A run is over: the worker's hands are free of it, and its slot is, unless it lingers.
-local function release(id, record, run, kind, through)
-    local held, slots = kind.held, through.slots
-    held[#held + 1] = run
-    if bytes_of(record, STARTED_AT) ~= NONE then
-        later('ZREM', DEADLINES, id)
-    end
-    if kind.lingers and not is_dead(kind.worker) then
-        later('SADD', LINGERING .. kind.worker, run)
+-- A slot stays taken while its worker, which lives, still runs the task.
+local function linger(run, kind, place, slots)
+    if not is_dead(kind.worker) then
+        later('HSET', LINGERING .. kind.worker, run, place)
     elseif slots then
         slots[#slots + 1] = run
     end
 end
 
-local late, done, ready = {}, {}, false
-for i, id in ipairs(ids) do
-    local item, record = ARGV[first_item + i - 1], records[i]
-    local attempt, run = sub(item, 17, 20), sub(item, 1, 20)
-    local duration, k = read('>i8I2', item, 21)
-    local kind = kinds[k]
-    -- Of two reports under one fence the first is applied and the second judged like a late one.
-    if done[id] or not holds(record, fence_of(kind, attempt)) or (reaping and not is_overdue(id, kind.worker)) then
-        late[#late + 1] = i
+-- Everything but a completion: what is left of the run, and perhaps the task runs again.
+local function end_badly(id, record, kind, started_at, item)
+    local problem = sub(item, 21)
+    if kind.ends then
+        local rest = sub(record, READY_AT, RETRIES - 1) .. sub(item, 1, 2) .. sub(record, RETURNS)
+        finish(id, moved(record, kind.state, NONE, bytes_of(record, CLAIMED_AT), started_at, rest), kind.state)
     else
-        done[id] = true
-        local through, body = passage_of(kind, place_of(record)), sub(item, 51)
-        local started_at = duration < 0 and bytes_of(record, STARTED_AT) or pack('>I8', now - duration)
-        release(id, record, run, kind, through)
-        note_run(through, sub(item, 1, 28), duration)
-        if kind.state == COMPLETED then
-            finish(id, at_end(record, kind, started_at, sub(record, READY_AT), body), COMPLETED)
-        elseif kind.ends then
-            local retries = sub(item, 31, 32)
-            local rest = sub(record, READY_AT, RETRIES - 1) .. retries .. sub(record, RETURNS)
-            finish(id, at_end(record, kind, started_at, rest), kind.state)
+        give_back(id, given_back(record, kind, sub(item, 1, 12), read('>I8', item, 13)))
+    end
+    record_run(id, kind.attempt, kind.worker, started_at, kind.outcome, problem)
+    if problem ~= '' then
+        later('HSET', ERRORS, id, problem)
+    elseif kind.again then
+        later('HDEL', ERRORS, id)  -- only a task that ran before can have one
+    end
+end
+
+-- The loop that every task passes through makes as few strings as it can: most of its time is theirs.
+local late, done, ready, i = {}, {}, false, 0
+for _, kind in ipairs(kinds) do
+    local passages, beginnings, held = kind.passages, kind.beginnings, kind.held
+    for _ = 1, kind.count do
+        local at = LINE * i + 1
+        i = i + 1
+        local id, record, item = ids[i], records[i], ARGV[first_item + i - 1]
+        local ending = record and byte(record) == EXECUTING and sub(record, LANE)
+        local through = ending and passages[ending]
+        if ending and through == nil then
+            through = passage_of(kind, ending)
+        end
+        -- Of two reports under one fence the first is applied and the second judged like a late one.
+        if not through or done[id] or (reaping and not is_overdue(id, kind.worker)) then
+            late[#late + 1] = i
         else
-            give_back(id, given_back(record, kind, sub(item, 31, 42), read('>I8', item, 43)))
-            ready = ready or kind.state == QUEUED
+            done[id] = true
+            local run, duration = sub(lines, at, at + 19), read('>i8', lines, at + 20)
+            local started_at = sub(record, STARTED_AT, READY_AT - 1)
+            held[#held + 1] = run
+            if breakers then
+                local lane = read('>H', ending)
+                kind.by_lane[lane] = (kind.by_lane[lane] or 0) + 1
+            end
+            if started_at ~= NONE then
+                later('ZREM', DEADLINES, id)
+            end
+            if duration >= 0 then
+                started_at = pack('>I8', now - duration)
+            end
+            if kind.lingers then
+                linger(run, kind, place_of(record), through.slots)
+            elseif through.slots then
+                through.slots[#through.slots + 1] = run
+            end
+            note_run(through, lines, at, duration)
+            if kind.state == COMPLETED then
+                local old = sub(record, 1, STARTED_AT - 1)
+                local new = beginnings[old] or beginning_at_end(kind, old)
+                finish(id, new .. started_at .. sub(record, READY_AT, LANE - 1) .. ending .. item, COMPLETED)
+                if kind.again then
+                    later('HDEL', ERRORS, id)
+                end
+            else
+                end_badly(id, record, kind, started_at, item)
+                ready = ready or kind.state == QUEUED
+            end
         end
-        if kind.state ~= COMPLETED then
-            record_run(id, attempt, kind.worker, started_at, kind.outcome, body)
+    end
+end
+
+local function worker_of_item(i)
+    for _, kind in ipairs(kinds) do
+        if i <= kind.count then
+            return kind.worker
         end
-        if kind.state ~= COMPLETED and body ~= '' then
-            later('HSET', ERRORS, id, body)
-        elseif attempt ~= '\0\0\0\1' then
-            later('HDEL', ERRORS, id)  -- only a task that ran before can have one
-        end
+        i = i - kind.count
     end
 end
 
 -- A worker that reports too late has let go of the run, whatever became of the task.
 if not reaping then
     for _, i in ipairs(late) do
-        local item = ARGV[first_item + i - 1]
-        local worker, run = kinds[read('>I2', item, 29)].worker, sub(item, 1, 20)
-        if call('SISMEMBER', LINGERING .. worker, run) == 1 then
-            later('SREM', LINGERING .. worker, run)
-            later('SREM', slots_of(place_of(call('HGET', TASKS, ids[i]))), run)
+        local worker, run = worker_of_item(i), sub(lines, LINE * i - LINE + 1, LINE * i - LINE + 20)
+        local place = call('HGET', LINGERING .. worker, run)
+        if place then
+            later('HDEL', LINGERING .. worker, run)
+            later('SREM', slots_of(place), run)
         end
     end
 end
 
-write()
-write_ended()
+conclude()
 post()
-if ready then
+if ready or freed > 0 or bonds_left == 0 then
     wake()
 end
-return late
+
+-- How many runs of each kind ended in each lane, where a breaker may want to know.
+local runs = {}
+if breakers then
+    for k, kind in ipairs(kinds) do
+        for lane, count in pairs(kind.by_lane) do
+            runs[#runs + 1] = {k, lane, count}
+        end
+    end
+end
+return {late, breakers and catalogue_version or '', runs}

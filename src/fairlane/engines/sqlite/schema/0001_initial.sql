@@ -23,8 +23,12 @@ CREATE TABLE types (
     type        TEXT PRIMARY KEY,
     paused      INTEGER NOT NULL DEFAULT 0,
     rate        REAL    NOT NULL DEFAULT 0,
-    concurrency INTEGER NOT NULL DEFAULT 0
+    concurrency INTEGER NOT NULL DEFAULT 0,
+    breaker     BLOB,              -- JSON; then how its circuit stands: see core/breaker.py
+    failures    BLOB,
+    open_until  INTEGER
 ) WITHOUT ROWID;
+CREATE INDEX types_with_breaker ON types (type) WHERE breaker IS NOT NULL;
 
 -- Token buckets, by type; '' is the one for everything.
 CREATE TABLE buckets (
@@ -48,14 +52,16 @@ CREATE TABLE content (
     max_retries     INTEGER NOT NULL,
     returns         INTEGER NOT NULL DEFAULT 0,
     timeout         REAL,
-    payload         BLOB    NOT NULL,
-    spec            BLOB,
+    spec            BLOB,              -- ahead of the payload: a filter reads it without that
     idempotency_key TEXT,
+    unique_key      BLOB,              -- what it is unique by, and in which states
+    unique_states   INTEGER,
+    payload         BLOB    NOT NULL,
     error           BLOB,
     progress        BLOB
 );
 
--- Scheduled or retrying, until due_at.
+-- Scheduled or retrying, until due_at; without one until all its parents have ended.
 CREATE TABLE waiting (
     number      INTEGER PRIMARY KEY,
     attempt     INTEGER NOT NULL,
@@ -63,9 +69,11 @@ CREATE TABLE waiting (
     version     INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL,
     state       INTEGER NOT NULL,
-    due_at      INTEGER NOT NULL
+    due_at      INTEGER,
+    task_id     TEXT    NOT NULL
 );
 CREATE INDEX waiting_due ON waiting (due_at);
+CREATE INDEX waiting_by_id ON waiting (state, task_id);
 
 -- Queued. A stream is the tasks of one lane and level, in the order they are claimed.
 CREATE TABLE ready (
@@ -109,9 +117,12 @@ CREATE TABLE outcome (
     claimed_at   INTEGER,
     started_at   INTEGER,
     completed_at INTEGER NOT NULL,
+    task_id      TEXT,              -- of what did not complete: what did need not pay for the index
     result       BLOB
 );
 CREATE INDEX outcome_by_state ON outcome (state, completed_at);
+CREATE INDEX outcome_by_id ON outcome (state, task_id, completed_at, worker_id)
+WHERE task_id IS NOT NULL;
 
 -- All of it together, for whoever reads.
 CREATE VIEW tasks AS
@@ -202,6 +213,28 @@ CREATE TABLE idempotency_keys (
 
 CREATE INDEX idempotency_keys_expiring ON idempotency_keys (expires_at);
 
+-- Who holds which unique key, and the states in which it counts: see core/uniqueness.py.
+CREATE TABLE uniques (
+    key     BLOB    PRIMARY KEY,
+    task_id TEXT    NOT NULL UNIQUE,
+    states  INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Scheduled tasks and the live ones they wait for: see core/dependencies.py.
+CREATE TABLE bonds (
+    parent   TEXT    NOT NULL,
+    child    TEXT    NOT NULL,
+    tolerant INTEGER NOT NULL,
+    PRIMARY KEY (parent, child)
+) WITHOUT ROWID;
+CREATE INDEX bonds_by_child ON bonds (child);
+
+-- Parents that have ended, in which state, and whose bonds are not all resolved yet.
+CREATE TABLE ended_parents (
+    parent TEXT    PRIMARY KEY,
+    state  INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE workers (
     worker_id     TEXT PRIMARY KEY,
     status        TEXT    NOT NULL,
@@ -219,6 +252,7 @@ CREATE TABLE workers (
     request_id    TEXT,               -- the last claim, and when it was granted
     claimed_at    INTEGER
 ) WITHOUT ROWID;
+CREATE INDEX workers_dead ON workers (seen_at) WHERE status = 'dead';
 
 -- How many tasks are queued in each stream.
 CREATE TABLE streams (
@@ -247,3 +281,26 @@ CREATE TABLE journal (
     at    INTEGER NOT NULL,
     entry BLOB    NOT NULL
 );
+
+-- Counters as they stood at times: see core/facts.py.
+CREATE TABLE samples (
+    at     INTEGER PRIMARY KEY,
+    sample BLOB NOT NULL
+);
+
+-- Who sees to what there need be only one for.
+CREATE TABLE roles (
+    role       TEXT PRIMARY KEY,
+    holder     TEXT    NOT NULL,
+    expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE schedules (
+    schedule_id TEXT PRIMARY KEY,
+    definition  BLOB    NOT NULL,
+    next_at     INTEGER,
+    last_at     INTEGER,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    version     INTEGER NOT NULL
+) WITHOUT ROWID;

@@ -3,6 +3,7 @@ SELECT
     catalogue.version,
     (SELECT min(due_at) FROM waiting),
     (SELECT min(expires_at) FROM expiries),
+    EXISTS (SELECT 1 FROM ended_parents),
     worker.status,
     worker.request_id,
     worker.claimed_at,
@@ -67,9 +68,9 @@ FROM held CROSS JOIN content AS task ON task.number = held.number
 WHERE held.worker_id = ? AND held.claimed_at = ?;
 
 -- name: held
-SELECT lane, count(*) FROM held GROUP BY lane
-UNION ALL
-SELECT lane, count(*) FROM lingering GROUP BY lane;
+SELECT lane, count(*)
+FROM (SELECT lane FROM held UNION ALL SELECT lane FROM lingering)
+GROUP BY lane;
 
 -- name: buckets
 SELECT type, tokens, at FROM buckets WHERE type IN (SELECT value FROM json_each(?));

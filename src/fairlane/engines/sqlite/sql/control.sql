@@ -16,3 +16,11 @@ UPDATE catalogue SET rate = ?;
 -- name: limit_type
 INSERT INTO types (type, rate, concurrency) VALUES (?1, coalesce(?2, 0), coalesce(?3, 0))
 ON CONFLICT DO UPDATE SET rate = coalesce(?2, rate), concurrency = coalesce(?3, concurrency);
+
+-- name: set_breaker
+UPDATE types SET breaker = ?, failures = NULL, open_until = NULL WHERE type = ?;
+
+-- name: take_keys_again
+INSERT OR IGNORE INTO uniques (key, task_id, states)
+SELECT unique_key, task_id, unique_states FROM content
+WHERE task_id IN (SELECT value FROM json_each(?)) AND unique_key IS NOT NULL;

@@ -28,6 +28,3 @@ SELECT lanes.queue, streams.level, sum(streams.depth)
 FROM streams JOIN lanes ON lanes.id = streams.lane
 WHERE streams.depth > 0
 GROUP BY lanes.queue, streams.level;
-
--- name: events
-SELECT id, at, entry FROM journal WHERE id > ? ORDER BY id LIMIT ?;

@@ -23,8 +23,8 @@ DELETE FROM held WHERE task_id = ?;
 DELETE FROM outcome WHERE number = ?;
 
 -- name: enter_waiting
-INSERT INTO waiting (number, attempt, retry_count, version, updated_at, state, due_at)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO waiting (number, attempt, retry_count, version, updated_at, state, due_at, task_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: enter_ready
 INSERT INTO ready (
@@ -34,9 +34,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: enter_outcome
 INSERT INTO outcome (
-    number, attempt, retry_count, version, state, worker_id, claimed_at, started_at, completed_at
+    number, attempt, retry_count, version, state, worker_id, claimed_at, started_at, completed_at,
+    task_id
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: note_error
 UPDATE content SET error = ? WHERE number = ?;
@@ -58,6 +59,10 @@ SET returns = 0,
     expires_at = CASE WHEN expires_at <= ? THEN NULL ELSE expires_at END
 WHERE number = ?;
 
+-- name: forget_expiry
+DELETE FROM expiries
+WHERE (expires_at, number) IN (SELECT expires_at, number FROM content WHERE number = ?);
+
 -- name: expire_again
 INSERT OR IGNORE INTO expiries (expires_at, number)
 SELECT expires_at, number FROM content WHERE number = ? AND expires_at IS NOT NULL;
@@ -67,5 +72,6 @@ INSERT INTO attempts (task_id, attempt, worker_id, started_at, ended_at, outcome
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: linger
-INSERT INTO lingering (worker_id, task_id, attempt, lane) VALUES (?, ?, ?, ?)
+INSERT INTO lingering (worker_id, task_id, attempt, lane)
+SELECT worker_id, ?2, ?3, ?4 FROM workers WHERE worker_id = ?1 AND status <> 'dead'
 ON CONFLICT DO NOTHING;

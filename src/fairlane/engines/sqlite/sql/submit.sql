@@ -17,22 +17,18 @@ INSERT INTO ready (
 SELECT lane, level, ready_at, task_id, number, 0, 0, 1, created_at
 FROM content WHERE number > ? AND run_at <= ?;
 
+-- name: ready_unless_waiting
+INSERT INTO ready (
+    lane, level, ready_at, task_id, number, attempt, retry_count, version, updated_at
+)
+SELECT lane, level, ready_at, task_id, number, 0, 0, 1, created_at
+FROM content
+WHERE number > ? AND run_at <= ?
+    AND NOT EXISTS (SELECT 1 FROM waiting WHERE waiting.number = content.number);
+
 -- name: waiting
-INSERT INTO waiting (number, attempt, retry_count, version, updated_at, state, due_at)
-VALUES (?, 0, 0, 1, ?, 1, ?);
+INSERT INTO waiting (number, attempt, retry_count, version, updated_at, state, due_at, task_id)
+VALUES (?, 0, 0, 1, ?, 1, ?, ?);
 
 -- name: expiry
 INSERT INTO expiries (expires_at, number) VALUES (?, ?);
-
--- name: stored
-SELECT task_id, state, created_at FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
-
--- name: keys
-SELECT idempotency_key, task_id, fingerprint FROM idempotency_keys
-WHERE idempotency_key IN (SELECT value FROM json_each(?)) AND expires_at > ?;
-
--- name: take_key
-INSERT INTO idempotency_keys (idempotency_key, task_id, fingerprint, expires_at)
-VALUES (?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET
-    task_id = excluded.task_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at;

@@ -1,7 +1,6 @@
 -- How much of what is limited may be claimed now. The rules are those of core/lanes.py: refilled(),
--- allowance() and next_token_in(); here they run where nobody else claims at the same time.
-local EVERYTHING = ''
-local token_wait  -- microseconds until a bucket that is empty now holds a token
+-- allowance() and opens_in(); here they run where nobody else claims at the same time.
+local opening_wait  -- microseconds until something may be claimed that may not be now
 
 -- Tokens in a type's bucket by now.
 local function tokens_of(type, rate)
@@ -17,22 +16,27 @@ local function tokens_of(type, rate)
 end
 
 -- What may still be taken of a type; `shared` is what all limited types share.
-local function allowance(type, rate, concurrency, lanes, most, shared)
-    local left = {type = type, most = most, taken = 0, shared = shared, counted = concurrency > 0}
-    if concurrency > 0 then
+local function allowance(quota, most, shared)
+    local left = {type = quota.type, most = most, taken = 0, shared = shared, counted = quota.slots > 0}
+    local wait = 0
+    if quota.slots > 0 then
         local held = 0
-        for _, lane in ipairs(lanes) do
+        for _, lane in ipairs(quota.counted) do
             held = held + call('SCARD', SLOTS .. lane)
         end
-        left.most = math.min(left.most, math.max(0, concurrency - held))
+        left.most = math.min(left.most, math.max(0, quota.slots - held))
     end
-    if rate > 0 then
-        left.tokens, left.at = tokens_of(type, rate)
+    if quota.rate > 0 then
+        left.tokens, left.at = tokens_of(quota.type, quota.rate)
         left.most = math.min(left.most, math.floor(left.tokens))
-        if left.tokens < 1 then
-            local wait = (1 - left.tokens) / rate * 1000000
-            token_wait = math.min(token_wait or wait, wait)
-        end
+        wait = (1 - left.tokens) / quota.rate * 1000000
+    end
+    if quota.open_until > now then
+        left.most = 0
+        wait = math.max(wait, quota.open_until - now)
+    end
+    if wait > 0 then
+        opening_wait = math.min(opening_wait or wait, wait)
     end
     return left
 end

@@ -30,52 +30,46 @@ local function drop_empty_streams()
     end
 end
 
+-- A task no longer waits for its parents.
+local function unbind(id)
+    local bond = call('HGET', BONDS, id)
+    if bond then
+        later('HDEL', BONDS, id)
+        for at = 2, #bond, 16 do
+            later('SREM', CHILDREN .. sub(bond, at, at + 15), id)
+        end
+    end
+end
+
 -- A waiting task leaves the place where it waits.
 local function withdraw(id, record)
     if byte(record) == QUEUED then
         local stream = stream_of(place_of(record))
         later('ZREM', QUEUE .. stream, id)
         thinned[stream] = true
+    elseif bytes_of(record, DUE_AT) == NONE then
+        unbind(id)
     else
         later('ZREM', DUE, id)
     end
     forget_expiry(id, record)
 end
 
--- A worker's hands are free of a run; its slot may stay taken.
-local function let_go(id, record, run, worker, lingers)
+local function is_dead(worker)
+    local status = call('HGET', WORKER_HASH .. worker, 'status')
+    return not status or status == 'dead'
+end
+
+-- A task is taken out of the hands of its worker. Its slot stays taken until that lets go, too.
+local function let_go(id, record, run, worker)
     later('SREM', HELD .. worker, run)
     if bytes_of(record, STARTED_AT) ~= NONE then
         later('ZREM', DEADLINES, id)
     end
-    if lingers then
-        later('SADD', LINGERING .. worker, run)
-    else
+    if is_dead(worker) then
         later('SREM', slots_of(place_of(record)), run)
-    end
-end
-
--- A task has ended; `record` is the new one, with the result behind it.
-local ended_records, ended_ids, ended_by_state = {'HSET', FINISHED}, {'HDEL', LIVE}, {}
-local function finish(id, record, state)
-    ended_records[#ended_records + 1] = id
-    ended_records[#ended_records + 1] = record
-    ended_ids[#ended_ids + 1] = id
-    local ids = ended_by_state[state]
-    if not ids then
-        ids = {}
-        ended_by_state[state] = ids
-    end
-    ids[#ids + 1] = id
-end
-
-local function write_ended()
-    if #ended_ids > 2 then
-        call(unpack(ended_records))
-        call(unpack(ended_ids))
-    end
-    for state, ids in pairs(ended_by_state) do
-        call('XADD', ENDED .. state, '*', 'at', now_text, 'ids', table.concat(ids))
+    else
+        later('HSET', LINGERING .. worker, run, place_of(record))
     end
 end
 
@@ -88,9 +82,9 @@ end
 
 -- A worker is gone: the slots it had yet to let go of are free.
 local function free_lingering(worker)
-    for _, run in ipairs(call('SMEMBERS', LINGERING .. worker)) do
-        local task = call('HGET', TASKS, sub(run, 1, 16))
-        later('SREM', LINGERING .. worker, run)
-        later('SREM', slots_of(place_of(task)), run)
+    local runs = call('HGETALL', LINGERING .. worker)
+    for i = 1, #runs, 2 do
+        later('HDEL', LINGERING .. worker, runs[i])
+        later('SREM', slots_of(runs[i + 1]), runs[i])
     end
 end

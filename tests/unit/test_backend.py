@@ -1,11 +1,13 @@
 """A backend: operations and their driver under one roof."""
 
-from typing import TypeVar, cast
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar, cast
 
 import pytest
 
+from fairlane.core.backend import Backend, Durability, Joined, Transaction, Wakeup
 from fairlane.core.flow import Flow, Op, perform, reads
-from fairlane.core.store import Backend, Durability, Operations, Wakeup
+from fairlane.core.store import Operations
 
 T = TypeVar("T")
 
@@ -30,6 +32,12 @@ class Loopback:
 
     def run_sync(self, op: Op[T]) -> T:
         return perform(op.flow(), lambda call: call)
+
+    def join(self, connection: Any) -> Joined:
+        raise NotImplementedError
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        raise NotImplementedError
 
     async def listen(self) -> Wakeup:
         raise NotImplementedError

@@ -1,0 +1,90 @@
+"""The circuit breaker: a type that keeps failing is left alone for a while.
+
+closed ── enough failures within a time ──▶ open ── cool-down over ──▶ half-open
+   ▲                                         ▲                            │
+   └──────────────── a success ──────────────┼────────────────────────────┤
+                                             └───────── a failure ────────┘
+
+Half-open is not stored: a circuit whose cool-down is over lets one task of its type through at a
+time (see `lanes.allowance`), and the first that ends decides.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidLimit
+from fairlane.core.machine import Change, Verb
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.text import shown
+
+
+class Breaker(msgspec.Struct, frozen=True, array_like=True):
+    """After `failures` within `within` seconds no task starts for `cooldown` seconds."""
+
+    failures: int
+    within: float
+    cooldown: float
+
+
+class Circuit(msgspec.Struct, frozen=True, array_like=True):
+    """How a type has fared: when it failed lately, and until when it is left alone.
+
+    `open_until` is None while the circuit is closed.
+    """
+
+    failures: tuple[int, ...] = ()
+    open_until: int | None = None
+
+
+CLOSED = Circuit()
+
+
+def verdict(change: Change) -> bool | None:
+    """Whether the end of a run speaks for its type (True), against it (False) or not at all."""
+    if change.verb is Verb.COMPLETE:
+        return True
+    return False if change.outcome in _FAILURES else None
+
+
+_FAILURES = frozenset({"failed", "timed_out", "lost"})
+
+
+def after(circuit: Circuit, breaker: Breaker, good: int, bad: int, now: int) -> Circuit:
+    """The circuit once so many runs of its type have gone well, and so many failed, at `now`."""
+    cooldown = int(breaker.cooldown * MICROSECONDS)
+    if circuit.open_until is not None:
+        if now < circuit.open_until or not good + bad:
+            return circuit  # what ends now began before it opened
+        return Circuit(open_until=now + cooldown) if bad else CLOSED
+    since = now - int(breaker.within * MICROSECONDS)
+    failures = tuple(at for at in circuit.failures if at > since) + (now,) * bad
+    if len(failures) >= breaker.failures:
+        return Circuit(open_until=now + cooldown)
+    return Circuit(failures)
+
+
+def checked(breaker: object) -> Breaker:
+    """A breaker that can be set."""
+    if (
+        isinstance(breaker, Breaker)
+        and _whole(breaker.failures)
+        and 1 <= breaker.failures <= limits.BREAKER_FAILURES
+        and all(
+            isinstance(seconds, int | float)
+            and not isinstance(seconds, bool)
+            and 0 < seconds <= limits.BREAKER_SECONDS
+            for seconds in (breaker.within, breaker.cooldown)
+        )
+    ):
+        return Breaker(breaker.failures, float(breaker.within), float(breaker.cooldown))
+    raise InvalidLimit(
+        f"A circuit breaker opens after 1 to {limits.BREAKER_FAILURES:,} failures within a time "
+        f"and for a time above 0 and at most {limits.BREAKER_SECONDS:,.0f} seconds. "
+        f"Got {shown(breaker)}."
+    )
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,91 @@
+"""Tasks that wait for other tasks.
+
+A task with `depends_on` is scheduled until every one of its parents has ended. A parent that
+completed lets it go on; one that ended otherwise dooms it, or not, as its policy says. An engine
+resolves what waits for a parent in the operation that ends the parent, up to a batch; what is left
+then is seen to by the next claims. A parent counts as it first ended: replaying it changes nothing
+for tasks that were resolved before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum, StrEnum
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidDependencies
+from fairlane.core.ids import checked as checked_id
+from fairlane.core.model import NewTask, TaskError
+from fairlane.core.states import LIVE, State
+from fairlane.core.text import shown
+
+
+class OnParentFailure(StrEnum):
+    """What becomes of a task one of whose parents failed, died or was cancelled."""
+
+    CANCEL = "cancel"
+    CONTINUE = "continue"
+
+
+class Bond(Enum):
+    """What a parent's state means for a task that depends on it."""
+
+    PENDING = "pending"
+    MET = "met"
+    BROKEN = "broken"
+
+
+DEPENDENCY_FAILED = "dependency_failed"
+"""Why a doomed task was cancelled: the label of its transition and the reason in its error."""
+
+DOOMED = TaskError(
+    "A task it depends on did not complete.",
+    code="DEPENDENCY_FAILED",
+    retriable=False,
+    reason=DEPENDENCY_FAILED,
+)
+
+
+def bond(parent: State, *, tolerant: bool) -> Bond:
+    """How a task stands to its parent. `tolerant`: it goes on whatever becomes of the parent."""
+    if parent in LIVE:
+        return Bond.PENDING
+    return Bond.MET if tolerant or parent is State.COMPLETED else Bond.BROKEN
+
+
+def checked_parents(depends_on: object) -> tuple[str, ...]:
+    """The ids of parents, each once, in the order they were given."""
+    if depends_on is None or depends_on == ():
+        return ()
+    if isinstance(depends_on, str) or not isinstance(depends_on, Iterable):
+        raise InvalidDependencies(f"depends_on is a list of task ids. Got {shown(depends_on)}.")
+    parents = tuple(dict.fromkeys(checked_id(parent) for parent in depends_on))
+    if len(parents) > limits.DEPENDENCIES:
+        raise InvalidDependencies(
+            f"A task may depend on at most {limits.DEPENDENCIES} others, not {len(parents):,}: "
+            "gather them in steps."
+        )
+    return parents
+
+
+def checked_policy(policy: object) -> OnParentFailure:
+    """What a caller means by `on_parent_failure`."""
+    for known in OnParentFailure:
+        if policy == known:
+            return known
+    raise InvalidDependencies(f"on_parent_failure is cancel or continue. Got {shown(policy)}.")
+
+
+def parents_elsewhere(tasks: Sequence[NewTask]) -> list[str]:
+    """The parents of a batch that must be in the store already, each once.
+
+    A parent in the same batch comes before its children, so there are no circles.
+    """
+    earlier: set[str] = set()
+    elsewhere: dict[str, None] = {}
+    for task in tasks:
+        for parent in task.depends_on:
+            if parent not in earlier:
+                elsewhere[parent] = None
+        earlier.add(task.task_id)
+    return list(elsewhere)

@@ -1,0 +1,115 @@
+"""What a store tells of itself at one glance. What follows from it is said once for all engines:
+see `stats`, `estimates` and `why`.
+
+Nothing here costs more with more tasks stored: counters, the ends of the streams that are not
+empty, limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from fairlane.core.lanes import Bucket, Controls, Lane
+from fairlane.core.model import Worker
+from fairlane.core.priority import Band, band_of
+from fairlane.core.states import State
+from fairlane.core.tally import LOST_WORKERS, STALE_RESULTS, Tally
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """The queued tasks of one lane and level: how many, and when the ends became ready."""
+
+    lane: int
+    level: int
+    depth: int
+    oldest: int
+    newest: int
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True):
+    """Counters as they stood at a time (microseconds), taken every few seconds by the maintenance.
+
+    What happened within the last minute is the difference between now and the sample of a minute
+    ago. All but `depths` (queued tasks by band, in the order of `Band`) only grow.
+    """
+
+    at: int
+    submitted: int = 0
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    """Runs that failed, whether the task is retried or not; timeouts and losses included."""
+    timeouts: int = 0
+    lost_workers: int = 0
+    stale_results: int = 0
+    seconds: float = 0.0
+    """How long all completed runs took together."""
+    depths: tuple[int, ...] = (0, 0, 0, 0)
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """A store at a glance.
+
+    `held` counts the slots that are taken, by lane: tasks in workers' hands, and runs whose task
+    has moved on. `samples` are those nearest to a minute and to an hour ago.
+    """
+
+    now: int
+    lanes: Mapping[int, Lane]
+    tallies: list[Tally]
+    streams: list[Stream]
+    controls: Controls
+    buckets: Mapping[str, Bucket]
+    held: Mapping[int, int]
+    workers: list[Worker]
+    samples: list[Sample]
+
+
+def sample_of(tallies: Iterable[Tally], now: int) -> Sample:
+    """The counters as a sample."""
+    count = dict.fromkeys(Sample.__struct_fields__, 0)
+    seconds = 0.0
+    depths = dict.fromkeys(Band, 0)
+    for key, times, spent in tallies:
+        source, target = key.source, key.target
+        if target == _QUEUED:
+            depths[band_of(key.level)] += times
+        if source == _QUEUED:
+            depths[band_of(key.level)] -= times
+        if target == _EXECUTING:
+            count["started"] += times
+        if source == 0 and target and not key.label:
+            count["submitted"] += times
+        if source == _EXECUTING and target == _COMPLETED:
+            count["completed"] += times
+            seconds += spent
+        elif source == _EXECUTING and key.label in _FAILURES:
+            count["failed"] += times
+        if source == _EXECUTING and key.label == "timeout":
+            count["timeouts"] += times
+        if key.label == STALE_RESULTS:
+            count["stale_results"] += times
+        if key.label == LOST_WORKERS:
+            count["lost_workers"] += times
+    return Sample(
+        at=now,
+        submitted=count["submitted"],
+        started=count["started"],
+        completed=count["completed"],
+        failed=count["failed"],
+        timeouts=count["timeouts"],
+        lost_workers=count["lost_workers"],
+        stale_results=count["stale_results"],
+        seconds=seconds,
+        depths=tuple(depths.values()),
+    )
+
+
+_QUEUED, _EXECUTING, _COMPLETED = (
+    State.QUEUED.code,
+    State.EXECUTING.code,
+    State.COMPLETED.code,
+)
+_FAILURES = frozenset({"error", "timeout", "worker_lost", "max_retries_exceeded", "not_retriable"})

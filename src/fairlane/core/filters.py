@@ -1,0 +1,217 @@
+"""Which tasks a reader means.
+
+A filter is a conjunction; what it leaves out admits everything. Lists run from the newest task to
+the oldest, by task id, and go on after a cursor. An engine looks at a bounded number of tasks a
+call, so a page may be short or even empty although there is more: the cursor says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from fairlane.core.errors import InvalidCursor, InvalidFilter, InvalidPriority
+from fairlane.core.lanes import Lane
+from fairlane.core.model import Spec, Task, microseconds_of
+from fairlane.core.priority import level_of
+from fairlane.core.states import State
+from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
+
+T = TypeVar("T")
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Tasks that fulfil all of it. None, or no tags, means any. Times are microseconds.
+
+    `since` and `until` bound the time of submission, `ended_before` the time of the end (and leaves
+    out what has not ended).
+    """
+
+    states: frozenset[State] | None = None
+    types: frozenset[str] | None = None
+    queues: frozenset[str] | None = None
+    levels: frozenset[int] | None = None
+    tags: Mapping[str, str] = {}
+    worker_id: str | None = None
+    since: int | None = None
+    until: int | None = None
+    ended_before: int | None = None
+    workflow_id: str | None = None
+    schedule_id: str | None = None
+
+    @property
+    def countable(self) -> bool:
+        """Whether the counters know how many tasks it admits."""
+        return self == Filter(
+            states=self.states, types=self.types, queues=self.queues, levels=self.levels
+        )
+
+    @property
+    def reads_spec(self) -> bool:
+        """Whether it asks for what only a task's spec tells: see `admits_spec`."""
+        return bool(self.tags) or self.workflow_id is not None or self.schedule_id is not None
+
+    def admits_lane(self, lane: Lane) -> bool:
+        """Whether tasks of this lane may be among them."""
+        return (self.types is None or lane.type in self.types) and (
+            self.queues is None or lane.queue in self.queues
+        )
+
+    def admits_spec(self, stored: bytes | None) -> bool:
+        """Whether a task with this spec, as it is stored, may be among them."""
+        spec = Spec.decode(stored)
+        return (
+            self.tags.items() <= spec.tags.items()
+            and (self.workflow_id is None or spec.workflow_id == self.workflow_id)
+            and (self.schedule_id is None or spec.schedule_id == self.schedule_id)
+        )
+
+    def admits(
+        self,
+        state: State,
+        level: int,
+        created_at: int,
+        completed_at: int | None,
+        worker_id: str | None,
+    ) -> bool:
+        """Whether a task may be among them by what changes in it (and by when it was made)."""
+        return (
+            (self.states is None or state in self.states)
+            and (self.levels is None or level in self.levels)
+            and (self.worker_id is None or worker_id == self.worker_id)
+            and (self.since is None or created_at >= self.since)
+            and (self.until is None or created_at < self.until)
+            and (
+                self.ended_before is None
+                or (completed_at is not None and completed_at < self.ended_before)
+            )
+        )
+
+
+EVERYTHING = Filter()
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Ids of tasks, newest first. `cursor` is where to go on, None when that was all."""
+
+    task_ids: list[str]
+    cursor: str | None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Tasks, newest first. `next_cursor` is where to go on, None when that was all."""
+
+    tasks: list[Task]
+    next_cursor: str | None
+
+
+class Total(msgspec.Struct, frozen=True):
+    """How many tasks a filter admits. `exact` is False when there may be more."""
+
+    count: int
+    exact: bool
+
+
+def new_filter(
+    *,
+    status: str | Iterable[str] | None = None,
+    type: str | Iterable[str] | None = None,
+    queue: str | Iterable[str] | None = None,
+    priority: str | int | Iterable[str | int] | None = None,
+    tags: Mapping[str, str] | None = None,
+    worker: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    ended_before: datetime | None = None,
+    workflow_id: str | None = None,
+    schedule_id: str | None = None,
+) -> Filter:
+    """A filter in a caller's words: one value or several, checked."""
+    return Filter(
+        states=_several(status, _state),
+        types=_several(type, _name),
+        queues=_several(queue, _name),
+        levels=_several(priority, _level),
+        tags=_tags(tags),
+        worker_id=None if worker is None else _name(worker),
+        since=_time("since", since),
+        until=_time("until", until),
+        ended_before=_time("ended_before", ended_before),
+        workflow_id=_text("workflow_id", workflow_id),
+        schedule_id=_text("schedule_id", schedule_id),
+    )
+
+
+_TASKS = "t"
+"""Cursors of lists of tasks begin with it, so that those of other lists are told apart."""
+
+
+def cursor_of(task_id: str) -> str:
+    """The cursor that goes on after this task."""
+    return _TASKS + task_id.replace("-", "")
+
+
+def task_id_of(cursor: str | None) -> str | None:
+    """The task that a cursor goes on after, None to begin with the newest."""
+    if cursor is None:
+        return None
+    digits = cursor[1:] if isinstance(cursor, str) else ""
+    if len(digits) != 32 or cursor[0] != _TASKS or set(digits) - set("0123456789abcdef"):
+        raise InvalidCursor
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _several(given: object, one: Callable[[object], T]) -> frozenset[T] | None:
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return frozenset({one(given)})
+    found = frozenset(one(each) for each in given)
+    if not found:
+        raise InvalidFilter("A filter that lists nothing admits nothing: leave it out.")
+    return found
+
+
+def _state(name: object) -> State:
+    for state in State:
+        if name == state:
+            return state
+    raise InvalidFilter(f"A status is one of {', '.join(State)}. Got {shown(name)}.")
+
+
+def _name(name: object) -> str:
+    if is_name(name):
+        return name
+    raise InvalidFilter(f"The name of a type, queue or worker has {NAME_RULE}. Got {shown(name)}.")
+
+
+def _level(priority: object) -> int:
+    try:
+        return level_of(priority)
+    except InvalidPriority as error:
+        raise InvalidFilter(error.message) from None
+
+
+def _tags(tags: object) -> dict[str, str]:
+    if tags is None:
+        return {}
+    if isinstance(tags, Mapping) and all(is_plain(text) for item in tags.items() for text in item):
+        return dict(tags)
+    raise InvalidFilter(f"Tags are looked for by a dict from text to text. Got {shown(tags)}.")
+
+
+def _time(field: str, time: object) -> int | None:
+    if time is None:
+        return None
+    if isinstance(time, datetime) and time.utcoffset() is not None:
+        return microseconds_of(time)
+    raise InvalidFilter(f"{field} is a datetime with a time zone. Got {shown(time)}.")
+
+
+def _text(field: str, text: object) -> str | None:
+    if text is None or (is_plain(text) and text):
+        return text
+    raise InvalidFilter(f"{field} is a short text. Got {shown(text)}.")

@@ -1,0 +1,161 @@
+"""Operations that are made of others, once for all engines.
+
+Each runs as one operation on one connection: it asks the flows of the engine's own verbs. Engines
+list them among their operations like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from fairlane.core import limits
+from fairlane.core.analysis import Analysis, analyse
+from fairlane.core.errors import InvalidFilter
+from fairlane.core.estimates import Position, position_of
+from fairlane.core.facts import Facts
+from fairlane.core.filters import Filter, Found, Page, Total
+from fairlane.core.flow import Flow, Op, reads, writes
+from fairlane.core.ids import checked
+from fairlane.core.machine import TRANSITIONS, Verb
+from fairlane.core.model import Cancelled, Deleted, Replayed, Swept, Task
+from fairlane.core.states import State
+from fairlane.core.stats import Stats, stats_of
+from fairlane.core.tally import total_of
+from fairlane.core.why import Reason, reasons
+
+
+class Verbs(Protocol):
+    """What they are made of."""
+
+    def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
+    def find(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Found]: ...
+    def facts(self) -> Op[Facts]: ...
+    def cancel(
+        self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+    ) -> Op[list[Cancelled]]: ...
+    def replay(
+        self,
+        task_ids: Sequence[str],
+        *,
+        reset_retry_count: bool = True,
+        level: int | None = None,
+        among: frozenset[State] | None = None,
+    ) -> Op[list[Replayed]]: ...
+    def delete(
+        self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+    ) -> Op[list[Deleted]]: ...
+
+
+@reads
+def page(self: Verbs, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Page]:
+    return (yield from _page(self, filter, limit, cursor))
+
+
+def _page(self: Verbs, filter: Filter, limit: int, cursor: str | None) -> Flow[Page]:
+    found = yield from self.find(filter, limit, cursor).flow()
+    tasks = yield from self.get(found.task_ids).flow()
+    return Page([task for task in tasks if task is not None], found.cursor)
+
+
+@reads
+def total(self: Verbs, filter: Filter) -> Flow[Total]:
+    if filter.countable:
+        facts = yield from self.facts().flow()
+        admitted = {lane.id for lane in facts.lanes.values() if filter.admits_lane(lane)}
+        count = total_of(facts.tallies, filter.states, admitted, filter.levels)
+        return Total(count, exact=True)
+    found = yield from self.find(filter, limits.PAGE).flow()
+    return Total(len(found.task_ids), exact=found.cursor is None)
+
+
+@reads
+def stats(self: Verbs) -> Flow[Stats]:
+    return stats_of((yield from self.facts().flow()))
+
+
+@reads
+def position(self: Verbs, task_ids: Sequence[str]) -> Flow[list[Position | None]]:
+    tasks = yield from self.get(task_ids).flow()
+    facts = yield from self.facts().flow()
+    return [None if task is None else position_of(task, facts) for task in tasks]
+
+
+@reads
+def why(self: Verbs, task_id: str) -> Flow[list[Reason] | None]:
+    checked(task_id)
+    (task,) = yield from self.get([task_id]).flow()
+    if task is None:
+        return None
+    facts = yield from self.facts().flow()
+    parents = yield from self.get(task.depends_on).flow()
+    return reasons(task, facts, [parent for parent in parents if parent is not None])
+
+
+@reads
+def dlq_analysis(self: Verbs) -> Flow[Analysis]:
+    dead = Filter(states=frozenset({State.DEAD_LETTER}))
+    tasks: list[Task] = []
+    cursor: str | None = None
+    while len(tasks) < limits.ANALYSED:
+        page = yield from _page(self, dead, limits.PAGE, cursor)
+        tasks += page.tasks
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return analyse(tasks, complete=cursor is None)
+
+
+@writes
+def cancel_where(self: Verbs, filter: Filter, cursor: str | None = None) -> Flow[Swept]:
+    return (yield from _sweep(self, Verb.CANCEL, filter, cursor, self.cancel))
+
+
+@writes
+def replay_where(
+    self: Verbs,
+    filter: Filter,
+    cursor: str | None = None,
+    *,
+    reset_retry_count: bool = True,
+    level: int | None = None,
+) -> Flow[Swept]:
+    def replay(
+        task_ids: Sequence[str], *, among: frozenset[State] | None = None
+    ) -> Op[list[Replayed]]:
+        return self.replay(task_ids, reset_retry_count=reset_retry_count, level=level, among=among)
+
+    return (yield from _sweep(self, Verb.REPLAY, filter, cursor, replay))
+
+
+@writes
+def delete_where(self: Verbs, filter: Filter, cursor: str | None = None) -> Flow[Swept]:
+    return (yield from _sweep(self, Verb.DELETE, filter, cursor, self.delete))
+
+
+class _Apply(Protocol):
+    def __call__(
+        self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+    ) -> Op[Sequence[Cancelled | Replayed | Deleted]]: ...
+
+
+def _sweep(
+    self: Verbs, verb: Verb, filter: Filter, cursor: str | None, apply: _Apply
+) -> Flow[Swept]:
+    """One batch of what a filter admits, as far as the verb allows it."""
+    allowed = TRANSITIONS[verb].sources
+    states = allowed if filter.states is None else allowed & filter.states
+    if not states:
+        raise InvalidFilter(
+            f"To {verb} tasks, choose among those that are {', '.join(sorted(allowed))}."
+        )
+    narrowed = Filter(
+        **{name: getattr(filter, name) for name in filter.__struct_fields__ if name != "states"},
+        states=states,
+    )
+    found = yield from self.find(narrowed, limits.BATCH, cursor).flow()
+    if not found.task_ids:
+        return Swept(0, 0, found.cursor)
+    # What changed in the meantime no longer matches, and is left alone.
+    answers = yield from apply(found.task_ids, among=states).flow()
+    return Swept(len(answers), sum(answer.applied for answer in answers), found.cursor)

@@ -1,0 +1,66 @@
+"""How long things are kept that nobody waits for any more."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidRetention
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.states import State
+from fairlane.core.text import shown
+
+_DAY = 86_400.0
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """Seconds after their end for tasks, after their death for workers, after what they tell of for
+    the entries of the journal."""
+
+    completed: float = _DAY
+    failed: float = 7 * _DAY
+    cancelled: float = 7 * _DAY
+    dead_letter: float = 30 * _DAY
+    workers: float = _DAY
+    journal: float = _DAY
+
+    def deadlines(self, now: int) -> dict[State, int]:
+        """For each state that is an end: what ended by then may go."""
+        kept = {
+            State.COMPLETED: self.completed,
+            State.FAILED: self.failed,
+            State.CANCELLED: self.cancelled,
+            State.DEAD_LETTER: self.dead_letter,
+        }
+        return {state: past(seconds, now) for state, seconds in kept.items()}
+
+
+DEFAULT = Retention()
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """How many tasks were deleted; `more`: there may be more to do at once."""
+
+    tasks: int
+    more: bool
+
+
+def past(seconds: float, now: int) -> int:
+    """The time that lies so many seconds before `now`."""
+    return now - int(seconds * MICROSECONDS)
+
+
+def checked(retention: Retention) -> Retention:
+    """The retention, if its numbers make sense."""
+    for field in retention.__struct_fields__:
+        seconds = getattr(retention, field)
+        if not (
+            isinstance(seconds, int | float)
+            and not isinstance(seconds, bool)
+            and 0 <= seconds <= limits.RETENTION_SECONDS
+        ):
+            raise InvalidRetention(
+                f"How long to keep what is {field} is a number of seconds from 0 to "
+                f"{limits.RETENTION_SECONDS:,.0f}. Got {shown(seconds)}."
+            )
+    return retention

@@ -1,0 +1,127 @@
+"""Why a waiting task waits: the question every operator asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from fairlane.core.dependencies import Bond, bond
+from fairlane.core.estimates import position_of
+from fairlane.core.facts import Facts
+from fairlane.core.lanes import UNRULED, Rules, refilled
+from fairlane.core.model import Task, Worker, WorkerStatus, microseconds_of
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.states import WAITING, State
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """One reason: a code for programs, a sentence for people."""
+
+    code: str
+    message: str
+
+
+def reasons(task: Task, facts: Facts, parents: Sequence[Task]) -> list[Reason]:
+    """Why the task does not run yet, the decisive reasons first; empty unless it waits."""
+    if task.status not in WAITING:
+        return []
+    return [
+        *_not_yet(task, facts.now, parents),
+        *_paused(task, facts),
+        *_no_worker(task, facts),
+        *_limited(task, facts),
+        *_in_line(task, facts),
+    ]
+
+
+def _not_yet(task: Task, now: int, parents: Sequence[Task]) -> Iterator[Reason]:
+    if task.status is State.QUEUED:
+        return
+    pending = [
+        parent.task_id
+        for parent in parents
+        if bond(parent.status, tolerant=task.tolerant) is Bond.PENDING
+    ]
+    if pending and task.status is State.SCHEDULED and not task.attempt:
+        more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""
+        yield Reason("dependency", f"It waits for task {pending[0]}{more} to end.")
+    due = task.next_retry_at or task.run_at
+    seconds = (microseconds_of(due) - now) / MICROSECONDS
+    if seconds > 0:
+        what = "It failed and is tried again" if task.status is State.RETRYING else "It is due"
+        yield Reason("due", f"{what} in {seconds:,.0f} s.")
+
+
+def _paused(task: Task, facts: Facts) -> Iterator[Reason]:
+    controls = facts.controls
+    if controls.everything.paused:
+        yield Reason("paused", "Everything is paused.")
+    if task.queue in controls.paused_queues:
+        yield Reason("paused", f"The queue {task.queue} is paused.")
+    if _rules(task, facts).paused:
+        yield Reason("paused", f"The type {task.type} is paused.")
+
+
+def _no_worker(task: Task, facts: Facts) -> Iterator[Reason]:
+    takers = [worker for worker in facts.workers if _could_take(worker, task)]
+    if any(worker.status is WorkerStatus.ACTIVE and not worker.lost for worker in takers):
+        return
+    alive = [
+        worker
+        for worker in facts.workers
+        if worker.status is not WorkerStatus.DEAD and not worker.lost
+    ]
+    if not alive:
+        yield Reason("no_worker", "No worker is running.")
+    elif not takers:
+        needs = [f"queue {task.queue}", f"type {task.type}"]
+        needs += [f"capability {name}" for name in task.required_capabilities]
+        yield Reason("no_worker", f"No worker serves it: it needs {', '.join(needs)}.")
+    else:
+        yield Reason("no_worker", "Every worker that serves it is draining, unhealthy or dead.")
+
+
+def _could_take(worker: Worker, task: Task) -> bool:
+    return (
+        (worker.types is None or task.type in worker.types)
+        and (worker.queues is None or task.queue in worker.queues)
+        and worker.capabilities.issuperset(task.required_capabilities)
+    )
+
+
+def _limited(task: Task, facts: Facts) -> Iterator[Reason]:
+    rules = _rules(task, facts)
+    lanes = {lane.id for lane in facts.lanes.values() if lane.type == task.type}
+    held = sum(count for lane, count in facts.held.items() if lane in lanes)
+    if rules.open_until is not None:
+        seconds = max(0.0, (rules.open_until - facts.now) / MICROSECONDS)
+        then = f"for {seconds:,.0f} s more" if seconds else "but for one task at a time"
+        yield Reason("breaker", f"Too many runs of {task.type} failed: it is left alone {then}.")
+    if rules.concurrency and held >= rules.concurrency:
+        yield Reason(
+            "concurrency", f"{held} of at most {rules.concurrency} {task.type} are running."
+        )
+    if _out_of_tokens(task.type, rules.rate, facts):
+        yield Reason("rate", f"{task.type} is limited to {rules.rate:g} a second.")
+    overall = facts.controls.everything.rate
+    if _out_of_tokens("", overall, facts):
+        yield Reason("rate", f"Everything together is limited to {overall:g} a second.")
+
+
+def _out_of_tokens(bucket: str, rate: float, facts: Facts) -> bool:
+    return rate > 0 and refilled(facts.buckets.get(bucket), rate, facts.now).tokens < 1
+
+
+def _in_line(task: Task, facts: Facts) -> Iterator[Reason]:
+    place = position_of(task, facts)
+    if place is None:
+        return
+    if place.position == 1:
+        yield Reason("position", "It is next in line.")
+    else:
+        yield Reason("position", f"About {place.position - 1:,} tasks are ahead of it.")
+
+
+def _rules(task: Task, facts: Facts) -> Rules:
+    return facts.controls.types.get(task.type, UNRULED)

@@ -1,0 +1,194 @@
+"""Tasks of one submission, sorted so that what many have in common is sent once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, chain, groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from fairlane.core.flow import Flow
+from fairlane.core.lanes import LaneKey
+from fairlane.core.model import Accepted, NewTask
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.states import State
+from fairlane.engines.postgres.calls import WAITERS, Query
+from fairlane.engines.postgres.context import Known, Stream
+from fairlane.engines.postgres.rows import array_of_bounds, array_of_ids
+from fairlane.engines.postgres.statements import load
+
+SQL = load("submit")
+
+
+def _statement(kinds: str, scheduled: str = "", unique: str = "", uniques: str = "") -> str:
+    parts = {"kinds": kinds, "scheduled": scheduled, "unique": unique, "uniques": uniques}
+    filled = SQL["submit"]
+    for name, part in parts.items():
+        filled = filled.replace(f"{{{name}}}", part.replace("{grouped}", SQL["grouped"]))
+    return filled
+
+
+_SUBMIT = {
+    (alike, at_once): _statement(
+        SQL["one_kind" if alike else "several_kinds"], "" if at_once else SQL["scheduled"]
+    )
+    for alike in (True, False)
+    for at_once in (True, False)
+}
+"""By whether all tasks are of one kind, and whether none may have to wait."""
+
+_SUBMIT_TIED = _statement(SQL["tied_kinds"], SQL["scheduled"], SQL["unique"], SQL["uniques"])
+
+
+class Tie(NamedTuple):
+    """How a task is tied to others. `bound`: it waits for its parents. `linked`: some task depends
+    on it, or it holds a unique key."""
+
+    bound: bool = False
+    linked: bool = False
+
+
+class Kind(NamedTuple):
+    """What tasks have in common."""
+
+    queue: str
+    type: str
+    capabilities: tuple[str, ...]
+    level: int
+    delay: int
+    run_at: int | None
+    expires_at: int | None
+    timeout: float | None
+    max_retries: int
+    spec: bytes | None
+
+    @property
+    def lane(self) -> LaneKey:
+        return self.queue, self.type, self.capabilities
+
+    @property
+    def time(self) -> float:
+        """Something to sort those by that are for now, whenever that is, or for later."""
+        return self.run_at if self.run_at is not None else math.inf if self.delay else -math.inf
+
+    def waits(self, now: int) -> bool:
+        """Whether its tasks are for later."""
+        return (now + self.delay if self.run_at is None else self.run_at) > now
+
+
+_TERMS = attrgetter(
+    "queue",
+    "type",
+    "capabilities",
+    "level",
+    "delay",
+    "run_at",
+    "expires_at",
+    "timeout",
+    "max_retries",
+    "spec",
+)
+
+
+def _kind_of(task: NewTask) -> Kind:
+    return Kind(
+        task.queue,
+        task.type,
+        task.capabilities,
+        task.level,
+        int(task.delay * MICROSECONDS),
+        task.run_at,
+        task.expires_at,
+        task.timeout,
+        task.max_retries,
+        task.spec.encode(),
+    )
+
+
+_FREE = Tie()
+
+
+class Batch:
+    """Tasks sorted by what they have in common. `ties`: those that are tied to others, by id."""
+
+    def __init__(self, tasks: Sequence[NewTask], ties: Mapping[str, Tie] | None = None) -> None:
+        self._tasks = tasks
+        self._tied = bool(ties)
+        kinds: dict[tuple[Kind, Tie], list[NewTask]] = {}
+        if ties:
+            for task in tasks:
+                kind = (_kind_of(task), ties.get(task.task_id, _FREE))
+                kinds.setdefault(kind, []).append(task)
+        else:
+            # Mostly the next task is of the same kind, and to compare is cheaper than to hash.
+            for _, run in groupby(tasks, _TERMS):
+                alike = list(run)
+                kinds.setdefault((_kind_of(alike[0]), _FREE), []).extend(alike)
+        # What one entry of the journal tells of stands together: a lane and level, for now or not.
+        self._kinds = {kind: kinds[kind] for kind in sorted(kinds, key=_place)}
+
+    @property
+    def streams(self) -> set[Stream]:
+        """Where they go."""
+        return {(kind.lane, kind.level) for kind, _ in self._kinds}
+
+    @property
+    def has_parents(self) -> bool:
+        """Whether some of them depend on others."""
+        return any(alike[0].spec.depends_on for alike in self._kinds.values())
+
+    def insert(self, known: Known) -> Flow[tuple[list[Accepted], bool]]:
+        """Store them all; answers also whether anyone waits for some."""
+        tasks = list(chain.from_iterable(self._kinds.values()))
+        payloads = [task.payload for task in tasks]
+        until = list(accumulate(map(len, self._kinds.values())))
+        kinds, ties = zip(*self._kinds, strict=True)
+        _, _, _, *options = [list(column) for column in zip(*kinds, strict=True)]
+        columns = [
+            [1, *(end + 1 for end in until[:-1])],
+            until,
+            [known.ids[kind.lane] for kind in kinds],
+            *options,
+        ]
+        alike = len(kinds) == 1 and not self._tied
+        at_once = not any(kind.delay or kind.run_at for kind in kinds)
+        values = [
+            array_of_ids([task.task_id for task in tasks]),
+            b"".join(payloads),
+            array_of_bounds(payloads),
+            _or_none([task.idempotency_key for task in tasks]),
+            WAITERS,
+            *(column[0] if alike else _or_none(column) for column in columns),
+        ]
+        if self._tied:
+            holds = [task.unique for task in tasks]
+            values += [
+                [tie.bound for tie in ties],
+                [tie.linked for tie in ties],
+                _or_none([hold and hold.key for hold in holds]),
+                _or_none([hold and hold.states for hold in holds]),
+            ]
+        statement = _SUBMIT_TIED if self._tied else _SUBMIT[alike, at_once]
+        ((now, awaited),) = yield Query(statement, values)
+        later = {
+            task.task_id
+            for (kind, tie), alike in self._kinds.items()
+            if tie.bound or kind.waits(now)
+            for task in alike
+        }
+        accepted = [
+            Accepted(task.task_id, State.SCHEDULED if task.task_id in later else State.QUEUED, now)
+            for task in self._tasks
+        ]
+        return accepted, awaited
+
+
+def _place(kind: tuple[Kind, Tie]) -> tuple[LaneKey, int, float]:
+    terms, tie = kind
+    return terms.lane, terms.level, math.inf if tie.bound else terms.time
+
+
+def _or_none(column: list[Any]) -> list[Any] | None:
+    """A column of nothing but NULL costs nothing if it is not sent."""
+    return None if column.count(None) == len(column) else column

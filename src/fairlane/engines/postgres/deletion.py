@@ -1,0 +1,87 @@
+"""delete, prune: nothing is left of a task that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlane.core import limits
+from fairlane.core.flow import Flow, transacts, writes
+from fairlane.core.ids import checked_all
+from fairlane.core.machine import Verb
+from fairlane.core.model import Deleted
+from fairlane.core.retention import Pruned, Retention, checked, past
+from fairlane.core.states import TERMINAL, State
+from fairlane.engines.postgres import ends
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
+from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.control import meant_by
+from fairlane.engines.postgres.ledger import trim
+from fairlane.engines.postgres.rows import array_of_ids
+from fairlane.engines.postgres.statements import load
+
+SQL = load("deletion")
+
+
+@writes
+def delete(
+    self: Context, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+) -> Flow[list[Deleted]]:
+    checked_all(task_ids)
+    meant = meant_by(Verb.DELETE, among)
+    answers: dict[str, Deleted] = {}
+    wanted = sorted(set(task_ids))
+    while wanted:
+        yield BEGIN
+        yield Query(SQL["lock_outcomes"], (array_of_ids(wanted),))
+        # What still waits is cancelled first; from then on it is like the others.
+        found = yield from ends.cancel(wanted, meant - TERMINAL)
+        news = yield from ends.see_out(each for task in found for each in task.ended)
+        over = [task.task_id for task in found if task.applied or task.state in meant & TERMINAL]
+        gone = yield from _delete(over, told=True)
+        yield COMMIT
+        wanted = []
+        for task in found:
+            if task.task_id in gone or task.state not in meant:
+                applied = task.task_id in gone
+                answers[task.task_id] = Deleted(task.task_id, applied=applied, state=task.state)
+            else:
+                wanted.append(task.task_id)  # it has just moved on: look again
+        if news:
+            yield WAKE
+    return [
+        answers.get(task_id) or Deleted(task_id, applied=False, state=None) for task_id in task_ids
+    ]
+
+
+def _delete(task_ids: list[str], *, told: bool) -> Flow[set[str]]:
+    """Delete those of these tasks that have ended; answers which."""
+    if not task_ids:
+        return set()
+    ids = array_of_ids(task_ids)
+    # Whoever submits a child has locked its parents' contents: by now its bonds can be seen.
+    yield Query(SQL["lock_contents"], (ids,))
+    rows = yield Query(SQL["delete"], (ids, told))
+    return {task_id for (task_id,) in rows}
+
+
+@transacts
+def prune(self: Context, retention: Retention) -> Flow[Pruned]:
+    checked(retention)
+    ((now,),) = yield Query(SQL["now"])
+    deadlines = retention.deadlines(now)
+    rows = yield Query(
+        SQL["over"],
+        ([state.code for state in deadlines], list(deadlines.values()), limits.BATCH),
+    )
+    tasks = len((yield from _delete([task_id for (task_id,) in rows], told=False)))
+    others = {
+        "old_keys": now,
+        "old_workers": past(retention.workers, now),
+        "old_samples": past(limits.SAMPLES_SECONDS, now),
+    }
+    counts = [tasks]
+    for name, deadline in others.items():
+        ((count,),) = yield Query(SQL[name], (deadline, limits.BATCH))
+        counts.append(count)
+    counts.append((yield from trim(limits.BATCH, past(retention.journal, now))))
+    return Pruned(tasks, more=any(count >= limits.BATCH for count in counts))

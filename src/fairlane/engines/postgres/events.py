@@ -1,0 +1,66 @@
+"""events, tail: reading the journal."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidCursor
+from fairlane.core.flow import Flow, reads
+from fairlane.core.model import Event, Events
+from fairlane.engines.postgres.calls import Query
+from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.rows import passage_of
+from fairlane.engines.postgres.statements import load
+
+SQL = load("events")
+
+Place = tuple[int, int]
+"""Where an entry stands: the transaction that wrote it, and a number."""
+
+_BEFORE_ALL = (0, 0)
+_CURSOR = re.compile(r"([0-9]{1,19})-([0-9]{1,18})\Z")
+
+
+@reads
+def events(self: Context, after: str | None, limit: int) -> Flow[Events]:
+    place = _BEFORE_ALL if after is None else _place_of(after)
+    xid, n = place
+    rows = yield Query(SQL["events"], (str(xid), n, limits.BATCH))
+    floor = _place(rows[0])
+    found: list[Event] = []
+    reached = max(place, floor)
+    for row in rows:
+        _, _, *entry = row
+        if entry[0] is None or len(found) >= limit:
+            break
+        at, passage = passage_of(entry)
+        if passage.lane:
+            yield from self.catalogue.lane(passage.lane)
+        reached = _place(entry)
+        found += passage.events(_cursor(reached), at, self.catalogue.known.lanes.get)
+    return Events(found, _cursor(reached), reset=after is not None and place < floor)
+
+
+@reads
+def tail(self: Context) -> Flow[str]:
+    rows = yield Query(SQL["tail"])
+    return _cursor(max(_place(row) for row in rows))
+
+
+def _place(row: tuple[Any, ...]) -> Place:
+    """Out of a row that begins with it."""
+    return int(row[0]), row[1]
+
+
+def _cursor(place: Place) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+def _place_of(cursor: str) -> Place:
+    found = _CURSOR.match(cursor) if isinstance(cursor, str) else None
+    if found is None:
+        raise InvalidCursor
+    xid, n = found.groups()
+    return int(xid), int(n)

@@ -1,0 +1,218 @@
+"""find: which tasks a filter admits, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidFilter
+from fairlane.core.filters import Filter, Found, cursor_of, task_id_of
+from fairlane.core.flow import Flow, reads
+from fairlane.core.states import TERMINAL, WAITING, State
+from fairlane.engines.postgres.calls import Query
+from fairlane.engines.postgres.context import Context, Known
+from fairlane.engines.postgres.statements import load
+
+SQL = load("find")
+
+_FEWEST = 100
+"""So many are asked for at once, where some of them may turn out not to be admitted."""
+
+
+class Source(NamedTuple):
+    """A table to look through. `narrow` is what an index of it stands for, `confirmed` what makes a
+    row one that is meant, `states` those of its states that are meant (None: it has but one)."""
+
+    table: str
+    narrow: str | None = None
+    confirmed: str = ""
+    states: frozenset[State] | None = None
+
+    @property
+    def task(self) -> str:
+        """Where a task's content is found."""
+        return "place" if self.table == "content" else "task"
+
+    def joined(self, filter: Filter) -> str:
+        """What else must be looked at for each row."""
+        reads_content = filter.reads_spec or filter.since is not None or filter.until is not None
+        apart = self.table != "content"
+        return SQL["with_content"] if apart and reads_content else self.confirmed
+
+    def budget(self, filter: Filter) -> int:
+        """How many rows may be looked at. Where each takes a second look, elsewhere, it is half."""
+        return limits.SCAN // 2 if self.joined(filter) else limits.SCAN
+
+
+_ALL = Source("content")
+_QUEUED = Source("content", confirmed=SQL["if_queued"])
+_HELD = Source("held")
+_SELDOM = {
+    # In so many words, or the planner would not see that a partial index will do.
+    state: Source("outcome", f"place.state = {state.code} AND place.state <> 5")
+    for state in TERMINAL - {State.COMPLETED}
+}
+
+
+@reads
+def find(self: Context, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Found]:
+    if not 1 <= limit <= limits.PAGE:
+        raise InvalidFilter(f"A page has 1 to {limits.PAGE:,} tasks, not {limit}.")
+    below = task_id_of(cursor)
+    sources = list(_sources(filter))
+    bits = None
+    if filter.types is not None or filter.queues is not None:
+        bits = _bits(filter, (yield from self.catalogue.load()))
+    if not sources or (bits is not None and not any(bits)):
+        return Found([], None)
+    floor = yield from _end_of_stretch(filter, sources, below)
+    most = max(limit, _FEWEST)
+    found: list[str] = []
+    while True:
+        rows = yield _Wanted(filter, bits, below, floor, most).query(sources)
+        found += [task_id for task_id, spec in rows if spec is None or filter.admits_spec(spec)]
+        if len(found) >= limit:
+            return Found(found[:limit], cursor_of(found[limit - 1]))
+        if len(rows) < most:
+            return Found(found, None if floor is None else cursor_of(floor))
+        below = rows[-1][0]
+
+
+def _bits(filter: Filter, known: Known) -> bytes:
+    """A bit for each lane, set for those that a filter admits."""
+    bits = bytearray(known.last_lane // 8 + 1)
+    for lane in known.lanes.values():
+        if filter.admits_lane(lane):
+            bits[lane.id // 8] |= 1 << lane.id % 8
+    return bytes(bits)
+
+
+def _sources(filter: Filter) -> Iterator[Source]:
+    """Where tasks can be that a filter admits."""
+    states = frozenset(State) if filter.states is None else filter.states
+    if filter.worker_id is not None:
+        states -= WAITING
+    if filter.ended_before is not None:
+        states &= TERMINAL
+    if states == frozenset(State):
+        yield _ALL
+        return
+    if State.QUEUED in states:
+        yield _QUEUED
+    if State.EXECUTING in states:
+        yield _HELD
+    waiting = states & {State.SCHEDULED, State.RETRYING}
+    if waiting:
+        yield Source("waiting", states=waiting)
+    ended = states & TERMINAL
+    if State.COMPLETED in ended:
+        yield Source("outcome", states=ended)
+    else:
+        for state in sorted(ended):
+            yield _SELDOM[state]
+
+
+def _end_of_stretch(
+    filter: Filter, sources: Sequence[Source], below: str | None
+) -> Flow[str | None]:
+    """Down to which task to look, so that no more are looked at than may be; None: down to all."""
+    values = _Values()
+    stretches = [
+        SQL["end_of_stretch"].format(
+            table=source.table,
+            range=_all_of([*_below(values, below), *_given(source.narrow)]),
+            skipped=source.budget(filter) // len(sources) - 1,
+        )
+        for source in sources
+    ]
+    rows = yield Query(" UNION ALL ".join(stretches), values.given)
+    return max((task_id for (task_id,) in rows), default=None)
+
+
+class _Values:
+    """Values of a statement, each known to it by a number."""
+
+    def __init__(self) -> None:
+        self.given: list[Any] = []
+
+    def add(self, value: Any) -> str:
+        self.given.append(value)
+        return f"${len(self.given)}"
+
+
+class _Wanted:
+    """What is looked for."""
+
+    def __init__(
+        self, filter: Filter, bits: bytes | None, below: str | None, floor: str | None, most: int
+    ) -> None:
+        self._filter = filter
+        self._bits = bits
+        self._below = below
+        self._floor = floor
+        self._most = most
+
+    def query(self, sources: Sequence[Source]) -> Query:
+        values = _Values()
+        matches = " UNION ALL ".join(self._matches(source, values) for source in sources)
+        most = values.add(self._most)
+        return Query(SQL["found"].format(matches=matches, most=most), values.given)
+
+    def _matches(self, source: Source, values: _Values) -> str:
+        return SQL["matches"].format(
+            spec=f"{source.task}.spec" if self._filter.reads_spec else "NULL::bytea",
+            table=source.table,
+            joined=source.joined(self._filter),
+            conditions=_all_of(self._conditions(source, values)),
+        )
+
+    def _conditions(self, source: Source, values: _Values) -> Iterator[str]:
+        filter, task = self._filter, source.task
+        yield from _below(values, self._below)
+        yield from _given(source.narrow)
+        if self._floor is not None:
+            yield SQL["down_to"].format(floor=values.add(self._floor))
+        if self._bits is not None:
+            lanes, bits = values.add(8 * len(self._bits)), values.add(self._bits)
+            yield SQL["lane"].format(lanes=lanes, bits=bits)
+        if filter.levels is not None:
+            yield SQL["level"].format(levels=values.add(sorted(filter.levels)))
+        if source.states is not None:
+            yield SQL["state"].format(states=values.add([each.code for each in source.states]))
+        if filter.worker_id is not None:
+            yield SQL["worker"].format(worker=values.add(filter.worker_id))
+        if filter.ended_before is not None:
+            yield SQL["ended"].format(ended=values.add(filter.ended_before))
+        if filter.since is not None:
+            yield SQL["since"].format(task=task, since=values.add(filter.since))
+        if filter.until is not None:
+            yield SQL["until"].format(task=task, until=values.add(filter.until))
+        if filter.reads_spec:
+            yield SQL["spec"].format(task=task, needles=values.add(_needles(filter)))
+
+
+def _below(values: _Values, task_id: str | None) -> Iterator[str]:
+    if task_id is not None:
+        yield SQL["below"].format(cursor=values.add(task_id))
+
+
+def _given(condition: str | None) -> Iterator[str]:
+    if condition is not None:
+        yield condition
+
+
+def _all_of(conditions: Iterator[str] | Sequence[str]) -> str:
+    return " AND ".join(conditions) or "true"
+
+
+def _needles(filter: Filter) -> list[bytes]:
+    """Bytes that a stored spec has in it if the filter admits it."""
+    wanted = [
+        *filter.tags.items(),
+        ("workflow_id", filter.workflow_id),
+        ("schedule_id", filter.schedule_id),
+    ]
+    return [msgspec.json.encode({name: value})[1:-1] for name, value in wanted if value is not None]

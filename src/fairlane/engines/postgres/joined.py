@@ -1,0 +1,92 @@
+"""Operations on connections that are not, or not only, the engine's: callers' and handlers'."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from fairlane.core.errors import InvalidConnection
+from fairlane.core.flow import Mode, Op, perform, perform_async
+from fairlane.engines.postgres.calls import Apart, Query, Script
+from fairlane.engines.postgres.driver_joined import (
+    Asyncpg,
+    AsyncPsycopg,
+    AsyncSQLAlchemy,
+    Link,
+)
+from fairlane.engines.postgres.within import Store, within
+
+T = TypeVar("T")
+
+
+class PostgresJoined:
+    """A caller's connection. Nothing is tried again here: that is for who owns the transaction.
+
+    `apart` and `apart_sync` perform what has to be done outside of it, `borrow` sets it up.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        store: Store,
+        apart: Callable[[Op[Any]], Awaitable[Any]],
+        apart_sync: Callable[[Op[Any]], Any],
+        borrow: str,
+    ) -> None:
+        self._link = link
+        self._store = store
+        self._apart = apart
+        self._apart_sync = apart_sync
+        self._borrow = borrow
+
+    async def run(self, op: Op[T]) -> T:
+        link = self._link
+        if not isinstance(link, Asyncpg | AsyncPsycopg | AsyncSQLAlchemy):
+            raise InvalidConnection(
+                "Calls on this connection block: use it from ordinary code (submit_sync), or give "
+                "one whose calls are awaited."
+            )
+        await link.begin()
+
+        async def call(request: Query | Script | Apart) -> Any:
+            if isinstance(request, Apart):
+                return await self._apart(_op(request))
+            return await link.call(request)
+
+        return await perform_async(within(op, self._store, self._borrow), call)
+
+    def run_sync(self, op: Op[T]) -> T:
+        link = self._link
+        if isinstance(link, Asyncpg | AsyncPsycopg | AsyncSQLAlchemy):
+            raise InvalidConnection(
+                "Calls on this connection are awaited: use it from async code (await submit), or "
+                "give one whose calls block."
+            )
+        link.begin()
+
+        def call(request: Query | Script | Apart) -> Any:
+            if isinstance(request, Apart):
+                return self._apart_sync(_op(request))
+            return link.call(request)
+
+        return perform(within(op, self._store, self._borrow), call)
+
+
+class PostgresTransaction:
+    """A transaction that a handler's writes and the task's completion share."""
+
+    def __init__(self, connection: Any, joined: PostgresJoined) -> None:
+        self._connection = connection
+        self._joined = joined
+
+    @property
+    def connection(self) -> Any:
+        """A connection of asyncpg's, as the role and the database have it set up."""
+        return self._connection
+
+    async def run(self, op: Op[T]) -> T:
+        return await self._joined.run(op)
+
+
+def _op(request: Apart) -> Op[Any]:
+    return Op("apart", Mode.WRITE, request.flow)

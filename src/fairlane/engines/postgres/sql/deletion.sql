@@ -1,0 +1,109 @@
+-- Rows are locked in the order in which others take them: how a task stands, then what it is. What is
+-- looked up after that stays as it is.
+
+-- name: lock_outcomes
+SELECT FROM fairlane.outcome WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR UPDATE;
+
+-- name: lock_contents
+SELECT FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR UPDATE;
+
+-- Tasks that ended long enough ago ($1 states, $2 times), and that nobody else is at.
+
+-- name: over
+SELECT outcome.task_id::text
+FROM unnest($1::smallint[], $2::bigint[]) AS kept (state, deadline)
+CROSS JOIN LATERAL (
+    SELECT outcome.task_id FROM fairlane.outcome
+    WHERE outcome.state = kept.state AND outcome.completed_at <= kept.deadline
+    ORDER BY outcome.completed_at
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED
+) AS outcome
+CROSS JOIN LATERAL (
+    SELECT FROM fairlane.content WHERE content.task_id = outcome.task_id FOR UPDATE SKIP LOCKED
+) AS task
+LIMIT $3;
+
+-- All that is left of tasks that have ended. How they ended is noted for those who still ask for it.
+
+-- name: delete
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+gone AS (
+    DELETE FROM fairlane.outcome WHERE task_id = ANY ($1::text::uuid[])
+    RETURNING task_id, lane, level, attempt, state
+),
+content AS (
+    DELETE FROM fairlane.content WHERE task_id = ANY (ARRAY(SELECT task_id FROM gone))
+    RETURNING task_id, unique_key
+),
+runs AS (DELETE FROM fairlane.attempts WHERE task_id = ANY (ARRAY(SELECT task_id FROM gone))),
+-- A key that someone else is taking over at this moment is his.
+keys AS (
+    DELETE FROM fairlane.uniques WHERE key = ANY (ARRAY(
+        SELECT held.key FROM content
+        CROSS JOIN LATERAL (
+            SELECT uniques.key FROM fairlane.uniques
+            WHERE uniques.key = content.unique_key AND uniques.task_id = content.task_id
+            FOR UPDATE SKIP LOCKED
+        ) AS held
+    ))
+),
+asked_for AS (
+    INSERT INTO fairlane.ended_parents (parent, state)
+    SELECT task_id, state FROM gone
+    WHERE EXISTS (SELECT FROM fairlane.bonds WHERE bonds.parent = gone.task_id OFFSET 0)
+    ON CONFLICT DO NOTHING
+),
+counted AS (
+    INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
+    SELECT lane, level, state, 0, '', -1, count(*), 0 FROM gone GROUP BY lane, level, state
+),
+entry AS (
+    INSERT INTO fairlane.journal (at, verb, lane, level, task_ids, attempts)
+    SELECT
+        (SELECT now FROM clock), 'delete', lane, level, array_agg(task_id), array_agg(attempt)
+    FROM gone
+    WHERE $2::boolean
+    GROUP BY lane, level
+)
+SELECT task_id::text FROM gone;
+
+-- name: old_keys
+WITH gone AS (
+    DELETE FROM fairlane.idempotency_keys WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM fairlane.idempotency_keys
+        WHERE expires_at <= $1
+        ORDER BY expires_at
+        LIMIT $2
+        FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING true
+)
+SELECT count(*) FROM gone;
+
+-- name: old_samples
+WITH gone AS (
+    DELETE FROM fairlane.samples WHERE at = ANY (ARRAY(
+        SELECT at FROM fairlane.samples WHERE at <= $1 ORDER BY at LIMIT $2
+    ))
+    RETURNING true
+)
+SELECT count(*) FROM gone;
+
+-- name: old_workers
+WITH gone AS (
+    DELETE FROM fairlane.workers
+    WHERE
+        worker_id = ANY (ARRAY(
+            SELECT worker_id FROM fairlane.workers
+            WHERE status = 'dead' AND seen_at <= $1
+            LIMIT $2
+            FOR UPDATE SKIP LOCKED
+        ))
+        AND worker_id NOT IN (SELECT held.worker_id FROM fairlane.held)
+    RETURNING true
+)
+SELECT count(*) FROM gone;
+
+-- name: now
+SELECT fairlane.now_us();

@@ -1,0 +1,265 @@
+-- Rows are found through indexes whatever the statistics say: by `= ANY` of an array, or one at a time
+-- (LATERAL, and OFFSET 0 or a lock to keep it from becoming a join). Tables here are empty one moment
+-- and full the next, and plans are kept.
+--
+-- What the end of a task takes beside the move of its row, where it is linked (others may depend on it, or
+-- it may hold a unique key) or bound (it waits for others). All of it happens in the transaction that
+-- ends the task.
+
+-- Answers what was cancelled, and how all of these tasks stood before. One that moves from one table
+-- to another while the statement runs is found in neither: the caller looks again for those that
+-- stood as they should and were not cancelled.
+--
+-- $2: the states that may be ended, $3: why, $4: what to say of it.
+
+-- name: cancel
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+queued AS MATERIALIZED (
+    SELECT place.tid FROM fairlane.content AS task
+    CROSS JOIN LATERAL (
+        SELECT ctid AS tid FROM fairlane.ready
+        WHERE
+            ready.lane = task.lane AND ready.level = task.level
+            AND ready.ready_at = task.ready_at AND ready.task_id = task.task_id
+        OFFSET 0
+    ) AS place
+    WHERE task.task_id = ANY ($1::text::uuid[]) AND 2 = ANY ($2::smallint[])
+),
+unqueued AS (
+    DELETE FROM fairlane.ready USING queued WHERE ready.ctid = queued.tid
+    RETURNING ready.*
+),
+unscheduled AS (
+    DELETE FROM fairlane.waiting
+    WHERE task_id = ANY ($1::text::uuid[]) AND state = ANY ($2::smallint[])
+    RETURNING *
+),
+released AS (
+    DELETE FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]) AND 3 = ANY ($2::smallint[])
+    RETURNING *
+),
+cancelled AS (
+    SELECT
+        task_id, 2 AS state, lane, level, attempt, version, retry_count, linked, false AS bound,
+        NULL::text AS worker_id, NULL::bigint AS claimed_at, NULL::bigint AS started_at,
+        NULL::bytea AS progress, NULL::bigint AS progress_at
+    FROM unqueued
+    UNION ALL
+    SELECT
+        task_id, state, lane, level, attempt, version, retry_count, linked, due_at IS NULL,
+        NULL, NULL, NULL, NULL, NULL
+    FROM unscheduled
+    UNION ALL
+    SELECT
+        task_id, 3, lane, level, attempt, version, retry_count, linked, false,
+        worker_id, claimed_at, started_at, progress, progress_at
+    FROM released
+),
+ended AS (
+    INSERT INTO fairlane.outcome (
+        task_id, completed_at, claimed_at, started_at, lane, attempt, version, level, state,
+        retry_count, worker_id, error, progress, progress_at
+    )
+    SELECT
+        task_id, now, claimed_at, started_at, lane, attempt, version + 1, level, 8, retry_count,
+        worker_id, $4, progress, progress_at
+    FROM clock, cancelled
+),
+recorded AS (
+    INSERT INTO fairlane.attempts (task_id, attempt, worker_id, started_at, ended_at, outcome)
+    SELECT task_id, attempt, worker_id, started_at, now, 'cancelled' FROM clock, released
+    ON CONFLICT DO NOTHING
+),
+lingers AS (
+    INSERT INTO fairlane.lingering (worker_id, task_id, attempt, lane)
+    SELECT worker_id, task_id, attempt, released.lane
+    FROM released JOIN fairlane.workers AS worker USING (worker_id)
+    WHERE worker.status <> 'dead'  -- the dead keep nothing; whoever buries one waits for us
+    FOR SHARE OF worker
+    ON CONFLICT DO NOTHING
+),
+moved AS (
+    SELECT
+        'cancel' AS verb, worker_id, lane, level, task_id, attempt, state AS source, 8 AS target,
+        $3::text AS label, -1 AS bucket, NULL::float8 AS seconds
+    FROM cancelled
+),
+{books}
+SELECT true AS applied, task_id::text, state, worker_id, linked, bound FROM cancelled
+UNION ALL
+SELECT false, task_id::text, state, NULL, false, false FROM fairlane.standing
+WHERE task_id = ANY ($1::text::uuid[]);
+
+-- name: leave_parents
+DELETE FROM fairlane.bonds WHERE child = ANY ($1::text::uuid[]);
+
+-- The keys that tasks may still hold; those that someone else is taking over at this moment are left
+-- to him: a key whose holder no longer counts is as good as free.
+
+-- name: keys_held
+SELECT task.task_id::text, task.unique_key, task.unique_states
+FROM fairlane.content AS task
+CROSS JOIN LATERAL (
+    SELECT FROM fairlane.uniques AS held
+    WHERE held.key = task.unique_key AND held.task_id = task.task_id
+    FOR UPDATE SKIP LOCKED
+) AS held
+WHERE task.task_id = ANY ($1::text::uuid[]);
+
+-- name: give_up_keys
+DELETE FROM fairlane.uniques WHERE key = ANY ($1::bytea[]);
+
+-- Bonds of parents that have ended ($2: how, unless it is noted that they ended before). Whoever has
+-- locked a child sees all of its bonds in his next statement, so of two parents that end at once the
+-- later one finds the child free. A child that someone else has locked is left for later.
+
+-- name: bonds
+SELECT bond.parent::text, coalesce(noted.state, ended.state), bond.child::text, bond.tolerant
+FROM unnest($1::text::uuid[], $2::text::smallint[]) AS ended (parent, state)
+LEFT JOIN LATERAL (
+    SELECT state FROM fairlane.ended_parents AS noted WHERE noted.parent = ended.parent OFFSET 0
+) AS noted ON true
+CROSS JOIN LATERAL (
+    SELECT * FROM fairlane.bonds WHERE bonds.parent = ended.parent OFFSET 0
+) AS bond
+CROSS JOIN LATERAL (
+    SELECT FROM fairlane.waiting WHERE waiting.task_id = bond.child FOR UPDATE SKIP LOCKED
+) AS child
+LIMIT $3;
+
+-- name: cut
+WITH met AS MATERIALIZED (
+    SELECT bond.tid FROM unnest($1::text::uuid[], $2::text::uuid[]) AS met (parent, child)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS tid FROM fairlane.bonds
+        WHERE bonds.parent = met.parent AND bonds.child = met.child
+        OFFSET 0
+    ) AS bond
+)
+DELETE FROM fairlane.bonds USING met WHERE bonds.ctid = met.tid;
+
+-- Children that have no bonds left are ready now, or have only their time to wait for.
+
+-- name: release
+WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
+free AS MATERIALIZED (
+    SELECT ctid AS tid, ready_at <= now AS at_once FROM clock, fairlane.waiting AS child
+    WHERE
+        task_id = ANY ($1::text::uuid[])
+        AND NOT EXISTS (SELECT FROM fairlane.bonds WHERE bonds.child = child.task_id OFFSET 0)
+),
+dated AS (
+    UPDATE fairlane.waiting AS child SET due_at = child.ready_at
+    FROM free
+    WHERE child.ctid = free.tid AND NOT free.at_once
+),
+due AS (
+    DELETE FROM fairlane.waiting AS child USING free
+    WHERE child.ctid = free.tid AND free.at_once
+    RETURNING child.*
+),
+revised AS (
+    UPDATE fairlane.content SET ready_at = (SELECT now FROM clock)
+    WHERE task_id = ANY (ARRAY(SELECT task_id FROM due))
+),
+queued AS (
+    INSERT INTO fairlane.ready (
+        task_id, ready_at, expires_at, updated_at, lane, attempt, version, level, retry_count,
+        linked
+    )
+    SELECT task_id, now, expires_at, now, lane, attempt, version + 1, level, retry_count, linked
+    FROM clock, due
+),
+moved AS (
+    SELECT
+        'due' AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
+        2 AS target, '' AS label, -1 AS bucket, NULL::float8 AS seconds
+    FROM due
+),
+{books}
+SELECT count(*) FROM due;
+
+-- Those of these parents that have bonds left are noted, the others no longer.
+
+-- name: note_parents
+WITH ended AS MATERIALIZED (
+    SELECT
+        parent, state,
+        EXISTS (SELECT FROM fairlane.bonds WHERE bonds.parent = sent.parent OFFSET 0) AS busy
+    FROM unnest($1::text::uuid[], $2::text::smallint[]) AS sent (parent, state)
+),
+done AS (
+    DELETE FROM fairlane.ended_parents
+    WHERE parent = ANY (ARRAY(SELECT parent FROM ended WHERE NOT busy))
+)
+INSERT INTO fairlane.ended_parents (parent, state)
+SELECT parent, state FROM ended WHERE busy
+ON CONFLICT DO NOTHING;
+
+-- name: noted_parents
+SELECT parent::text, state FROM fairlane.ended_parents LIMIT $1 FOR UPDATE SKIP LOCKED;
+
+-- name: fresh_bonds
+SELECT parent::text FROM fairlane.bonds WHERE fresh LIMIT $1 FOR UPDATE SKIP LOCKED;
+
+-- Parents that have not ended are marked as linked. That takes a lock: without it one that is just
+-- being ended by someone who cannot see the bond yet would be taken for one that is still to end.
+-- What is locked by others, or was changed at this moment, is left out.
+
+-- name: link
+WITH in_waiting AS MATERIALIZED (
+    SELECT ctid AS tid, task_id, linked FROM fairlane.waiting
+    WHERE task_id = ANY ($1::text::uuid[])
+    FOR UPDATE SKIP LOCKED
+),
+in_ready AS MATERIALIZED (
+    SELECT place.* FROM fairlane.content AS task
+    CROSS JOIN LATERAL (
+        SELECT ctid AS tid, task_id, linked FROM fairlane.ready
+        WHERE
+            ready.lane = task.lane AND ready.level = task.level
+            AND ready.ready_at = task.ready_at AND ready.task_id = task.task_id
+        FOR UPDATE SKIP LOCKED
+    ) AS place
+    WHERE task.task_id = ANY ($1::text::uuid[])
+),
+in_held AS MATERIALIZED (
+    SELECT ctid AS tid, task_id, linked FROM fairlane.held
+    WHERE task_id = ANY ($1::text::uuid[])
+    FOR UPDATE SKIP LOCKED
+),
+marked_waiting AS (
+    UPDATE fairlane.waiting AS task SET linked = true FROM in_waiting
+    WHERE task.ctid = in_waiting.tid AND NOT in_waiting.linked
+    RETURNING task.task_id
+),
+marked_ready AS (
+    UPDATE fairlane.ready AS task SET linked = true FROM in_ready
+    WHERE task.ctid = in_ready.tid AND NOT in_ready.linked
+    RETURNING task.task_id
+),
+marked_held AS (
+    UPDATE fairlane.held AS task SET linked = true FROM in_held
+    WHERE task.ctid = in_held.tid AND NOT in_held.linked
+    RETURNING task.task_id
+)
+SELECT task_id::text FROM in_waiting WHERE linked
+UNION ALL SELECT task_id::text FROM in_ready WHERE linked
+UNION ALL SELECT task_id::text FROM in_held WHERE linked
+UNION ALL SELECT task_id::text FROM marked_waiting
+UNION ALL SELECT task_id::text FROM marked_ready
+UNION ALL SELECT task_id::text FROM marked_held;
+
+-- name: bonds_are_old
+UPDATE fairlane.bonds SET fresh = false WHERE fresh AND parent = ANY ($1::text::uuid[]);
+
+-- name: ends_of
+SELECT sent.parent::text, coalesce(noted.state, outcome.state)
+FROM unnest($1::text::uuid[]) AS sent (parent)
+LEFT JOIN LATERAL (
+    SELECT state FROM fairlane.ended_parents AS noted WHERE noted.parent = sent.parent OFFSET 0
+) AS noted ON true
+LEFT JOIN LATERAL (
+    SELECT state FROM fairlane.outcome WHERE outcome.task_id = sent.parent OFFSET 0
+) AS outcome ON true
+WHERE coalesce(noted.state, outcome.state) IS NOT NULL;

@@ -1,0 +1,211 @@
+"""Operations inside transactions that are not their own: flows around their flows.
+
+An operation may begin and commit transactions, or rely on each of its statements being one. Inside
+a caller's transaction these become savepoints, so that it still takes effect as a whole, undoes
+only itself, and can go on after a statement that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from fairlane.core.errors import InvalidConnection, NotSupported, StoreError
+from fairlane.core.flow import Flow, Mode, Op
+from fairlane.engines.postgres.calls import (
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    SWEEP,
+    Apart,
+    Chore,
+    Query,
+    Script,
+    Wake,
+)
+from fairlane.engines.postgres.session import GIVE_BACK, IDENTITY, START
+from fairlane.engines.postgres.wakeup import CHANNEL
+
+T = TypeVar("T")
+Setting = tuple[str, str]
+
+_BEGIN = Script(START)
+_NOTIFY = Query(f"SELECT pg_notify('{CHANNEL}', '')")
+
+_ENTER = Script("SAVEPOINT fairlane")
+_LEAVE = Script("RELEASE SAVEPOINT fairlane")
+_UNDO = Script("ROLLBACK TO SAVEPOINT fairlane")
+_MARK = Script("SAVEPOINT fairlane_mark")
+_UNMARK = Script("RELEASE SAVEPOINT fairlane_mark")
+_BACK_TO_MARK = Script("ROLLBACK TO SAVEPOINT fairlane_mark")
+_INNER_BEGIN = Script("SAVEPOINT fairlane_begin")
+_INNER_COMMIT = Script("RELEASE SAVEPOINT fairlane_begin")
+_INNER_ROLLBACK = Script("ROLLBACK TO SAVEPOINT fairlane_begin")
+
+_ALONE = {"pause", "limit", "claim"}
+"""What every claim goes by or waits for: a transaction of any length would hold up all workers."""
+
+
+def per_transaction(flow: Flow[T]) -> Flow[T]:
+    """A flow whose every transaction is set up by itself: behind a pooler there are no sessions."""
+    within = False
+
+    def answer(request: Any) -> Flow[Any]:
+        nonlocal within
+        if request is BEGIN:
+            yield _BEGIN
+            within = True
+        elif request is COMMIT or request is ROLLBACK:
+            yield request
+            within = False
+        elif within or not isinstance(request, Query | Script | Apart):
+            return (yield request)
+        elif isinstance(request, Apart):
+            return (yield from per_transaction(request.flow()))
+        else:
+            yield _BEGIN
+            try:
+                reply = yield request
+            except Exception:
+                yield ROLLBACK
+                raise
+            yield COMMIT
+            return reply
+        return None
+
+    return _translated(flow, answer)
+
+
+class Store:
+    """Which store this is, so that a connection to another one is not taken for it."""
+
+    def __init__(self) -> None:
+        self._known: Setting | None = None
+
+    def check(self, found: Setting) -> Flow[None]:
+        """Raise InvalidConnection for another one."""
+        if found != self._known:
+            self._known = yield Apart(_identify)
+        if found != self._known:
+            raise InvalidConnection(
+                f"This connection leads to a Fairlane store in database {found[0]}, which is not "
+                "the one that this store's URL leads to: a task would be stored where no worker "
+                "looks. Connect to the same database."
+            )
+
+
+def _identify() -> Flow[Setting]:
+    ((database, store),) = yield Query(IDENTITY)
+    return database, store
+
+
+def within(op: Op[T], store: Store, borrow: str) -> Flow[T]:
+    """An operation inside a transaction that someone else began and will commit.
+
+    `borrow` sets it up for as long as that takes.
+    """
+    if op.mode is Mode.SCHEMA or op.name in _ALONE:
+        raise NotSupported(
+            f"{op.name} cannot be part of a transaction: every worker would wait for its end."
+        )
+    yield _ENTER
+    try:
+        rows = yield Query(borrow)
+        *_, database, identity = rows[0]
+        yield from store.check((database, identity))
+        result = yield from _translated(op.flow(), _Inside(op.mode, borrow).answer)
+        yield Query(GIVE_BACK, ([row[0] for row in rows], [row[1] for row in rows]))
+    except Exception:
+        with suppress(StoreError):  # where even this fails there is nothing left to undo
+            yield _UNDO
+            yield _LEAVE
+        raise
+    yield _LEAVE
+    return result
+
+
+class _Inside:
+    """What an operation's calls are inside a transaction."""
+
+    def __init__(self, mode: Mode, borrow: str) -> None:
+        self._borrow = Query(borrow)
+        # What would have committed by itself must not be undone with what fails after it.
+        self._keeps = mode is Mode.WRITE
+        self._begun = mode is Mode.TRANSACTION
+        self._done = False
+        self._marked = False
+        self._failed = False
+
+    def answer(self, request: Any) -> Flow[Any]:
+        if isinstance(request, Apart):
+            return (yield request)
+        if isinstance(request, Chore):
+            return []
+        if request is SWEEP:
+            return None
+        if self._failed and request is not ROLLBACK:
+            yield from self._recover()
+        if isinstance(request, Wake):
+            # With the commit, and to everyone: who waits by then is not known yet.
+            return (yield _NOTIFY)
+        if request is BEGIN:
+            yield _INNER_BEGIN
+            self._begun = True
+        elif request is COMMIT:
+            yield _INNER_COMMIT
+            self._begun = False
+        elif request is ROLLBACK:
+            if self._begun:  # else there is nothing to undo, as outside of a transaction
+                yield _INNER_ROLLBACK
+                yield _INNER_COMMIT
+                self._begun = self._failed = False
+        else:
+            return (yield from self._statement(request))
+        return None
+
+    def _statement(self, request: Query | Script) -> Flow[Any]:
+        if self._done and self._keeps and not self._begun:
+            if self._marked:
+                yield _UNMARK
+            yield _MARK
+            self._marked = True
+            self._done = False
+        try:
+            reply = yield request
+        except Exception:
+            self._failed = True
+            raise
+        self._done = True
+        return reply
+
+    def _recover(self) -> Flow[None]:
+        """The operation goes on after a failure: go back to where all was well."""
+        self._failed = False
+        if self._begun:
+            return
+        if self._marked:
+            yield _BACK_TO_MARK
+        else:
+            yield _UNDO
+            yield self._borrow  # that was undone as well
+
+
+def _translated(flow: Flow[T], answer: Callable[[Any], Flow[Any]]) -> Flow[T]:
+    """A flow whose every call is answered by another flow."""
+    reply: Any = None
+    error: Exception | None = None
+    try:
+        while True:
+            try:
+                request = flow.send(reply) if error is None else flow.throw(error)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            reply = error = None
+            try:
+                reply = yield from answer(request)
+            except Exception as caught:  # noqa: BLE001 (the flow says what it means)
+                error = caught
+    finally:
+        flow.close()

@@ -1,0 +1,207 @@
+"""Where the server is, as the driver's two sides and as messages have it.
+
+    redis://[user:password@]host[:6379][/db]
+    unix://[user:password@]/path/to.sock
+    redis+sentinel://[user:password@]host[:26379][,host[:26379]…]/service[/db]
+
+`rediss://` and `rediss+sentinel://` are the same over TLS. Options follow behind a question mark,
+named as redis-py names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+from urllib.parse import parse_qsl, unquote
+
+from fairlane.core.errors import InvalidStoreURL
+from fairlane.engines.redis.sentinels import Endpoint, Sentinels
+
+SERVER_PORT = 6379
+SENTINEL_PORT = 26379
+
+_CONNECT_SECONDS = 5.0
+# There are others to ask.
+_SENTINEL_CONNECT_SECONDS = 1.0
+# Every script is bounded and takes milliseconds: a server that is silent for so long is gone.
+_REPLY_SECONDS = 10.0
+
+
+class Address:
+    """A URL taken apart. Its name gives no secret away."""
+
+    def __init__(self, url: str) -> None:
+        scheme, separator, rest = url.partition("://")
+        if not separator:
+            _refuse("begins with redis://, or another scheme that is known.")
+        scheme = scheme.lower()
+        rest, _, query = rest.partition("?")
+        place, _, path = rest.partition("/")
+        login, _, hosts = place.rpartition("@")
+
+        options = {**_login(login), **_options(query)}
+        self.tls = scheme.startswith("rediss")
+        self.reply_seconds: float = options.pop("socket_timeout", _REPLY_SECONDS)
+        shared = _taken(options, "ssl_")
+        shared = _tls(shared) if self.tls else _not_meant(shared, "rediss")
+        if "socket_connect_timeout" in options:
+            shared["socket_connect_timeout"] = options.pop("socket_connect_timeout")
+        to_sentinels = _taken(options, "sentinel_")
+
+        self.path: str | None = None
+        self.sentinels: Sentinels | None = None
+        if scheme.endswith("+sentinel"):
+            service, _, path = unquote(path).partition("/")
+            self.sentinels = _sentinels(hosts, service)
+            self.name = f"The Redis service {service}"
+        else:
+            _not_meant(to_sentinels, "redis+sentinel")
+            if scheme == "unix":
+                self.path = options["path"] = _socket(unquote(path))
+                self.name = f"The Redis server at {self.path}"
+            else:
+                options["host"], options["port"] = server = _endpoint(hosts, SERVER_PORT)
+                self.name = f"The Redis server at {server}"
+        if self.path is None:
+            options.setdefault("db", _database(path))
+
+        self.options: Mapping[str, Any] = {
+            "socket_connect_timeout": _CONNECT_SECONDS,
+            **options,
+            **shared,
+        }
+        self._sentinel_options: Mapping[str, Any] = {
+            "socket_connect_timeout": _SENTINEL_CONNECT_SECONDS,
+            **{name.removeprefix("sentinel_"): value for name, value in to_sentinels.items()},
+            **shared,
+        }
+
+    def of_master(self, found: Endpoint) -> Mapping[str, Any]:
+        """How to connect to the server that the Sentinels call the master."""
+        return {**self.options, "host": found.host, "port": found.port}
+
+    def of_sentinel(self, asked: Endpoint) -> Mapping[str, Any]:
+        """How to connect to one of the Sentinels."""
+        return {**self._sentinel_options, "host": asked.host, "port": asked.port}
+
+
+def _login(text: str) -> dict[str, Any]:
+    user, _, password = text.partition(":")
+    given = {"username": unquote(user), "password": unquote(password)}
+    return {name: value for name, value in given.items() if value}
+
+
+def _sentinels(hosts: str, service: str) -> Sentinels:
+    if not service:
+        _refuse("names the service that the Sentinels watch: …/mymaster.")
+    several = hosts.split(",")
+    if len(several) > 1 and "" in several:
+        _refuse("has a comma between two Sentinels, and nowhere else.")
+    return Sentinels([_endpoint(host, SENTINEL_PORT) for host in several], service)
+
+
+def _endpoint(text: str, port: int) -> Endpoint:
+    """host, host:port, [ipv6] or [ipv6]:port."""
+    if "," in text:
+        _refuse("names one server; Sentinels have redis+sentinel:// for it.")
+    if text.startswith("["):
+        host, _, tail = text[1:].partition("]")
+        digits = tail.removeprefix(":")
+    else:
+        host, _, digits = text.partition(":")
+    if digits and not (digits.isascii() and digits.isdigit() and 0 < int(digits) < 65536):
+        _refuse("has a port that is a number from 1 to 65535.")
+    return Endpoint(unquote(host) or "localhost", int(digits or port))
+
+
+def _socket(path: str) -> str:
+    if not path:
+        _refuse("of a socket has its path: unix:///run/redis.sock.")
+    return f"/{path}"
+
+
+def _database(path: str) -> int:
+    try:
+        return _whole(path.strip("/") or "0")
+    except ValueError:
+        _refuse("ends with the number of a database.")
+
+
+def _options(query: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        read = _READERS.get(name)
+        if read is None:
+            _refuse(f"has no option {ascii(name)[:80]}. Known are {', '.join(sorted(_READERS))}.")
+        try:
+            found[name] = read(text)
+        except ValueError:
+            _refuse(f"has no such value for {name}.")
+    return found
+
+
+def _taken(options: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Takes out those whose name begins so."""
+    return {name: options.pop(name) for name in list(options) if name.startswith(prefix)}
+
+
+def _not_meant(options: dict[str, Any], scheme: str) -> dict[str, Any]:
+    """Nothing, if there is nothing."""
+    if options:
+        _refuse(f"with {min(options)} begins with {scheme}.")
+    return {}
+
+
+def _tls(options: dict[str, Any]) -> dict[str, Any]:
+    """A server is checked unless the URL says otherwise, whatever redis-py does by default."""
+    required = options.get("ssl_cert_reqs", "required")
+    checked = required != "none" and options.get("ssl_check_hostname", True)
+    return {**options, "ssl_cert_reqs": required, "ssl_check_hostname": checked}
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e6:
+        raise ValueError
+    return number
+
+
+def _flag(text: str) -> bool:
+    return _one_of("false", "true")(text.lower()) == "true"
+
+
+def _one_of(*known: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in known:
+            raise ValueError
+        return text
+
+    return read
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "client_name": str,
+    "db": _whole,
+    "password": str,
+    "sentinel_password": str,
+    "sentinel_username": str,
+    "socket_connect_timeout": _seconds,
+    "socket_timeout": _seconds,
+    "ssl_ca_certs": str,
+    "ssl_cert_reqs": _one_of("none", "optional", "required"),
+    "ssl_certfile": str,
+    "ssl_check_hostname": _flag,
+    "ssl_keyfile": str,
+    "username": str,
+}
+
+
+def _refuse(why: str) -> NoReturn:
+    raise InvalidStoreURL(f"A Redis URL {why}")

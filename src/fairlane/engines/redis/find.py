@@ -1,0 +1,113 @@
+"""find: ids of tasks that a filter admits.
+
+Candidates come from the index of all ids, or, where a filter asks for states of which there are few
+tasks, from the sets of those. What is asked of them is read here, of a bounded number.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidFilter
+from fairlane.core.filters import Filter, Found, cursor_of, task_id_of
+from fairlane.core.flow import Flow, reads
+from fairlane.core.ids import PACKED
+from fairlane.core.states import TERMINAL, State
+from fairlane.core.text import shown
+from fairlane.engines.redis.context import Context
+from fairlane.engines.redis.record import raw_id, text_id
+from fairlane.engines.redis.scripts import script
+
+NEWEST = script("newest")
+GLANCE = script("glance")
+FEW = script("few")
+
+# A record (see FIELDS in record.py): state, updated_at, created_at, lane, level.
+_GLANCE = struct.Struct(">B4xQ40xQ20xHB5x")
+
+_FIRST_LOOK = 100
+_LONGEST_LOOK = 1_000
+
+
+@reads
+def find(self: Context, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Found]:
+    if not isinstance(limit, int) or not 1 <= limit <= limits.PAGE:
+        raise InvalidFilter(f"A page has 1 to {limits.PAGE:,} tasks. Got {shown(limit)}.")
+    after = task_id_of(cursor)
+    last = b"" if after is None else raw_id(after)
+    known = yield from self.refresh()
+    lanes = {lane.id for lane in known.lanes.values() if filter.admits_lane(lane)}
+    if not lanes:
+        return Found([], None)
+    few = yield from _few(self, filter, last, lanes if len(lanes) < len(known.lanes) else set())
+    found: list[str] = []
+    looked_at = 0
+    while looked_at < limits.SCAN:
+        # Further every time: who asks for the newest ten need not look at thousands.
+        size = min(max(limit, _FIRST_LOOK, looked_at), _LONGEST_LOOK, limits.SCAN - looked_at)
+        told = (int(filter.worker_id is not None), int(filter.reads_spec))
+        if few is None:
+            reply = yield from self.call(NEWEST, *told, _below(last), size)
+        else:
+            reply = yield from self.call(GLANCE, *told, *few[looked_at : looked_at + size])
+        ids = _split(reply[0])
+        seen = 0
+        for admitted in _admitted(filter, lanes, *reply[1:]):
+            last = ids[seen]
+            seen += 1
+            if admitted:
+                found.append(text_id(last))
+                if len(found) == limit:
+                    return Found(found, cursor_of(text_id(last)))
+        looked_at += seen
+        if seen < len(ids):
+            break  # tasks with large payloads: that is enough for one call
+        if len(ids) < size:
+            return Found(found, None)
+    return Found(found, cursor_of(text_id(last)))
+
+
+def _admitted(
+    filter: Filter, lanes: set[int], heads: bytes, workers: list[bytes], specs: list[bytes]
+) -> Iterator[bool]:
+    """For each task whether it is among those."""
+    states = {state.code: state for state in filter.states or State}
+    for at, (code, updated_at, created_at, lane, level) in enumerate(_GLANCE.iter_unpack(heads)):
+        state = states.get(code)
+        if state is None or lane not in lanes:  # also a task that is gone
+            yield False
+            continue
+        completed_at = updated_at if state in TERMINAL else None
+        worker_id = workers[at].decode() if workers else None
+        yield filter.admits(state, level, created_at, completed_at, worker_id) and (
+            not specs or filter.admits_spec(specs[at] or None)
+        )
+
+
+def _few(self: Context, filter: Filter, last: bytes, lanes: set[int]) -> Flow[list[bytes] | None]:
+    """All candidates below `last` or the newest of them, newest first; None if there are many.
+
+    Those that ended badly are listed by id; the others can be sorted while they are no more than a
+    call looks at.
+    """
+    if filter.states is None:
+        return None
+    codes = bytes(state.code for state in filter.states)
+    worker_id = filter.worker_id or b""
+    blocks = yield from self.call(
+        FEW, _below(last), limits.SCAN, codes, worker_id, len(lanes), *lanes
+    )
+    if not blocks:
+        return None
+    ids = {raw for block in blocks for raw in _split(block) if not last or raw < last}
+    return sorted(ids, reverse=True)
+
+
+def _below(last: bytes) -> bytes:
+    return b"(" + last if last else b"+"
+
+
+def _split(ids: bytes) -> list[bytes]:
+    return [ids[at : at + PACKED] for at in range(0, len(ids), PACKED)]

@@ -1,0 +1,3 @@
+#!lua flags=no-writes
+-- ARGV: types. Answers now, and how each fares.
+return {now_text, call('HMGET', CIRCUITS, unpack(ARGV))}

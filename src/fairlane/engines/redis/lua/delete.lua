@@ -1,0 +1,32 @@
+#!lua flags=allow-oom
+-- needs: record books moves ends removal
+-- ARGV: the states that can be deleted (as bytes), then ids.
+local allowed = ARGV[1]
+local ids, answers, gone = {unpack(ARGV, 2)}, {}, {}
+for i, record in ipairs(all_records(ids)) do
+    local id = ids[i]
+    local state = record and byte(record)
+    if record and string.find(allowed, char(state), 1, true) then
+        answers[i] = {1, state}
+        if state == RETRYING then
+            withdraw(id, record)
+            cancel_for(id, record, '', '')
+            state = CANCELLED
+        end
+        gone[#gone + 1] = {id, record, state}
+    else
+        answers[i] = {0, state or 0}
+    end
+end
+conclude()
+for _, each in ipairs(gone) do
+    local id, record, state = unpack(each)
+    remove(id, state)
+    note(passage('delete', place_of(record), '', state .. ':0::-1'), run_of(id, record))
+end
+write_removed()
+post()
+if freed > 0 then
+    wake()
+end
+return answers

@@ -1,0 +1,3 @@
+#!lua flags=allow-oom
+-- ARGV: id.
+return call('HDEL', SCHEDULES, ARGV[1])

@@ -1,0 +1,72 @@
+#!lua flags=no-writes
+-- ARGV: '+', or '(' and the id to go on below; how many; states (as bytes); a worker ('' for any); number
+--       of lanes (0 for all of them) and those lanes. Answers texts of ids that together have the newest so
+--       many tasks of those states, in no order and with others among them; or nothing if that is no way,
+--       because they are too many where ids are in another order.
+local below, most, states, worker, lane_count = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
+
+local function keys_of(hash)
+    return call('HLEN', hash) <= most and table.concat(call('HKEYS', hash))
+end
+
+local function queued()
+    local lanes, count, streams = {}, 0, {}
+    for i = 6, 5 + lane_count do
+        lanes[ARGV[i]] = true
+    end
+    for _, stream in ipairs(call('SMEMBERS', STREAMS)) do
+        if lane_count == 0 or lanes[string.match(stream, '%d+')] then
+            streams[#streams + 1] = stream
+            count = count + call('ZCARD', QUEUE .. stream)
+            if count > most then
+                return
+            end
+        end
+    end
+    for i, stream in ipairs(streams) do
+        streams[i] = table.concat(call('ZRANGE', QUEUE .. stream, 0, -1))
+    end
+    return table.concat(streams)
+end
+
+local function executing()
+    local ids, count = {}, 0
+    for _, each in ipairs(worker ~= '' and {worker} or call('ZRANGE', WORKERS, 0, -1)) do
+        count = count + call('SCARD', HELD .. each)
+        if count > most then
+            return
+        end
+        for _, run in ipairs(call('SMEMBERS', HELD .. each)) do
+            ids[#ids + 1] = sub(run, 1, 16)
+        end
+    end
+    return table.concat(ids)
+end
+
+-- What waits for its time, or for others.
+local function waiting()
+    local bound = keys_of(BONDS)
+    return bound and call('ZCARD', DUE) <= most and bound .. table.concat(call('ZRANGE', DUE, 0, -1))
+end
+
+local function of_state(state)
+    if state == QUEUED then
+        return queued()
+    elseif state == EXECUTING then
+        return executing()
+    elseif state == SCHEDULED or state == RETRYING then
+        return waiting()
+    elseif state == COMPLETED then
+        return keys_of(FINISHED)
+    end
+    return table.concat(call('ZRANGE', ENDED_BADLY .. state, below, '-', 'BYLEX', 'REV', 'LIMIT', 0, most))
+end
+
+local found = {}
+for i = 1, #states do
+    found[i] = of_state(byte(states, i))
+    if not found[i] then
+        return {}
+    end
+end
+return found

@@ -1,0 +1,55 @@
+-- What a filter looks at in tasks. Redis cannot read a part of a value, so payloads and results are read
+-- here although they are not told: after too many bytes of them, looking ends early.
+local MOST_BYTES, AT_ONCE = 8000000, 50
+
+-- Where the spec stands behind the record in a task as submitted, see record.py.
+local function spec_of(task)
+    local key_length, spec_length = read('>HI4', task, HEAD + 3)
+    return sub(task, HEAD + 9 + key_length, HEAD + 8 + key_length + spec_length)
+end
+
+-- The records of a few tasks (false for one that is gone), their specs if asked for, and how many bytes
+-- were read.
+local function records_of(ids, with_specs)
+    local records, live = call('HMGET', FINISHED, unpack(ids)), call('HMGET', LIVE, unpack(ids))
+    local wanted, places, specs, bytes = {}, {}, {}, 0
+    for i, id in ipairs(ids) do
+        records[i] = records[i] or live[i]
+        specs[i] = ''
+        if with_specs or not records[i] then
+            wanted[#wanted + 1], places[#places + 1] = id, i
+        end
+        bytes = bytes + #(records[i] or '')
+    end
+    for i, task in ipairs(wanted[1] and call('HMGET', TASKS, unpack(wanted)) or {}) do
+        if task then
+            local place = places[i]
+            records[place] = records[place] or task
+            specs[place] = with_specs and spec_of(task)
+            bytes = bytes + #task
+        end
+    end
+    return records, specs, bytes
+end
+
+-- Answers the heads of records as one text (zeros for a task that is gone), workers and specs as lists if
+-- they are asked for.
+local function glance_at(ids, with_workers, with_specs)
+    local heads, workers, specs, read_so_far = {}, {}, {}, 0
+    local GONE = string.rep('\0', HEAD)
+    for from = 1, #ids, AT_ONCE do
+        local some = {unpack(ids, from, math.min(from + AT_ONCE - 1, #ids))}
+        local records, some_specs, bytes = records_of(some, with_specs)
+        for i, record in ipairs(records) do
+            local next = #heads + 1
+            heads[next] = record and sub(record, 1, HEAD) or GONE
+            workers[next] = with_workers and (record and worker_of(record) or '') or nil
+            specs[next] = with_specs and some_specs[i] or nil
+        end
+        read_so_far = read_so_far + bytes
+        if read_so_far > MOST_BYTES then
+            break
+        end
+    end
+    return table.concat(heads), workers, specs
+end

@@ -1,0 +1,29 @@
+-- Tasks are taken away, with everything that is left of them but idempotency keys.
+local removed_ids = {}
+
+-- A task that has ended, in this state.
+local function remove(id, state)
+    removed_ids[#removed_ids + 1] = id
+    if state ~= COMPLETED then
+        later('ZREM', ENDED_BADLY .. state, id)
+    end
+end
+
+local function write_removed()
+    if #removed_ids == 0 then
+        return
+    end
+    if call('EXISTS', HOLDS) == 1 then
+        for i, hold in ipairs(call('HMGET', HOLDS, unpack(removed_ids))) do
+            if hold and call('HGET', UNIQUES, sub(hold, 1, 16)) == removed_ids[i] then
+                call('HDEL', UNIQUES, sub(hold, 1, 16))
+            end
+        end
+        call('HDEL', HOLDS, unpack(removed_ids))
+    end
+    for _, key in ipairs({TASKS, FINISHED, ERRORS, PROGRESS, RUNS}) do
+        call('HDEL', key, unpack(removed_ids))
+    end
+    call('ZREM', INDEX, unpack(removed_ids))
+    write()
+end

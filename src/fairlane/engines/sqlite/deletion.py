@@ -1,0 +1,114 @@
+"""delete, prune: tasks that have ended, and what else is old, go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from fairlane.core import limits
+from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import checked_all
+from fairlane.core.journal import Passage
+from fairlane.core.machine import Verb
+from fairlane.core.model import Deleted
+from fairlane.core.retention import Pruned, Retention, past
+from fairlane.core.retention import checked as checked_retention
+from fairlane.core.states import NOWHERE, TERMINAL, State
+from fairlane.core.tally import UNTIMED
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite import ends
+from fairlane.engines.sqlite.calls import Execute
+from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.moves import End, applies, end, standing
+
+SQL = statements(__package__, "deletion")
+
+
+@writes
+def delete(
+    self: Context, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+) -> Flow[list[Deleted]]:
+    checked_all(task_ids)
+    now = self.clock()
+    ledger = Ledger()
+    answers: dict[str, Deleted] = {}
+    gone = Gone()
+    for task in (yield from standing(task_ids)):
+        state = State.of(task.state)
+        allowed = applies(Verb.DELETE, state, among)
+        if allowed:
+            if state not in TERMINAL:
+                yield from end(task, End(Verb.CANCEL, State.CANCELLED), now, ledger)
+                state = State.CANCELLED
+            gone.add(task.number, task.task_id, ledger, task.lane, task.level, state)
+            passage = Passage(
+                Verb.DELETE, None, task.lane, task.level, [task.task_id], [task.attempt]
+            )
+            ledger.mention(passage)
+        answers[task.task_id] = Deleted(task.task_id, allowed, State.of(task.state))
+    if ledger.ended:
+        yield from ends.see_to(ledger, now)
+    yield from gone.remove()
+    yield from ledger.post(now)
+    return [
+        answers.get(task_id) or Deleted(task_id, applied=False, state=None) for task_id in task_ids
+    ]
+
+
+@writes
+def prune(self: Context, retention: Retention) -> Flow[Pruned]:
+    checked_retention(retention)
+    now = self.clock()
+    ledger = Ledger()
+    gone = Gone()
+    for state, deadline in retention.deadlines(now).items():
+        left = limits.BATCH - len(gone)
+        for row in (yield Execute(SQL["old"], (state.code, deadline, left))):
+            number, task_id, lane, level = row
+            gone.add(number, task_id, ledger, lane, level, state)
+    yield from gone.remove()
+    yield from ledger.post(now)
+    more = len(gone) == limits.BATCH
+    others = {
+        "drop_keys": now,
+        "drop_workers": past(retention.workers, now),
+        "drop_samples": past(limits.SAMPLES_SECONDS, now),
+        "drop_journal": past(retention.journal, now),
+    }
+    for statement, deadline in others.items():
+        dropped = yield Execute(SQL[statement], (deadline, limits.BATCH))
+        more = more or dropped.rowcount == limits.BATCH
+    yield Execute(SQL["blank_journal"], (past(retention.journal, now),))
+    return Pruned(len(gone), more)
+
+
+class Gone:
+    """Tasks that are taken away, with every row they have."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._task_ids: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def add(
+        self, number: int, task_id: str, ledger: Ledger, lane: int, level: int, state: State
+    ) -> None:
+        """One more, counted."""
+        self._numbers.append(number)
+        self._task_ids.append(task_id)
+        ledger.count((lane, level, state.code, NOWHERE, "", UNTIMED), 1)
+
+    def remove(self) -> Flow[None]:
+        """Take them away. Their bonds went when they ended."""
+        if not self._numbers:
+            return
+        ids, numbers = json.dumps(self._task_ids), json.dumps(self._numbers)
+        yield Execute(SQL["drop_attempts"], (ids,))
+        yield Execute(SQL["drop_uniques"], (ids,))
+        # Numbers are given again: what stays behind under one would strike another task.
+        yield Execute(SQL["drop_expiries"], (numbers,))
+        yield Execute(SQL["drop_outcomes"], (numbers,))
+        yield Execute(SQL["drop_content"], (numbers,))

@@ -1,0 +1,164 @@
+"""The database itself: how to open it, whose it is, what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from fairlane.core.backend import Durability
+from fairlane.core.errors import (
+    AccessDenied,
+    NotAFairlaneStore,
+    SchemaMissing,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from fairlane.engines.sqlite.lock import FileLock
+
+APPLICATION_ID = 0x46_61_69_72  # "Fair", in the file's header
+
+_CACHE_KIB = 8 * 1024
+_BUSY_MILLISECONDS = 1_000
+# A task's pages are written three times in quick succession: a longer WAL (16 MB) brings most of
+# them home only once. Checkpoints run inside commits, and so under the lock.
+_CHECKPOINT_PAGES = 4_000
+
+WAL_RESET_FIXED = (3, 51, 3)
+
+
+class Database:
+    """One SQLite file, or memory when `path` is None."""
+
+    def __init__(self, path: Path | None, synchronous: str) -> None:
+        self.path = path
+        self._synchronous = synchronous
+
+    @property
+    def name(self) -> str:
+        """As messages call it."""
+        return "the in-memory store" if self.path is None else str(self.path)
+
+    def lock(self) -> FileLock:
+        """A lock of one's own on the file beside it."""
+        path = self.path
+        return FileLock(None if path is None else path.with_name(path.name + ".lock"))
+
+    def connect(self) -> sqlite3.Connection:
+        """A connection with the settings that the store wants."""
+        if self.path is not None and not self.path.exists():
+            # Made with the right mode from the start: tasks may hold secrets.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(
+            ":memory:" if self.path is None else self.path,
+            isolation_level=None,
+            cached_statements=256,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+            self._check_owner(connection)  # of a file that appeared just now
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def leave_foreign_files_alone(self) -> None:
+        """Look before anything is made beside the file, be it only a lock."""
+        if self.path is not None and self.path.exists():
+            uri = f"{self.path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True)) as connection:
+                self._check_owner(connection)
+
+    def _check_owner(self, connection: sqlite3.Connection) -> None:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application != APPLICATION_ID and (application or tables):
+            raise NotAFairlaneStore(
+                f"{self.name} is a database of another application: nothing was changed. "
+                "Use another file."
+            )
+
+    def watch(self) -> FileWatch | None:
+        """Something to see other processes' commits by; memory has no other processes."""
+        return None if self.path is None else FileWatch(self.path)
+
+    def locked(self, patience: float) -> StoreBusy:
+        """What to say to whoever waited in vain for the lock."""
+        return StoreBusy(
+            f"Another process has held the lock of {self.name} for {patience:g} s: "
+            "wait for it, or find it with `fuser`."
+        )
+
+    def translated(self, error: BaseException) -> BaseException:
+        """The error as users read it."""
+        if isinstance(error, OSError):
+            return AccessDenied(f"{self.name} cannot be opened: {error.strerror}.")
+        if not isinstance(error, sqlite3.Error):
+            return error
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}:
+            return StoreBusy(f"{self.name} is locked by another program: try again later.")
+        if code == sqlite3.SQLITE_READONLY:
+            return StoreReadOnly(f"{self.name} is read-only: make file and folder writable.")
+        if code == sqlite3.SQLITE_FULL:
+            return StoreFull(f"The disk under {self.name} is full: free some space.")
+        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            return NotAFairlaneStore(
+                f"{self.name} is not a readable SQLite database: nothing was changed."
+            )
+        if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+            return AccessDenied(f"{self.name} cannot be opened: check the path and its rights.")
+        if code == sqlite3.SQLITE_IOERR:
+            return StoreUnavailable(f"The disk under {self.name} does not answer: {error}.")
+        if "no such table" in str(error):
+            return SchemaMissing()
+        return StoreError(f"SQLite refused an operation on {self.name}: {error}.")
+
+    def durability(self) -> Durability:
+        """What the settings promise."""
+        warnings = []
+        if self.path is None:
+            warnings.append("The store lives in memory: it ends with the process.")
+        elif self._synchronous != "FULL":
+            warnings.append("synchronous is not FULL: a power cut can undo the last commits.")
+        if sqlite3.sqlite_version_info < WAL_RESET_FIXED:
+            # Harmless as long as every writer is Fairlane, which takes its lock first.
+            warnings.append(
+                f"SQLite {sqlite3.sqlite_version} can corrupt the file when another program "
+                "writes to it at the same time: let only Fairlane write to it."
+            )
+        return Durability(
+            engine="sqlite",
+            settings={
+                "version": sqlite3.sqlite_version,
+                "journal_mode": "memory" if self.path is None else "wal",
+                "synchronous": self._synchronous,
+            },
+            warnings=tuple(warnings),
+        )
+
+
+class FileWatch:
+    """A connection that does nothing but look whether others have committed."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._last = 0
+
+    def version(self) -> int:
+        # Busy recovering: whoever waits will look again in a moment.
+        with suppress(sqlite3.OperationalError):
+            (self._last,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return self._last
+
+    def close(self) -> None:
+        self._connection.close()

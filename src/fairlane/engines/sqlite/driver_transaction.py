@@ -1,0 +1,119 @@
+"""A transaction that a handler's writes and operations share."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from functools import partial
+from typing import TypeVar
+
+from fairlane.core.flow import Op, persist_async
+from fairlane.engines.sqlite.driver_database import Database
+from fairlane.engines.sqlite.driver_joined import perform_within
+from fairlane.engines.sqlite.threads import Hand
+
+T = TypeVar("T")
+
+Ground = Callable[[], AbstractContextManager[sqlite3.Connection]]
+"""A connection that nobody else uses, and that alone may write, for as long as it is entered."""
+
+
+_OVER = "The transaction is over: begin another one."
+
+
+class SqliteTransaction:
+    """Its blocking work is done by a thread of its own: whatever becomes of those who wait for it,
+    giving everything back is the last thing that the thread does."""
+
+    def __init__(
+        self,
+        database: Database,
+        ground: Ground,
+        verify: Callable[[], Op[None]],
+        committed: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._ground = ground
+        self._verify = verify
+        self._committed = committed
+        self._hand = Hand("fairlane-sqlite-transaction")
+        self._stack = ExitStack()
+        self._open: sqlite3.Connection | None = None
+        self._wake = False
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection that the transaction is on."""
+        if self._open is None:
+            raise RuntimeError(_OVER)
+        return self._open
+
+    async def run(self, op: Op[T]) -> T:
+        return await self._do(partial(self._perform, op))
+
+    async def begin(self, patience: float) -> None:
+        try:
+            async with asyncio.timeout(patience):
+                await persist_async(lambda: self._do(self._begin), patience)
+        except TimeoutError:
+            raise self._database.locked(patience) from None
+
+    async def commit(self) -> None:
+        await self._do(self._commit)
+
+    async def release(self) -> None:
+        """Give everything back; undoes what was not committed."""
+        begun = self._open is not None
+        released = self._hand.call(self._release)
+        self._hand.stop()
+        if begun:  # else the thread may still wait for the lock, and will give it back by itself
+            await asyncio.shield(asyncio.wrap_future(released))
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.wrap_future(self._hand.call(work))
+        except (sqlite3.Error, OSError) as error:
+            raise self._database.translated(error) from error
+
+    # -- in its thread -------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        with ExitStack() as stack:
+            connection = stack.enter_context(self._ground())
+            connection.execute("BEGIN IMMEDIATE")
+            self._stack = stack.pop_all()
+        self._open = connection
+
+    def _perform(self, op: Op[T]) -> T:
+        if not self.connection.in_transaction:
+            raise RuntimeError(_OVER)
+        result, wake = perform_within(self.connection, op, self._verify)
+        self._wake = self._wake or wake
+        return result
+
+    def _commit(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("COMMIT")
+        if self._wake:
+            self._committed()
+
+    def _release(self) -> None:
+        connection, self._open = self._open, None
+        with self._stack:
+            if connection is not None and connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+@asynccontextmanager
+async def transacting(
+    transaction: SqliteTransaction, patience: float
+) -> AsyncIterator[SqliteTransaction]:
+    """Begin it, and end it one way or the other."""
+    try:
+        await transaction.begin(patience)
+        yield transaction
+        await transaction.commit()
+    finally:
+        await transaction.release()

@@ -1,0 +1,114 @@
+"""What follows when tasks end: unique keys are given up, and bonds to what ended are resolved.
+
+Whoever ends tasks has them gathered by the ledger, and sees to the rest before it posts that: one
+small statement a batch where nothing in the store is unique or waits for others.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from fairlane.core import limits
+from fairlane.core.dependencies import DEPENDENCY_FAILED, DOOMED, Bond, bond
+from fairlane.core.flow import Flow
+from fairlane.core.machine import Verb
+from fairlane.core.states import State
+from fairlane.core.uniqueness import counts
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
+from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.moves import End, TaskRow, end, enter_ready, leave, standing
+
+SQL = statements(__package__, "ends")
+
+DOOM = End(Verb.CANCEL, State.CANCELLED, DEPENDENCY_FAILED, DOOMED)
+
+
+class Concerns(NamedTuple):
+    """Whether there is anything in the store that the end of a task could concern."""
+
+    bonds: bool
+    keys: bool
+    breakers: bool
+
+
+def concerns() -> Flow[Concerns]:
+    """What the store has of each."""
+    (found,) = yield Execute(SQL["concerns"])
+    return Concerns._make(found)
+
+
+def see_to(ledger: Ledger, now: int, known: Concerns | None = None) -> Flow[bool]:
+    """Do what follows from the ends that a ledger has gathered, and resolve up to 500 bonds.
+
+    True when bonds are left. Wakes waiters when something became ready, or when bonds are left for
+    claims to resolve.
+    """
+    concern = known or (yield from concerns())
+    yield from _note(ledger, concern)
+    if not concern.bonds:
+        return False
+    ready, left = yield from _resolve(ledger, now, concern)
+    if ready or left:
+        yield WAKE
+    return left
+
+
+def _note(ledger: Ledger, concern: Concerns) -> Flow[None]:
+    """Give up keys and note parents, of what has ended since the last time."""
+    for state, task_ids in ledger.ended.items():
+        ids = json.dumps(task_ids)
+        if concern.keys:
+            held = (yield Execute(SQL["keys"], (ids,))).fetchall()
+            freed = [(key,) for key, states in held if not counts(states, state)]
+            yield ExecuteMany(SQL["drop_key"], freed)
+        if concern.bonds:
+            yield Execute(SQL["cut_loose"], (ids,))
+            yield Execute(SQL["note_parents"], (state.code, ids))
+    ledger.ended.clear()
+
+
+def _resolve(ledger: Ledger, now: int, concern: Concerns) -> Flow[tuple[bool, bool]]:
+    """Resolve bonds to parents that have ended: (something became ready, some are left)."""
+    budget = limits.BATCH
+    ready = False
+    while True:
+        row = (yield Execute(SQL["next_parent"])).fetchone()
+        if row is None or not budget:
+            return ready, row is not None
+        parent, state = row
+        found = (yield Execute(SQL["bonds"], (parent, budget))).fetchall()
+        kinds: dict[Bond, list[str]] = {Bond.MET: [], Bond.BROKEN: []}
+        for child, tolerant in found:
+            kinds[bond(State.of(state), tolerant=bool(tolerant))].append(child)
+        if kinds[Bond.MET]:
+            ready |= yield from _meet(parent, kinds[Bond.MET], ledger, now)
+        if kinds[Bond.BROKEN]:
+            for task in (yield from standing(kinds[Bond.BROKEN])):
+                yield from end(task, DOOM, now, ledger)
+            yield from _note(ledger, concern)
+        if len(found) < budget:
+            yield Execute(SQL["drop_parent"], (parent,))
+        budget -= len(found)
+
+
+def _meet(parent: str, children: list[str], ledger: Ledger, now: int) -> Flow[bool]:
+    """A parent's end lets these go on; True when one of them became ready."""
+    ids = json.dumps(children)
+    yield Execute(SQL["drop_bonds"], (parent, ids))
+    free = [child for (child,) in (yield Execute(SQL["free"], (ids,)))]
+    ready = False
+    for task in (yield from standing(free)) if free else ():
+        delayed = yield Execute(SQL["due_by_clock"], (task.number, now))
+        if not delayed.rowcount:
+            yield from _release(task, ledger, now)
+            ready = True
+    return ready
+
+
+def _release(task: TaskRow, ledger: Ledger, now: int) -> Flow[None]:
+    yield from leave(task)
+    yield from enter_ready(task, now, level=task.level, ready_at=now, retry_count=task.retry_count)
+    queued = State.QUEUED.code
+    ledger.add(Verb.DUE, task.task_id, task.lane, task.level, task.attempt, task.state, queued)

@@ -1,0 +1,61 @@
+"""Submissions that depend on other tasks: what each waits for, and which are doomed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from fairlane.core.dependencies import Bond, bond, parents_elsewhere
+from fairlane.core.errors import UnknownDependency
+from fairlane.core.flow import Flow
+from fairlane.core.model import NewTask
+from fairlane.core.states import State
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite.calls import Execute, ExecuteMany
+from fairlane.engines.sqlite.ends import DOOM
+from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.moves import TaskRow, end
+
+SQL = statements(__package__, "families")
+
+
+def families_of(tasks: Sequence[NewTask]) -> Flow[Families]:
+    """For tasks that are about to be stored, some of which have parents."""
+    wanted = parents_elsewhere(tasks)
+    rows = yield Execute(SQL["parents"], (json.dumps(wanted),))
+    states = {task_id: State.of(state) for task_id, state in rows}
+    missing = [parent for parent in wanted if parent not in states]
+    if missing:
+        raise UnknownDependency(f"{UnknownDependency.__doc__} Not found: {missing[0]}.")
+    return Families(states)
+
+
+class Families:
+    """Gathers bonds as tasks are gone through in the order of their batch."""
+
+    def __init__(self, states: dict[str, State]) -> None:
+        self._states = states
+        self._bonds: list[tuple[str, str, bool]] = []
+        self.doomed: dict[str, TaskRow] = {}
+
+    def add(self, task: NewTask, row: TaskRow) -> bool:
+        """Whether the task cannot run by its time alone: it waits for parents, or is doomed."""
+        tolerant = task.spec.tolerant
+        bonds = {parent: bond(self._state(parent), tolerant=tolerant) for parent in task.depends_on}
+        if Bond.BROKEN in bonds.values():
+            self.doomed[task.task_id] = row
+            return True
+        pending = [parent for parent, kind in bonds.items() if kind is Bond.PENDING]
+        self._bonds += [(parent, task.task_id, tolerant) for parent in pending]
+        return bool(pending)
+
+    def _state(self, parent: str) -> State:
+        # One of the same batch has only just come, so what matters is whether it is doomed.
+        of_batch = State.CANCELLED if parent in self.doomed else State.QUEUED
+        return self._states.get(parent, of_batch)
+
+    def store(self, now: int, ledger: Ledger) -> Flow[None]:
+        """Write the bonds, and end what is doomed."""
+        yield ExecuteMany(SQL["bond"], self._bonds)
+        for row in self.doomed.values():
+            yield from end(row, DOOM, now, ledger)

@@ -1,0 +1,56 @@
+-- name: old
+SELECT outcome.number, task.task_id, task.lane, task.level
+FROM outcome CROSS JOIN content AS task ON task.number = outcome.number
+WHERE outcome.state = ? AND outcome.completed_at <= ?
+ORDER BY outcome.completed_at
+LIMIT ?;
+
+-- name: drop_attempts
+DELETE FROM attempts WHERE task_id IN (SELECT value FROM json_each(?));
+
+-- name: drop_uniques
+DELETE FROM uniques WHERE task_id IN (SELECT value FROM json_each(?));
+
+-- name: drop_expiries
+DELETE FROM expiries
+WHERE (expires_at, number) IN (
+    SELECT task.expires_at, task.number
+    FROM json_each(?) AS gone CROSS JOIN content AS task ON task.number = gone.value
+    WHERE task.expires_at IS NOT NULL
+);
+
+-- name: drop_outcomes
+DELETE FROM outcome WHERE number IN (SELECT value FROM json_each(?));
+
+-- name: drop_content
+DELETE FROM content WHERE number IN (SELECT value FROM json_each(?));
+
+-- name: drop_keys
+DELETE FROM idempotency_keys
+WHERE idempotency_key IN (
+    SELECT idempotency_key FROM idempotency_keys WHERE expires_at <= ? LIMIT ?
+);
+
+-- name: drop_workers
+DELETE FROM workers
+WHERE worker_id IN (
+    SELECT worker_id FROM workers
+    WHERE status = 'dead' AND seen_at <= ? AND worker_id NOT IN (SELECT worker_id FROM held)
+    LIMIT ?
+);
+
+-- name: drop_samples
+DELETE FROM samples WHERE at IN (SELECT at FROM samples WHERE at <= ? ORDER BY at LIMIT ?);
+
+-- name: drop_journal
+DELETE FROM journal
+WHERE id IN (
+    SELECT id FROM (SELECT id, at FROM journal ORDER BY id LIMIT ?2)
+    WHERE at <= ?1 AND id < (SELECT max(id) FROM journal)
+);
+
+-- name: blank_journal
+-- The last entry stays, emptied: the next one's number has to be higher.
+UPDATE journal SET entry = x''
+WHERE id = (SELECT max(id) FROM journal) AND id = (SELECT min(id) FROM journal)
+    AND at <= ? AND entry <> x'';

@@ -1,0 +1,103 @@
+"""Every verb there is, used once: for tests about who may use them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fairlane.core.backend import Backend
+from fairlane.core.breaker import Breaker
+from fairlane.core.filters import Filter
+from fairlane.core.flow import Op
+from fairlane.core.ids import new_id
+from fairlane.core.machine import Completed, Failed
+from fairlane.core.model import Ask, Beat, NewWorker, Report, Start, TaskError, WorkerStatus
+from fairlane.core.retention import Retention
+from fairlane.core.schedules import NewSchedule
+from fairlane.core.states import State
+from fairlane.core.submission import new_task
+from tests.engines.redis_kit import PATIENT
+from tests.fixtures.stores import settlement
+
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
+
+
+async def everything(backend: Backend) -> set[str]:
+    """Uses every verb there is; answers which."""
+    ops, used = backend.ops, set()
+
+    async def do(op: Op[Any]) -> Any:
+        used.add(op.name)
+        return await backend.run(op)
+
+    await do(ops.migrate())
+    await do(ops.verify())
+    await do(ops.version())
+    await do(ops.shift_clock(0.0))
+    wakeup = await backend.driver.listen()
+
+    worker = new_id()
+    await do(ops.register(NewWorker(worker)))
+    plain = [new_task("work", {"n": n}, queue="q", expires_at=TOMORROW) for n in range(6)]
+    once = new_task("work", idempotency_key="key", unique=True)
+    await do(ops.submit([*plain, once]))
+    child = new_task("child", depends_on=[plain[0].task_id])
+    late = new_task("late", delay_seconds=3600)
+    failing = new_task("failing", max_retries=0)
+    await do(ops.submit([child, late, failing]))
+    assert await wakeup.wait(PATIENT)
+    await wakeup.aclose()
+
+    await do(ops.limit("work", rate=1000.0, concurrency=100))
+    await do(ops.limit("failing", breaker=Breaker(1, 60.0, 60.0)))
+    await do(ops.pause(paused=True, queue="elsewhere"))
+    await do(ops.controls())
+    grant = await do(ops.claim(Ask(worker, new_id(), 20)))
+    tasks = {task.task_id: task for task in grant.tasks}
+    assert len(tasks) == 8
+    held = tasks.pop(plain[1].task_id)
+    await do(ops.start(worker, [Start(held.task_id, held.attempt, 0.0)]))
+    await do(ops.progress(worker, [Report(held.task_id, held.attempt, 50.0, "half")]))
+    await do(ops.heartbeat(Beat(worker)))
+    broken = settlement(tasks.pop(failing.task_id), Failed(TaskError("broken")))
+    done = [settlement(task, Completed(b"1")) for task in tasks.values()]
+    await do(ops.settle([broken, *done]))
+    await do(ops.claim(Ask(worker, new_id(), 20)))
+
+    await do(ops.cancel([held.task_id, late.task_id]))
+    await do(ops.replay([late.task_id, failing.task_id]))
+    await do(ops.delete([held.task_id, plain[0].task_id]))
+    await do(ops.put_schedule(NewSchedule("nightly", b"{}", 1)))
+    await do(ops.fire("nightly", 1, 2))
+    await do(ops.schedules())
+    await do(ops.drop_schedule("nightly"))
+    await do(ops.elect("keeper", "me", 1.0))
+    await do(ops.sample())
+    await do(ops.samples(0, 10))
+    await do(ops.expired(10))
+
+    some = Filter(states=frozenset({State.QUEUED, State.COMPLETED}))
+    await do(ops.get([held.task_id, plain[2].task_id]))
+    await do(ops.find(some, 10))
+    await do(ops.page(Filter(tags={"a": "b"}), 10))
+    await do(ops.total(some))
+    await do(ops.facts())
+    await do(ops.stats())
+    await do(ops.position([late.task_id]))
+    await do(ops.why(late.task_id))
+    await do(ops.dlq_analysis())
+    await do(ops.workers())
+    await do(ops.tallies())
+    await do(ops.depths())
+    await do(ops.events(None, 100))
+    await do(ops.tail())
+    await do(ops.cancel_where(Filter(types=frozenset({"late"}))))
+    await do(ops.replay_where(Filter(types=frozenset({"late"}))))
+    await do(ops.delete_where(Filter(types=frozenset({"work"}))))
+
+    await do(ops.mark(worker, WorkerStatus.DRAINING))
+    await do(ops.forget(worker))
+    await do(ops.bury([worker]))
+    nothing = Retention(0, 0, 0, 0, 0, 0)
+    await do(ops.prune(nothing))
+    return used

@@ -1,0 +1,362 @@
+"""A caller's own connection to a SQLite file, and transactions that a handler shares."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlane import engines
+from fairlane.core.backend import Backend
+from fairlane.core.errors import (
+    IdempotencyConflict,
+    InvalidConnection,
+    SchemaMissing,
+    StoreBusy,
+)
+from fairlane.core.submission import new_task
+
+
+@pytest.fixture
+async def backend(tmp_path: Path) -> AsyncIterator[Backend]:
+    backend = engines.open(f"sqlite:///{tmp_path}/tasks.db", patience=0.3)
+    await backend.run(backend.ops.migrate())
+    yield backend
+    await backend.driver.aclose()
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, backend: Backend) -> Iterator[sqlite3.Connection]:
+    """An application's connection to the same file, with a table of its own."""
+    with closing(sqlite3.connect(tmp_path / "tasks.db")) as connection:
+        connection.execute("CREATE TABLE orders (name TEXT)")
+        yield connection
+
+
+async def depth(backend: Backend) -> int:
+    return sum((await backend.run(backend.ops.depths())).values())
+
+
+async def count(backend: Backend) -> int:
+    return sum(tally.times for tally in await backend.run(backend.ops.tallies()))
+
+
+@pytest.mark.parametrize("isolation_level", ["", None, "IMMEDIATE"])
+async def test_a_task_exists_if_the_caller_commits(
+    backend: Backend, theirs: sqlite3.Connection, isolation_level: Any
+) -> None:
+    theirs.isolation_level = isolation_level
+    joined = backend.driver.join(theirs)
+    for settle, expected in ((theirs.rollback, (0, 0)), (theirs.commit, (1, 1))):
+        if isolation_level is None:
+            theirs.execute("BEGIN")
+        theirs.execute("INSERT INTO orders VALUES ('book')")
+        (accepted,) = joined.run_sync(backend.ops.submit([new_task("ship")]))
+        assert joined.run_sync(backend.ops.get([accepted.task_id])) != [None]
+        assert await depth(backend) == 0
+        settle()
+        (orders,) = theirs.execute("SELECT count(*) FROM orders").fetchone()
+        assert (orders, await depth(backend)) == expected
+
+
+async def test_a_write_begins_a_transaction_and_a_read_does_not(
+    backend: Backend, theirs: sqlite3.Connection
+) -> None:
+    joined = backend.driver.join(theirs)
+    begun = []
+    for op in (backend.ops.tallies(), backend.ops.submit([new_task("ship")])):
+        await joined.run(op)
+        begun.append(theirs.in_transaction)
+    assert begun == [False, True]
+    theirs.rollback()
+    assert await depth(backend) == 0
+
+
+async def test_a_failed_operation_undoes_only_itself(
+    backend: Backend, theirs: sqlite3.Connection
+) -> None:
+    await backend.run(backend.ops.submit([new_task("ship", {"n": 0}, idempotency_key="k")]))
+    joined = backend.driver.join(theirs)
+    conflict = backend.ops.submit(
+        [new_task("new-lane"), new_task("ship", {"n": 1}, idempotency_key="k")]
+    )
+    with pytest.raises(IdempotencyConflict):
+        joined.run_sync(conflict)
+    assert not theirs.in_transaction
+    theirs.execute("INSERT INTO orders VALUES ('book')")
+    joined.run_sync(backend.ops.submit([new_task("ship")]))
+    with pytest.raises(IdempotencyConflict):
+        joined.run_sync(conflict)
+    theirs.commit()
+    assert theirs.execute("SELECT * FROM orders").fetchall() == [("book",)]
+    assert await depth(backend) == 2
+    assert await count(backend) == 2
+
+
+async def test_lanes_that_were_rolled_back_are_not_remembered(
+    backend: Backend, theirs: sqlite3.Connection
+) -> None:
+    joined = backend.driver.join(theirs)
+    joined.run_sync(backend.ops.submit([new_task("gone")]))
+    theirs.rollback()
+    # Takes the number, and brings the catalogue to the version, that the other one had.
+    await backend.run(backend.ops.submit([new_task("kept")]))
+    backend.run_sync(backend.ops.submit([new_task("gone")]))
+    found = await backend.run(backend.ops.facts())
+    assert sorted(lane.type for lane in found.lanes.values()) == ["gone", "kept"]
+    assert await depth(backend) == 2
+
+
+async def test_how_the_caller_likes_its_rows_is_left_alone(
+    backend: Backend, theirs: sqlite3.Connection
+) -> None:
+    theirs.row_factory = sqlite3.Row
+    theirs.text_factory = bytes
+    joined = backend.driver.join(theirs)
+    (accepted,) = joined.run_sync(backend.ops.submit([new_task("ship", tags={"a": "b"})]))
+    (task,) = joined.run_sync(backend.ops.get([accepted.task_id]))
+    assert task is not None
+    assert (task.type, task.tags) == ("ship", {"a": "b"})
+    theirs.commit()
+    assert (theirs.row_factory, theirs.text_factory) == (sqlite3.Row, bytes)
+    (row,) = theirs.execute("SELECT type FROM lanes").fetchall()
+    assert row["type"] == b"ship"
+
+
+async def test_waiters_hear_of_the_caller_s_commit(
+    backend: Backend, theirs: sqlite3.Connection
+) -> None:
+    wakeup = await backend.driver.listen()
+    backend.driver.join(theirs).run_sync(backend.ops.submit([new_task("ship")]))
+    assert not await wakeup.wait(0.02)
+    theirs.commit()
+    assert await wakeup.wait(10)
+    await wakeup.aclose()
+
+
+class Pooled:
+    """What SQLAlchemy's pool hands out: the driver's connection, wrapped."""
+
+    def __init__(self, connection: Any) -> None:
+        self.driver_connection = connection
+
+
+class Connection:
+    def __init__(self, connection: Any) -> None:
+        self.connection = Pooled(connection)
+
+
+class Session:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def connection(self) -> Connection:
+        return Connection(self._connection)
+
+
+class AsyncSession:
+    async def connection(self) -> None: ...
+
+
+@pytest.mark.parametrize("wrap", [Pooled, Connection, Session])
+async def test_a_connection_inside_a_session(
+    backend: Backend, theirs: sqlite3.Connection, wrap: type
+) -> None:
+    backend.driver.join(wrap(theirs)).run_sync(backend.ops.submit([new_task("ship")]))
+    theirs.commit()
+    assert await depth(backend) == 1
+
+
+async def test_connections_that_lead_elsewhere(backend: Backend, tmp_path: Path) -> None:
+    for stranger in (object(), None, "tasks.db", AsyncSession(), Session(object())):
+        with pytest.raises(InvalidConnection, match=r"sqlite3\.Connection"):
+            backend.driver.join(stranger)
+    for elsewhere in (":memory:", tmp_path / "other.db"):
+        with (
+            closing(sqlite3.connect(elsewhere)) as connection,
+            pytest.raises(InvalidConnection, match="another database"),
+        ):
+            backend.driver.join(connection)
+    with closing(sqlite3.connect(tmp_path / "tasks.db")) as connection:
+        joined = backend.driver.join(connection)
+    with pytest.raises(InvalidConnection, match="closed"):
+        joined.run_sync(backend.ops.tallies())
+    memory = engines.open("sqlite://")
+    with pytest.raises(InvalidConnection, match="memory"):
+        memory.driver.join(sqlite3.connect)
+    await memory.driver.aclose()
+
+
+async def test_a_file_that_was_not_prepared(tmp_path: Path) -> None:
+    backend = engines.open(f"sqlite:///{tmp_path}/empty.db")
+    with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
+        connection.execute("VACUUM")  # so that there is a file
+        with pytest.raises(SchemaMissing):
+            backend.driver.join(connection).run_sync(backend.ops.tallies())
+    await backend.driver.aclose()
+
+
+async def test_a_caller_who_finds_the_file_locked(
+    backend: Backend, theirs: sqlite3.Connection
+) -> None:
+    theirs.execute("PRAGMA busy_timeout = 1")
+    async with backend.driver.transaction():
+        with pytest.raises(StoreBusy):
+            backend.driver.join(theirs).run_sync(backend.ops.submit([new_task("ship")]))
+        assert not theirs.in_transaction
+    backend.driver.join(theirs).run_sync(backend.ops.submit([new_task("ship")]))
+
+
+# -- a handler's transaction ---------------------------------------------------------------------
+
+
+@pytest.fixture(params=["file", "memory"])
+async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
+    url = "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path}/tasks.db"
+    backend = engines.open(url, patience=5)
+    await backend.run(backend.ops.migrate())
+    yield backend
+    await backend.driver.aclose()
+
+
+async def test_a_handler_s_writes_and_an_operation_s(either: Backend) -> None:
+    async with either.driver.transaction() as transaction:
+        transaction.connection.execute("CREATE TABLE orders (name TEXT)")
+        transaction.connection.execute("INSERT INTO orders VALUES ('book')")
+        transaction.connection.row_factory = sqlite3.Row
+        await transaction.run(either.ops.submit([new_task("ship")]))
+    assert await depth(either) == 1
+    with pytest.raises(RuntimeError, match="over"):
+        _ = transaction.connection
+
+    async def change_of_mind() -> None:
+        async with either.driver.transaction() as transaction:
+            transaction.connection.execute("DELETE FROM orders")
+            await transaction.run(either.ops.submit([new_task("another")]))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await change_of_mind()
+    async with either.driver.transaction() as transaction:
+        assert transaction.connection.execute("SELECT * FROM orders").fetchall() == [("book",)]
+    assert await depth(either) == 1
+    await either.run(either.ops.submit([new_task("another")]))
+    assert await depth(either) == 2
+
+
+async def test_a_failed_operation_leaves_the_rest_of_the_transaction(either: Backend) -> None:
+    await either.run(either.ops.submit([new_task("ship", {"n": 0}, idempotency_key="k")]))
+    async with either.driver.transaction() as transaction:
+        await transaction.run(either.ops.submit([new_task("ship")]))
+        with pytest.raises(IdempotencyConflict):
+            await transaction.run(
+                either.ops.submit(
+                    [new_task("new-lane"), new_task("ship", {"n": 1}, idempotency_key="k")]
+                )
+            )
+        await transaction.run(either.ops.submit([new_task("new-lane")]))
+    assert await depth(either) == 3
+    assert await count(either) == 3
+
+
+async def test_others_wait_until_it_ends(either: Backend) -> None:
+    async with either.driver.transaction() as transaction:
+        writing = asyncio.create_task(either.run(either.ops.submit([new_task("later")])))
+        (first,) = await transaction.run(either.ops.submit([new_task("first")]))
+        await asyncio.sleep(0.05)
+        assert not writing.done()
+    (second,) = await writing
+    assert first.created_at < second.created_at
+    assert await depth(either) == 2
+
+
+@pytest.mark.parametrize("name", ["", "/tasks.db"])
+async def test_whoever_waits_too_long_hears_of_it(tmp_path: Path, name: str) -> None:
+    either = engines.open(f"sqlite:///{tmp_path}{name}" if name else "sqlite://", patience=0.2)
+    await either.run(either.ops.migrate())
+    async with either.driver.transaction():
+        with pytest.raises(StoreBusy):
+            await either.run(either.ops.submit([new_task("work")]))
+        with pytest.raises(StoreBusy):
+            async with either.driver.transaction():
+                pass
+    # The one that gave up has left nothing locked.
+    await either.run(either.ops.submit([new_task("work")]))
+    async with either.driver.transaction() as transaction:
+        await transaction.run(either.ops.submit([new_task("work")]))
+    assert await depth(either) == 2
+    await either.driver.aclose()
+
+
+async def test_waiters_hear_of_a_commit(either: Backend) -> None:
+    wakeup = await either.driver.listen()
+    async with either.driver.transaction() as transaction:
+        await transaction.run(either.ops.submit([new_task("work")]))
+        assert not await wakeup.wait(0.02)
+    assert await wakeup.wait(10)
+    await wakeup.aclose()
+
+
+async def test_more_transactions_than_there_are_cores(either: Backend) -> None:
+    """Those that wait are in nobody's way, least of all in that of the one they wait for."""
+
+    async def transact() -> None:
+        async with either.driver.transaction() as transaction:
+            await transaction.run(either.ops.submit([new_task("work")]))
+
+    await asyncio.gather(*(transact() for _ in range(40)))
+    assert await depth(either) == 40
+
+
+@pytest.mark.parametrize("when", ["waiting", "inside", "running"])
+async def test_a_cancelled_handler_leaves_nothing_locked(either: Backend, when: str) -> None:
+    inside = asyncio.Event()
+
+    async def transact() -> None:
+        async with either.driver.transaction() as transaction:
+            inside.set()
+            if when == "running":
+                while True:
+                    await transaction.run(either.ops.submit([new_task("work")]))
+            await asyncio.sleep(60)
+
+    if when == "waiting":
+        async with either.driver.transaction():
+            task = asyncio.create_task(transact())
+            await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert not inside.is_set()
+    else:
+        task = asyncio.create_task(transact())
+        await inside.wait()
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await either.run(either.ops.submit([new_task("work")]))
+    assert await depth(either) == 1
+
+
+async def test_a_handler_that_commits_by_itself(either: Backend) -> None:
+    async with either.driver.transaction() as transaction:
+        await transaction.run(either.ops.submit([new_task("work")]))
+        transaction.connection.commit()
+        with pytest.raises(RuntimeError, match="over"):
+            await transaction.run(either.ops.submit([new_task("work")]))
+    assert await depth(either) == 1
+
+
+async def test_what_sqlite_refuses_is_told_in_our_words(either: Backend) -> None:
+    async with either.driver.transaction() as transaction:
+        transaction.connection.execute("DROP TABLE schedules")
+        with pytest.raises(SchemaMissing):
+            await transaction.run(either.ops.schedules())
+        transaction.connection.rollback()
+    assert await either.run(either.ops.schedules()) == []
