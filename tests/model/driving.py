@@ -1,0 +1,546 @@
+"""A store and the reference model, driven by the same steps and compared after each.
+
+Steps speak of tasks, claims and workers by number, so that one program fits any store. The store's
+clock goes on while a program runs, the model's does not: every duration in a program is an odd
+multiple of ten seconds, every leap of the clock a multiple of twenty, so that a few seconds more or
+less decide nothing. A program that took longer proves nothing, and says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from fairlane.core.backend import Backend
+from fairlane.core.breaker import Breaker
+from fairlane.core.errors import FairlaneError
+from fairlane.core.filters import Filter
+from fairlane.core.flow import Op
+from fairlane.core.ids import new_id
+from fairlane.core.machine import (
+    Change,
+    Completed,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Settlement,
+    Snoozed,
+    TimedOut,
+    decide,
+)
+from fairlane.core.model import (
+    Ask,
+    Beat,
+    Claimed,
+    NewTask,
+    NewWorker,
+    Report,
+    Start,
+    Task,
+    TaskError,
+    WorkerStatus,
+    moment,
+)
+from fairlane.core.retention import Retention
+from fairlane.core.states import State
+from fairlane.core.tally import census
+from tests.model.reference import Model, MTask, Refused
+
+T = TypeVar("T")
+
+SLACK = 5.0
+"""Seconds that a program may take, and by which times may differ."""
+
+KEPT = {"completed": 50.0, "failed": 130.0, "cancelled": 130.0, "dead_letter": 250.0}
+
+
+_REFUSALS = frozenset({"unknown_dependency", "duplicate_task", "idempotency_conflict"})
+"""A batch may be refused for more than one reason; which is named first is nobody's business."""
+
+
+class TooSlow(Exception):
+    """The machine was busy: what was seen proves nothing."""
+
+
+class Pair:
+    """One store beside one model."""
+
+    def __init__(self, backend: Backend, reopen: Callable[[], Backend] | None = None) -> None:
+        self.backend = backend
+        self._reopen = reopen
+        self.steps = 0
+        self.workers: list[str] = []
+        self.claims: list[Claimed] = []
+        self._asks: dict[str, Ask] = {}
+        self.ids: list[str] = []
+        self._gone: set[str] = set()
+        self._begun = time.monotonic()
+        self.model = Model(0.0)
+        self.register(10_010.0, new_id())
+        (worker,) = self.run(self.backend.ops.workers())
+        self.epoch = worker.registered_at.timestamp()
+        self.model.epoch = self.epoch
+
+    def run(self, op: Op[T]) -> T:
+        return self.backend.run_sync(op)
+
+    # -- comparing ---------------------------------------------------------------------------------
+
+    def agree(self, ours: object, theirs: object, what: str) -> None:
+        if ours != theirs:
+            self._in_time()
+            raise AssertionError(f"{what}: the model says {ours!r}, the store {theirs!r}")
+
+    def _in_time(self) -> None:
+        if time.monotonic() - self._begun > SLACK:
+            raise TooSlow
+
+    def both(
+        self,
+        ours: Callable[[], T],
+        theirs: Callable[[], T],
+        what: str,
+        alike: frozenset[str] = frozenset(),
+    ) -> T | None:
+        """What both answer, or None when both refuse. Refusals that are `alike` count as one."""
+        mine: Any
+        store: Any
+        try:
+            mine = ours()
+        except Refused as refused:
+            mine = refused.code
+        try:
+            store = theirs()
+        except FairlaneError as error:
+            store = error.code
+            if not {mine, store} <= alike:
+                self.agree(mine, store, what)
+            return None
+        self.agree(mine, store, what)
+        return store  # type: ignore[no-any-return]
+
+    def do(self, step: Callable[[Pair], None]) -> None:
+        """A step, done with both and compared."""
+        self.steps += 1
+        self.model.now += 0.001  # later than the step before, as it is for the store
+        step(self)
+        self.compare()
+
+    def compare(self) -> None:
+        """Every task, as both see it."""
+        found = self.run(self.backend.ops.get(self.ids)) if self.ids else []
+        for task_id, task in zip(self.ids, found, strict=True):
+            mine = self.model.tasks.get(task_id)
+            if mine is None or task is None:
+                self.agree(mine and mine.id, task and task.task_id, f"task {task_id}")
+            else:
+                self.agree(self._model_view(mine), view(task), f"task {task_id}")
+                self._compare_times(mine, task)
+
+    def _model_view(self, task: MTask) -> dict[str, object]:
+        queued = task.status == "queued"
+        return {
+            "type": task.new.type,
+            "queue": task.new.queue,
+            "payload": task.new.payload,
+            "status": task.status,
+            "priority": task.level,
+            "effective": self.model.effective(task) if queued else task.level,
+            "attempt": task.attempt,
+            "retries": task.retries,
+            "returns": task.returns,
+            "timeout": task.timeout,
+            "version": task.version,
+            "worker": task.worker,
+            "started": task.started is not None,
+            "ended": task.ended is not None,
+            "error": None if task.error is None else (task.error.code, task.error.reason),
+            "result": task.result,
+            "progress": task.progress,
+            "runs": [(run.number, run.worker, run.outcome, run.code) for run in task.runs],
+            "depends_on": task.new.depends_on,
+            "key": task.new.idempotency_key,
+        }
+
+    def _compare_times(self, mine: MTask, task: Task) -> None:
+        due = mine.due if mine.status == "retrying" else None
+        for name, ours, theirs in (
+            ("created_at", mine.created, task.created_at),
+            ("run_at", mine.run_at, task.run_at),
+            ("ready_at", mine.ready_at, task.ready_at),
+            ("next_retry_at", due, task.next_retry_at),
+            ("expires_at", mine.expires, task.expires_at),
+            ("completed_at", mine.ended, task.completed_at),
+        ):
+            self._agree_on_time(ours, theirs, f"{name} of {mine.id}")
+
+    def _agree_on_time(self, ours: float | None, theirs: datetime | None, what: str) -> None:
+        if ours is None or theirs is None:
+            self.agree(ours, theirs, what)
+        elif abs(ours - (theirs.timestamp() - self.epoch)) > SLACK:
+            self.agree(ours, theirs.timestamp() - self.epoch, what)
+
+    def finish(self) -> None:
+        """Counters, depths, limits and journal, at the end of a program."""
+        self.compare()
+        states = Counter(task.status for task in self.model.tasks.values())
+        counted = census(self.run(self.backend.ops.tallies()))
+        self.agree(
+            dict(states), {str(state): n for state, n in counted.items() if n}, "the counters"
+        )
+        depths = Counter(
+            (task.new.queue, task.level)
+            for task in self.model.tasks.values()
+            if task.status == "queued"
+        )
+        self.agree(dict(depths), self.run(self.backend.ops.depths()), "the depths")
+        facts = self.run(self.backend.ops.facts())
+        self.agree(
+            sum(depths.values()), sum(stream.depth for stream in facts.streams), "the streams"
+        )
+        held = Counter(
+            task.new.type for task in self.model.tasks.values() if task.status == "executing"
+        )
+        held.update(self.model.lingering.values())
+        found: Counter[str] = Counter()
+        for lane, count in facts.held.items():
+            found[facts.lanes[lane].type] += count
+        self.agree(+held, +found, "what is held")
+        self.agree(
+            sorted(self.model.workers),
+            sorted(worker.worker_id for worker in facts.workers),
+            "the workers",
+        )
+        self._compare_journal()
+
+    def _compare_journal(self) -> None:
+        told: list[tuple[str, str]] = []
+        cursor: str | None = None
+        while True:
+            page = self.run(self.backend.ops.events(cursor, 500))
+            told += [(event.verb, event.task_id) for event in page.events if event.task_id]
+            cursor = page.cursor
+            if not page.events:
+                break
+        self.agree(Counter(self.model.log), Counter(told), "the journal")
+        for task_id in self.ids:
+            self.agree(
+                [verb for verb, each in self.model.log if each == task_id],
+                [verb for verb, each in told if each == task_id],
+                f"the journal of {task_id}",
+            )
+
+    # -- steps: submission -------------------------------------------------------------------------
+
+    def submit(self, batch: Sequence[NewTask]) -> None:
+        def theirs() -> list[tuple[str, str, bool]]:
+            answers = self.run(self.backend.ops.submit(batch))
+            return [(each.task_id, str(each.state), each.known) for each in answers]
+
+        answer = self.both(lambda: self.model.submit(list(batch)), theirs, "submit", _REFUSALS)
+        for task_id, _, known in answer or []:
+            if not known:
+                self.ids.append(task_id)
+
+    # -- steps: workers ----------------------------------------------------------------------------
+
+    def register(self, lease: float, worker_id: str) -> None:
+        self.run(self.backend.ops.register(NewWorker(worker_id, lease=lease)))
+        self.model.register(worker_id, lease)
+        self.workers.append(worker_id)
+
+    def heartbeat(self, worker: int) -> None:
+        worker_id = self._worker(worker)
+
+        def theirs() -> set[tuple[str, int]]:
+            return set(self.run(self.backend.ops.heartbeat(Beat(worker_id))).let_go)
+
+        self.both(lambda: self.model.heartbeat(worker_id), theirs, "heartbeat")
+
+    def mark(self, worker: int, status: WorkerStatus) -> None:
+        worker_id = self._worker(worker)
+        self.both(
+            lambda: self.model.mark(worker_id, str(status)),
+            lambda: self.run(self.backend.ops.mark(worker_id, status)),
+            "mark",
+        )
+
+    def forget(self, worker: int) -> None:
+        worker_id = self._worker(worker)
+        self.both(
+            lambda: self.model.forget(worker_id),
+            lambda: self.run(self.backend.ops.forget(worker_id)),
+            "forget",
+        )
+
+    def claim(self, worker: int, request: str, slots: int, **options: Any) -> None:
+        ask = Ask(self._worker(worker), request, slots, **options)
+        self._asks[ask.worker_id] = ask
+        self._claim(ask)
+
+    def claim_again(self, worker: int) -> None:
+        """The same request once more: its answer got lost."""
+        ask = self._asks.get(self._worker(worker))
+        if ask is not None:
+            self._claim(ask, order=sorted)
+
+    def _claim(
+        self,
+        ask: Ask,
+        order: Callable[[list[tuple[str, int]]], list[tuple[str, int]]] = list,
+    ) -> None:
+        """`order`: that of a repeated answer is not promised."""
+        granted: list[Claimed] = []
+
+        def ours() -> list[tuple[str, int]]:
+            what = (ask.slots, ask.ahead, ask.types, ask.queues, ask.capabilities)
+            return order(self.model.claim(ask.worker_id, ask.request_id, *what))
+
+        def theirs() -> list[tuple[str, int]]:
+            granted.extend(self.run(self.backend.ops.claim(ask)).tasks)
+            return order([(task.task_id, task.attempt) for task in granted])
+
+        self.both(ours, theirs, "claim")
+        known = {(task.task_id, task.attempt) for task in self.claims}
+        self.claims += [task for task in granted if (task.task_id, task.attempt) not in known]
+
+    # -- steps: runs -------------------------------------------------------------------------------
+
+    def start(self, claim: int, *, stranger: bool = False) -> None:
+        task, worker_id = self._claimed(claim, stranger)
+        if task is not None:
+            start = Start(task.task_id, task.attempt)
+            self.both(
+                lambda: self.model.start(worker_id, task.task_id, task.attempt),
+                lambda: str(self.run(self.backend.ops.start(worker_id, [start]))[0]),
+                "start",
+            )
+
+    def progress(self, claim: int, percent: float, *, stranger: bool = False) -> None:
+        task, worker_id = self._claimed(claim, stranger)
+        if task is not None:
+            report = Report(task.task_id, task.attempt, percent)
+            self.both(
+                lambda: self.model.progress(worker_id, task.task_id, task.attempt, percent),
+                lambda: str(self.run(self.backend.ops.progress(worker_id, [report]))[0]),
+                "progress",
+            )
+
+    def settle(self, reports: Sequence[tuple[int, str, float | None, bool]]) -> None:
+        """Several at once: number of the claim, outcome, seconds it asks for, by a stranger."""
+        chosen = [
+            (self._claimed(claim, stranger), outcome, after)
+            for claim, outcome, after, stranger in reports
+            if self.claims
+        ]
+        settlements = [
+            settlement(task, worker_id, outcome, after)
+            for (task, worker_id), outcome, after in chosen
+            if task is not None
+        ]
+        self.both(
+            lambda: [
+                self.model.settle(
+                    worker_id,
+                    task.task_id,
+                    task.attempt,
+                    outcome,
+                    result(after) if outcome == "completed" else after,
+                )
+                for (task, worker_id), outcome, after in chosen
+                if task is not None
+            ],
+            lambda: [str(verdict) for verdict in self.run(self.backend.ops.settle(settlements))],
+            "settle",
+        )
+
+    def reap(self) -> None:
+        def theirs() -> list[str]:
+            workers = self.run(self.backend.ops.workers())
+            self.run(self.backend.ops.bury([each.worker_id for each in workers if each.lost]))
+            overdue = self.run(self.backend.ops.expired(500))
+            settlements = []
+            for item in overdue:
+                outcome = Lost(item.started) if item.cause == "lost" else TimedOut()
+                change = decide(item, outcome, 0.5)
+                assert isinstance(change, Change)
+                fence = (item.task_id, item.attempt, item.worker_id)
+                settlements.append(Settlement(*fence, change))
+            verdicts = self.run(self.backend.ops.settle(settlements, reaping=True))
+            return sorted(
+                item.task_id
+                for item, verdict in zip(overdue, verdicts, strict=True)
+                if verdict == "applied"
+            )
+
+        self.both(self.model.reap, theirs, "reap")
+
+    # -- steps: operators --------------------------------------------------------------------------
+
+    def cancel(self, task: int) -> None:
+        self._operate("cancel", task, self.model.cancel, self.backend.ops.cancel)
+
+    def replay(self, task: int, level: int | None) -> None:
+        self._operate(
+            "replay",
+            task,
+            lambda task_id: self.model.replay(task_id, level),
+            lambda ids: self.backend.ops.replay(ids, level=level),
+        )
+
+    def delete(self, task: int) -> None:
+        self._operate("delete", task, self.model.delete, self.backend.ops.delete)
+
+    def _operate(
+        self,
+        what: str,
+        task: int,
+        ours: Callable[[str], tuple[bool, str | None]],
+        op: Callable[[list[str]], Op[Any]],
+    ) -> None:
+        if not self.ids:
+            return
+        task_id = self.ids[task % len(self.ids)]
+
+        def theirs() -> tuple[bool, str | None]:
+            (answer,) = self.run(op([task_id]))
+            return answer.applied, None if answer.state is None else str(answer.state)
+
+        self.both(lambda: ours(task_id), theirs, what)
+
+    def prune(self) -> None:
+        retention = Retention(**KEPT, workers=10**8, journal=10**8)
+        self.both(
+            lambda: self.model.prune(KEPT),
+            lambda: self.run(self.backend.ops.prune(retention)).tasks,
+            "prune",
+        )
+
+    def pause(self, paused: bool, queue: str | None, type: str | None) -> None:
+        self.run(self.backend.ops.pause(paused, queue=queue, type=type))
+        if queue is not None:
+            (self.model.paused_queues.add if paused else self.model.paused_queues.discard)(queue)
+        if type is not None:
+            self.model.rules(type).paused = paused
+        if queue is None and type is None:
+            self.model.paused = paused
+
+    def limit(self, type: str | None, rate: float | None, concurrency: int | None) -> None:
+        self.run(self.backend.ops.limit(type, rate=rate, concurrency=concurrency))
+        if type is None:
+            self.model.rate = self.model.rate if rate is None else rate
+            return
+        rules = self.model.rules(type)
+        rules.rate = rules.rate if rate is None else rate
+        rules.concurrency = rules.concurrency if concurrency is None else concurrency
+
+    def break_circuits(self, type: str, breaker: tuple[int, float, float] | None) -> None:
+        self.run(
+            self.backend.ops.limit(type, breaker=False if breaker is None else Breaker(*breaker))
+        )
+        rules = self.model.rules(type)
+        rules.breaker, rules.open_until, rules.failures = breaker, None, []
+
+    def advance(self, seconds: int) -> None:
+        assert seconds % 20 == 0
+        self.run(self.backend.ops.shift_clock(seconds))
+        self.model.now += seconds
+
+    def restart(self) -> None:
+        """As if the process had been started anew, where the store outlives it."""
+        if self._reopen is not None:
+            self.backend.driver.close()
+            self.backend = self._reopen()
+
+    def find(self, filter: Filter) -> None:
+        def theirs() -> list[str]:
+            found: list[str] = []
+            cursor: str | None = None
+            while True:
+                page = self.run(self.backend.ops.find(filter, 7, cursor))
+                found += page.task_ids
+                cursor = page.cursor
+                if cursor is None:
+                    return found
+
+        self.both(lambda: self._admitted(filter), theirs, f"find {filter}")
+
+    def _admitted(self, filter: Filter) -> list[str]:
+        found = [
+            task.id
+            for task in self.model.tasks.values()
+            if (filter.states is None or State(task.status) in filter.states)
+            and (filter.types is None or task.new.type in filter.types)
+            and (filter.queues is None or task.new.queue in filter.queues)
+            and (filter.levels is None or task.level in filter.levels)
+            and filter.tags.items() <= task.new.spec.tags.items()
+        ]
+        return sorted(found, reverse=True)
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def _worker(self, number: int) -> str:
+        """One of those that came last, which are alive more often."""
+        return self.workers[-1 - number % min(3, len(self.workers))]
+
+    def _claimed(self, number: int, stranger: bool) -> tuple[Claimed, str] | tuple[None, str]:
+        if not self.claims:
+            return None, ""
+        task = self.claims[-1 - number % len(self.claims)]
+        return task, "stranger" if stranger else task.worker_id
+
+    def absolute(self, seconds: float) -> datetime:
+        """A time so many seconds from now, by the store's clock."""
+        return moment(int((self.epoch + self.model.now + seconds) * 1_000_000))
+
+
+def result(number: float | None) -> bytes:
+    return b'{"n": %d}' % (number or 0)
+
+
+def settlement(task: Claimed, worker_id: str, outcome: str, after: float | None) -> Settlement:
+    """What a worker reports."""
+    outcomes: dict[str, Outcome] = {
+        "completed": Completed(result(after)),
+        "failed": Failed(TaskError("x", "E"), after),
+        "fatal": Failed(TaskError("x", "E", retriable=False)),
+        "timed_out": TimedOut(),
+        "released": Released(),
+        "snoozed": Snoozed(after or 0.0),
+    }
+    change = decide(task, outcomes[outcome], 0.5)
+    assert isinstance(change, Change)
+    return Settlement(task.task_id, task.attempt, worker_id, change, 0.5)
+
+
+def view(task: Task) -> dict[str, object]:
+    """A task as the store shows it, without its times."""
+    return {
+        "type": task.type,
+        "queue": task.queue,
+        "payload": task.payload,
+        "status": str(task.status),
+        "priority": task.priority,
+        "effective": task.effective_priority,
+        "attempt": task.attempt,
+        "retries": task.retry_count,
+        "returns": task.returns,
+        "timeout": task.timeout_seconds,
+        "version": task.version,
+        "worker": task.assigned_worker_id,
+        "started": task.started_at is not None,
+        "ended": task.completed_at is not None,
+        "error": None if task.error is None else (task.error.code, task.error.reason),
+        "result": task.result,
+        "progress": None if task.progress is None else task.progress.percent,
+        "runs": [
+            (run.number, run.worker_id, run.outcome, run.error and run.error.code)
+            for run in task.attempts
+        ],
+        "depends_on": task.depends_on,
+        "key": task.idempotency_key,
+    }

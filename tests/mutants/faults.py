@@ -1,0 +1,208 @@
+"""Engines with one fault each: a guard taken away, as a careless change would.
+
+Most are the SQLite engine with one statement changed, the others have a rule of the core replaced.
+A fault names what it changes, so a statement that is no longer there fails loudly instead of
+proving nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlane.core import dependencies, lanes
+from fairlane.core.breaker import Circuit
+from fairlane.core.lanes import Lane, Rules
+from fairlane.core.model import Ask
+from fairlane.core.priority import Aging
+from fairlane.core.uniqueness import Hold
+from fairlane.engines.sqlite import (
+    admission,
+    circuits,
+    claim,
+    control,
+    deletion,
+    ends,
+    families,
+    leases,
+    moves,
+    picking,
+    settle,
+)
+from fairlane.engines.sqlite.calls import Execute
+from fairlane.engines.sqlite.ledger import Ledger
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def statement(module: Any, name: str, old: str, new: str) -> Break:
+    """One statement with some of its text replaced."""
+
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        text = module.SQL[name]
+        assert old in text, f"{name} no longer says {old!r}"
+        patch.setitem(module.SQL, name, text.replace(old, new))
+
+    return break_it
+
+
+def replaced(owner: Any, name: str, fake: Any) -> Break:
+    """A function or method that does something else."""
+
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        assert hasattr(owner, name)
+        patch.setattr(owner, name, fake)
+
+    return break_it
+
+
+def together(*breaks: Break) -> Break:
+    def break_them(patch: pytest.MonkeyPatch) -> None:
+        for each in breaks:
+            each(patch)
+
+    return break_them
+
+
+def _does_nothing(*_: object, **__: object) -> Any:
+    yield from ()
+
+
+def _serves_anyone(ask: Ask, lane: Lane) -> bool:
+    return (ask.types is None or lane.type in ask.types) and (
+        ask.queues is None or lane.queue in ask.queues
+    )
+
+
+def _never_opens(circuit: Circuit, *_: object) -> Circuit:
+    return circuit
+
+
+def _counts_but_forgets_ends(self: Ledger, key: tuple[Any, ...], times: int, s: float = 0) -> None:
+    if key[3] != 8:  # whatever is cancelled
+        _count(self, key, times, s)
+
+
+_count = Ledger.count
+
+
+def _tells_only_some(self: Ledger, passage: Any) -> None:
+    if passage.verb != "due":
+        _mention(self, passage)
+
+
+_mention = Ledger.mention
+
+
+def _any_fence(settlements: Any, now: int, reaping: bool) -> Any:
+    held = yield from _held(settlements, now, reaping)
+    wanted = {item.task_id: item for item in settlements}
+    return {task_id: (*row[:4], wanted[task_id].attempt, *row[5:]) for task_id, row in held.items()}
+
+
+def _any_worker(settlements: Any, now: int, reaping: bool) -> Any:
+    held = yield from _held(settlements, now, reaping)
+    wanted = {item.task_id: item for item in settlements}
+    return {
+        task_id: (*row[:7], wanted[task_id].worker_id, *row[8:]) for task_id, row in held.items()
+    }
+
+
+_held = settle._held
+
+
+def _never() -> Any:
+    yield from ()
+    return False, False
+
+
+_release = ends._release
+_enter_waiting = moves.enter_waiting
+
+
+def _forgetful_waiting(task: Any, now: int, **options: Any) -> Any:
+    yield from _enter_waiting(task, now, **options)
+    yield Execute(moves.SQL["note_place"], (task.level, now, task.number))
+
+
+FAULTS: dict[str, Break] = {
+    "settling ignores the attempt": replaced(settle, "_held", _any_fence),
+    "settling ignores the worker": replaced(settle, "_held", _any_worker),
+    "a claim does not count the attempt": together(
+        statement(claim, "hold", "attempt + 1", "attempt"),
+        statement(claim, "take", "attempt + 1", "attempt"),
+    ),
+    "a claim does not count the version": statement(claim, "hold", "version + 1", "version"),
+    "priorities do not matter": replaced(Aging, "effective", lambda *_: 5),
+    "nothing ages": replaced(Aging, "effective", lambda _, level, __: level),
+    "tasks of a stream come by their ids": together(
+        statement(claim, "hold", "ORDER BY ready_at, task_id", "ORDER BY task_id"),
+        statement(
+            claim, "take", "ORDER BY ready.ready_at, ready.task_id", "ORDER BY ready.task_id"
+        ),
+        statement(claim, "leave", "(ready_at, task_id) <= (?, ?)", "? > 0 AND task_id <= ?"),
+    ),
+    "delays are ignored": statement(claim, "due", "waiting.due_at <= ?", "waiting.due_at <= 4 * ?"),
+    "expiry is ignored": replaced(claim, "_expire", lambda *_: iter(())),
+    "a repeated request gets more": statement(
+        claim, "seen", "request_id = ?", "request_id = '' || ?"
+    ),
+    "capabilities are ignored": replaced(lanes, "_serves", _serves_anyone),
+    "a paused type goes on": statement(control, "pause_type", "VALUES (?, ?)", "VALUES (?, 0 * ?)"),
+    "a paused queue goes on": statement(control, "pause_queue", "VALUES (?)", "VALUES ('x' || ?)"),
+    "concurrency is not counted": replaced(Rules, "slots", property(lambda _: 0)),
+    "a cancelled run frees its slot at once": statement(
+        moves, "linger", "status <> 'dead'", "status = 'dead'"
+    ),
+    "a late report keeps its slot": statement(settle, "let_go", "attempt = ?", "attempt = -?"),
+    "tokens are never taken": statement(
+        picking, "fill_bucket", "VALUES (?, ?,", "VALUES (?, 9 + 0 * ?,"
+    ),
+    "idempotency keys are forgotten": statement(
+        admission, "keys", "expires_at > ?", "expires_at < ?"
+    ),
+    "unique tasks are not": replaced(Hold, "blocks", lambda *_: False),
+    "a unique key is kept for ever": statement(ends, "drop_key", "key = ?", "key = NULL AND ?"),
+    "a replay does not take its key again": statement(
+        control, "take_keys_again", "unique_key IS NOT NULL", "unique_key IS NULL"
+    ),
+    "a failed parent counts as done": together(
+        *(
+            replaced(
+                module,
+                "bond",
+                lambda parent, **_: dependencies.bond(parent, tolerant=True),
+            )
+            for module in (ends, families)
+        )
+    ),
+    "one of several parents is enough": statement(
+        ends, "free", "NOT EXISTS (SELECT 1 FROM bonds WHERE bonds.child = met.value)", "1"
+    ),
+    "a released child keeps its old place": replaced(
+        ends,
+        "_release",
+        lambda task, ledger, now: _release(task, ledger, task.ready_at if now else now),
+    ),
+    "a child is never released": replaced(ends, "_resolve", lambda *_: _never()),
+    "the breaker never opens": replaced(circuits, "after", _never_opens),
+    "a dead worker keeps its tasks": statement(leases, "lost", "'dead'", "'buried'"),
+    "time limits are ignored": statement(
+        leases, "timed_out", "held.deadline <= ?", "held.deadline < 0 * ?"
+    ),
+    "the reaper takes from the living": statement(
+        leases, "bury", "seen_at + lease <= ?2", "seen_at <= ?2"
+    ),
+    "a replay keeps the error": statement(moves, "note_replay", "error = NULL", "error = error"),
+    "an expiry outlives its task's replay": statement(
+        moves, "forget_expiry", "WHERE number = ?", "WHERE number = -?"
+    ),
+    "a retry loses its place": replaced(moves, "enter_waiting", _forgetful_waiting),
+    "counters forget cancellations": replaced(Ledger, "count", _counts_but_forgets_ends),
+    "the journal forgets what became due": replaced(Ledger, "mention", _tells_only_some),
+    "pruning takes too much": statement(
+        deletion, "old", "completed_at <= ?", "completed_at <= 2 * ?"
+    ),
+}
