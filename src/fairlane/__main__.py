@@ -1,0 +1,5 @@
+"""`python -m fairlane` is `fairlane`."""
+
+from fairlane.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""The command line: everything an operator does, put together from the layers below."""

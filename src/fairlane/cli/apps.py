@@ -1,0 +1,84 @@
+"""Finding the application that a worker is to run."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from fairlane.cli.settings import Settings
+from fairlane.cli.trouble import Wrong
+from fairlane.client.app import Fairlane
+from fairlane.core.text import shown
+
+BUILT_IN = "fairlane.handlers"
+
+
+def application(settings: Settings) -> Fairlane:
+    """The application that settings name, on the store that they name; or the built-in handlers."""
+    if settings.app is None:
+        app = Fairlane(settings.store_url)
+        _built_in().register(app)
+        return app
+    app = _loaded(settings.app)
+    if settings.store is not None:
+        app.url = settings.store
+    if not app.tasks:
+        raise Wrong(f"{settings.app} defines no tasks: mark functions with @app.task().")
+    return app
+
+
+def _built_in() -> ModuleType:
+    try:
+        return import_module(BUILT_IN)
+    except ModuleNotFoundError as error:
+        if error.name != BUILT_IN:
+            raise
+        raise Wrong(
+            "There are no built-in handlers in this installation: name your application with "
+            "--app module:app."
+        ) from None
+
+
+def _loaded(path: str) -> Fairlane:
+    module_name, colon, attributes = path.partition(":")
+    if not (module_name and colon and attributes):
+        raise Wrong(f"An application is named as module:app. Got {shown(path)}.")
+    found: object = _imported(module_name)
+    for name in attributes.split("."):
+        if not hasattr(found, name):
+            raise Wrong(f"{module_name} has no {attributes}: an application is named module:app.")
+        found = getattr(found, name)
+    if not isinstance(found, Fairlane):
+        raise Wrong(f"{path} is a {found.__class__.__name__}, not a Fairlane application.")
+    return found
+
+
+def _imported(name: str) -> ModuleType:
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise Wrong(f"There is no module {name} here or among what is installed.") from error
+        raise Wrong(_failure(name, error)) from error
+    except Exception as error:
+        raise Wrong(_failure(name, error)) from error
+
+
+def _failure(name: str, error: Exception) -> str:
+    """What happened, and where in the user's code."""
+    if isinstance(error, SyntaxError):
+        place = f"{error.filename}, line {error.lineno}"
+        return f"{name} cannot be imported: {error.msg} ({place})."
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "importlib" not in frame.filename and frame.filename != __file__
+    ]
+    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return f"{name} cannot be imported: {error.__class__.__name__}: {error}{place}."

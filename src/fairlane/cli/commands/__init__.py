@@ -1,0 +1,1 @@
+"""The commands, a module for each thing one comes for. Imported when they are asked for."""

@@ -1,0 +1,142 @@
+"""Cancelling, retrying and deleting tasks."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from fairlane.cli.options import filter_options, json_option, need_choice, store_option
+from fairlane.cli.session import opened
+from fairlane.cli.sweeping import Change, change_filtered, change_ids
+from fairlane.cli.words import priority_of
+from fairlane.core.filters import Filter
+from fairlane.core.machine import Verb
+from fairlane.core.priority import level_of
+
+CANCEL = Change(Verb.CANCEL, "cancel", "cancelled")
+RETRY = Change(Verb.REPLAY, "retry", "made ready again")
+DELETE = Change(Verb.DELETE, "delete", "deleted")
+
+ids_argument = click.argument("task_ids", metavar="[ID]...", nargs=-1)
+all_option = click.option("--all", "everything", is_flag=True, help="All tasks there are.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+priority_option = click.option(
+    "--new-priority", metavar="P", help="Give them another priority: a name or 0 to 10."
+)
+keep_option = click.option(
+    "--keep-retry-count", is_flag=True, help="Leave the count of failed runs as it is."
+)
+
+
+@click.command("cancel")
+@ids_argument
+@filter_options()
+@all_option
+@yes_option
+@store_option
+@json_option
+def cancel_command(
+    task_ids: tuple[str, ...],
+    chosen: Filter,
+    everything: bool,
+    yes: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Cancel tasks, by id or by filter.
+
+    What runs is told to stop, and its result is refused.
+    """
+    need_choice(task_ids, chosen, everything=everything)
+    with opened(store) as app:
+        ops = app.backend.ops
+        if task_ids:
+            change_ids(app, CANCEL, task_ids, ops.cancel, as_json=as_json)
+        else:
+            change_filtered(app, CANCEL, chosen, ops.cancel_where, yes=yes, as_json=as_json)
+
+
+@click.command("retry")
+@ids_argument
+@filter_options()
+@all_option
+@priority_option
+@keep_option
+@yes_option
+@store_option
+@json_option
+def retry_command(
+    task_ids: tuple[str, ...],
+    chosen: Filter,
+    everything: bool,
+    new_priority: str | None,
+    keep_retry_count: bool,
+    yes: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Make tasks ready again that failed, died or were cancelled.
+
+    Tasks that wait for their time become ready at once.
+    """
+    need_choice(task_ids, chosen, everything=everything)
+    retry(
+        task_ids,
+        chosen,
+        new_priority=new_priority,
+        reset=not keep_retry_count,
+        yes=yes,
+        store=store,
+        as_json=as_json,
+    )
+
+
+def retry(
+    task_ids: tuple[str, ...],
+    chosen: Filter,
+    *,
+    new_priority: str | None,
+    reset: bool,
+    yes: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Replay tasks by id or, without ids, what the filter admits."""
+    level = None if new_priority is None else level_of(priority_of(new_priority))
+    with opened(store) as app:
+        ops = app.backend.ops
+        if task_ids:
+            by_id = partial(ops.replay, reset_retry_count=reset, level=level, among=chosen.states)
+            change_ids(app, RETRY, task_ids, by_id, as_json=as_json)
+        else:
+            by_filter = partial(ops.replay_where, reset_retry_count=reset, level=level)
+            change_filtered(app, RETRY, chosen, by_filter, yes=yes, as_json=as_json)
+
+
+@click.command("delete")
+@ids_argument
+@filter_options()
+@all_option
+@yes_option
+@store_option
+@json_option
+def delete_command(
+    task_ids: tuple[str, ...],
+    chosen: Filter,
+    everything: bool,
+    yes: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Delete tasks that have ended.
+
+    Tasks that wait to be retried are cancelled first.
+    """
+    need_choice(task_ids, chosen, everything=everything)
+    with opened(store) as app:
+        ops = app.backend.ops
+        if task_ids:
+            change_ids(app, DELETE, task_ids, ops.delete, as_json=as_json)
+        else:
+            change_filtered(app, DELETE, chosen, ops.delete_where, yes=yes, as_json=as_json)

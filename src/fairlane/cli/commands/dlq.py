@@ -1,0 +1,163 @@
+"""The dead letters: tasks whose retries are used up."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from fairlane.cli import shapes
+from fairlane.cli.commands.changes import (
+    DELETE,
+    all_option,
+    ids_argument,
+    keep_option,
+    priority_option,
+    retry,
+    yes_option,
+)
+from fairlane.cli.commands.tasks import page_of, show_page
+from fairlane.cli.look import Cell, Column, console, count, table, when
+from fairlane.cli.options import (
+    filter_options,
+    json_option,
+    need_choice,
+    store_option,
+    utc_option,
+)
+from fairlane.cli.session import opened
+from fairlane.cli.sweeping import change_filtered
+from fairlane.cli.trouble import note
+from fairlane.core import limits
+from fairlane.core.filters import Filter
+from fairlane.core.states import State
+
+DEAD = frozenset({State.DEAD_LETTER})
+COLUMNS = (
+    Column("count", right=True),
+    Column("type", least=8),
+    Column("code", least=6, wide=70),
+    Column("message", least=16),
+    Column("last seen", wide=90),
+    Column("retriable", right=True, wide=105),
+    Column("example", wide=140),
+)
+
+
+@click.group("dlq")
+def dlq_command() -> None:
+    """Look into the dead letters, replay or purge them."""
+
+
+@dlq_command.command("list")
+@filter_options(states=False)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, limits.PAGE),
+    default=20,
+    help="At most so many.",
+    show_default=True,
+)
+@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
+@store_option
+@utc_option
+@json_option
+def list_command(
+    chosen: Filter, limit: int, cursor: str | None, store: str | None, utc: bool, as_json: bool
+) -> None:
+    """List dead letters, the newest first."""
+    with opened(store) as app:
+        page = page_of(app, _dead(chosen), limit, cursor)
+    show_page(page, utc=utc, as_json=as_json)
+
+
+@dlq_command.command("analysis")
+@store_option
+@utc_option
+@json_option
+def analysis_command(store: str | None, utc: bool, as_json: bool) -> None:
+    """Group dead letters by type, error code and shape of message."""
+    with opened(store) as app:
+        found = app.run_sync(app.backend.ops.dlq_analysis())
+    if as_json:
+        groups = [
+            {
+                **{name: getattr(group, name) for name in group.__struct_fields__},
+                "first_seen": shapes.iso(group.first_seen),
+                "last_seen": shapes.iso(group.last_seen),
+            }
+            for group in found.groups
+        ]
+        shapes.emit({"groups": groups, "analysed": found.analysed, "complete": found.complete})
+        return
+    if not found.groups:
+        note("No dead letters.")
+        return
+    out = console()
+    rows = [
+        (
+            count(group.count, "red"),
+            group.type,
+            group.code or "",
+            group.shape,
+            Cell(when(group.last_seen, utc=utc), "dim"),
+            f"{group.retriable_share:.0%}",
+            group.example,
+        )
+        for group in found.groups
+    ]
+    for line in table(COLUMNS, rows, out.width):
+        out.print(line)
+    if not found.complete:
+        note(f"Only the newest {found.analysed:,} were looked at.")
+
+
+@dlq_command.command("replay")
+@ids_argument
+@filter_options(states=False)
+@all_option
+@priority_option
+@keep_option
+@yes_option
+@store_option
+@json_option
+def replay_command(
+    task_ids: tuple[str, ...],
+    chosen: Filter,
+    everything: bool,
+    new_priority: str | None,
+    keep_retry_count: bool,
+    yes: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Make dead letters ready again."""
+    need_choice(task_ids, chosen, everything=everything)
+    retry(
+        task_ids,
+        _dead(chosen),
+        new_priority=new_priority,
+        reset=not keep_retry_count,
+        yes=yes,
+        store=store,
+        as_json=as_json,
+    )
+
+
+@dlq_command.command("purge")
+@filter_options(states=False)
+@all_option
+@yes_option
+@store_option
+@json_option
+def purge_command(
+    chosen: Filter, everything: bool, yes: bool, store: str | None, as_json: bool
+) -> None:
+    """Delete dead letters for good."""
+    need_choice((), chosen, everything=everything)
+    with opened(store) as app:
+        apply = app.backend.ops.delete_where
+        change_filtered(app, DELETE, _dead(chosen), apply, yes=yes, as_json=as_json)
+
+
+def _dead(chosen: Filter) -> Filter:
+    return msgspec.structs.replace(chosen, states=DEAD)

@@ -1,0 +1,214 @@
+"""Is everything as it should be?"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import click
+import msgspec
+
+from fairlane import __version__
+from fairlane.cli import shapes
+from fairlane.cli.look import Cell, console, fields, span
+from fairlane.cli.options import json_option, store_option
+from fairlane.cli.session import opened
+from fairlane.cli.settings import resolve
+from fairlane.cli.trouble import Refused, scrubbed
+from fairlane.client.app import Fairlane
+from fairlane.core import limits
+from fairlane.core.errors import FairlaneError, InvalidInput
+from fairlane.core.facts import Facts
+from fairlane.core.model import Overdue, WorkerStatus
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.states import State
+from fairlane.core.stats import HOUR, Stats, stats_of
+
+PATIENCE = 2.0
+CLOCK_SECONDS = 5.0
+"""By how much the store's clock may differ from ours before it is worth a word."""
+DRIVERS = ("psycopg", "asyncpg", "redis", "hiredis", "uvloop")
+
+
+class Verdict(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    WARNING = "warning"
+    WRONG = "wrong"
+
+
+class Check(msgspec.Struct, frozen=True):
+    """What was looked at, and what was found."""
+
+    check: str
+    verdict: Verdict
+    message: str
+
+
+_LOOKS = {
+    Verdict.OK: Cell("ok", "green"),
+    Verdict.WARNING: Cell("note", "yellow"),
+    Verdict.WRONG: Cell("WRONG", "bold red"),
+}
+
+
+@click.command("doctor")
+@store_option
+@json_option
+def doctor_command(store: str | None, as_json: bool) -> None:
+    """Check the store and its settings; exit code 1 if unwell."""
+    url = scrubbed(resolve({"store": store}).store_url)
+    checks = [_versions()]
+    try:
+        with opened(store, patience=PATIENCE) as app:
+            asyncio.run(_examine(app, url, checks))
+    except InvalidInput:
+        raise  # of the URL itself
+    except (Refused, FairlaneError) as error:
+        checks.append(Check("store", Verdict.WRONG, scrubbed(error.message)))
+    well = all(each.verdict is not Verdict.WRONG for each in checks)
+    if as_json:
+        found = [{"check": c.check, "status": c.verdict, "message": c.message} for c in checks]
+        shapes.emit({"ok": well, "store": url, "checks": found})
+    else:
+        _show(checks)
+    sys.exit(0 if well else 1)
+
+
+async def _examine(app: Fairlane, url: str, checks: list[Check]) -> None:
+    """Look at everything; what raises ends the examination."""
+    backend = app.backend
+    try:
+        began = time.monotonic()
+        found = await backend.run(backend.ops.version())
+        took = time.monotonic() - began
+        checks.append(Check("store", Verdict.OK, f"{url} answered within {span(took)}."))
+        try:
+            await backend.run(backend.ops.verify())
+        except FairlaneError as error:
+            checks.append(Check("schema", Verdict.WRONG, error.message))
+            return
+        checks.append(Check("schema", Verdict.OK, f"Version {found}, which is current."))
+        durability = await backend.driver.durability()
+        settings = ", ".join(f"{name} {value}" for name, value in durability.settings.items())
+        checks.append(Check("durability", Verdict.OK, f"{durability.engine}: {settings}."))
+        checks += [Check("durability", Verdict.WARNING, each) for each in durability.warnings]
+        before = time.time()
+        facts = await backend.run(backend.ops.facts())
+        checks.append(clock_check(facts.now / MICROSECONDS, before, time.time()))
+        overdue = await backend.run(backend.ops.expired(limits.BATCH))
+        checks += _work(facts, stats_of(facts), overdue)
+    finally:
+        await app.aclose()
+
+
+def _versions() -> Check:
+    drivers = [f"{name} {found}" for name in DRIVERS if (found := _installed(name))]
+    python = ".".join(map(str, sys.version_info[:3]))
+    return Check(
+        "installed",
+        Verdict.OK,
+        f"Fairlane {__version__}, Python {python}; {', '.join(drivers) or 'no further drivers'}.",
+    )
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def clock_check(theirs: float, before: float, after: float) -> Check:
+    """Their clock was read between two looks at ours."""
+    difference = max(before - theirs, theirs - after, 0.0)
+    if difference <= CLOCK_SECONDS:
+        return Check("clock", Verdict.OK, f"The store's differs from ours by {difference:.1f} s.")
+    return Check(
+        "clock",
+        Verdict.WARNING,
+        f"The store's clock is {span(difference)} {'ahead' if theirs > after else 'behind'}: "
+        "tasks go by the store's, so give delays rather than times, and set the clocks.",
+    )
+
+
+def _work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[Check]:
+    alive = stats.workers.active + stats.workers.draining + stats.workers.unhealthy
+    queued, executing = stats.by_status[State.QUEUED], stats.by_status[State.EXECUTING]
+    yield from _workers(stats, alive, queued)
+    oldest = max(
+        (band.oldest_age_seconds for band in stats.queues.values() if band.depth), default=0.0
+    )
+    told = (
+        f"{queued:,} queued"
+        + (f" (the oldest for {span(oldest)})" if queued else "")
+        + f", {executing:,} executing, {stats.by_status[State.SCHEDULED]:,} scheduled, "
+        f"{stats.by_status[State.RETRYING]:,} to be retried."
+    )
+    yield Check("tasks", Verdict.WARNING if oldest > HOUR else Verdict.OK, told)
+    # A worker that fell silent is not dead before the maintenance says so: its tasks count as well.
+    late = len(overdue) + sum(len(each.current_tasks) for each in facts.workers if each.lost)
+    if late:
+        yield Check(
+            "overdue",
+            Verdict.WARNING if alive else Verdict.WRONG,
+            f"{late:,}{'' if len(overdue) < limits.BATCH else ' or more'} executing are past their "
+            "time limit or their worker is gone: the maintenance of a worker sees to them.",
+        )
+    yield from _flow(facts, stats)
+
+
+def _workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:
+    if not alive:
+        verdict = Verdict.WRONG if queued else Verdict.WARNING
+        yield Check("workers", verdict, "No worker is running: start one with `fairlane worker`.")
+    elif not stats.workers.active and queued:
+        yield Check("workers", Verdict.WRONG, "No worker takes tasks: all drain or are unhealthy.")
+    else:
+        yield Check(
+            "workers",
+            Verdict.OK,
+            f"{alive:,} alive, {stats.workers.used_capacity:,} of "
+            f"{stats.workers.total_capacity:,} slots in use.",
+        )
+    for status in (WorkerStatus.UNHEALTHY, WorkerStatus.DEAD):
+        number: int = getattr(stats.workers, status.value)
+        if number:
+            yield Check("workers", Verdict.WARNING, f"{number:,} {status}: see `fairlane workers`.")
+
+
+def _flow(facts: Facts, stats: Stats) -> Iterator[Check]:
+    controls = facts.controls
+    paused: list[Any] = ["everything"] if controls.everything.paused else []
+    paused += [f"queue {name}" for name in sorted(controls.paused_queues)]
+    paused += [f"type {name}" for name, rules in sorted(controls.types.items()) if rules.paused]
+    if paused:
+        yield Check("flow", Verdict.WARNING, f"Paused: {', '.join(paused)}.")
+    broken = [
+        name for name, rules in sorted(controls.types.items()) if rules.open_until is not None
+    ]
+    if broken:
+        yield Check("flow", Verdict.WARNING, f"Circuit breakers are open: {', '.join(broken)}.")
+    if stats.dlq_size:
+        yield Check(
+            "dead letters", Verdict.WARNING, f"{stats.dlq_size:,}: see `fairlane dlq analysis`."
+        )
+
+
+def _show(checks: list[Check]) -> None:
+    out = console()
+    mark = max(len(look.text) for look in _LOOKS.values()) + 2
+    for check in checks:
+        look = _LOOKS[check.verdict]
+        (head, *rest) = fields([(check.check.ljust(12), check.message)], out.width - mark)
+        from rich.text import Text  # noqa: PLC0415
+
+        out.print(Text(look.text.ljust(mark), style=look.style) + head)
+        for line in rest:
+            out.print(Text(" " * mark) + line)

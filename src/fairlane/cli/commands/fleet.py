@@ -1,0 +1,83 @@
+"""The workers."""
+
+from __future__ import annotations
+
+import click
+
+from fairlane.cli import shapes
+from fairlane.cli.look import Cell, Column, Row, console, names, table, when
+from fairlane.cli.options import json_option, store_option, utc_option
+from fairlane.cli.session import opened
+from fairlane.cli.trouble import Refused, Wrong, note
+from fairlane.core.model import Worker, WorkerStatus
+from fairlane.core.text import NAME_RULE, is_name, shown
+
+COLUMNS = (
+    Column("worker"),
+    Column("status"),
+    Column("load", right=True),
+    Column("host", least=10, wide=75),
+    Column("queues", least=6, wide=95),
+    Column("can", least=6, wide=120),
+    Column("heartbeat", wide=85),
+    Column("version", wide=110),
+)
+_STYLES = {
+    WorkerStatus.ACTIVE: "green",
+    WorkerStatus.DRAINING: "yellow",
+    WorkerStatus.UNHEALTHY: "red",
+    WorkerStatus.DEAD: "red",
+}
+
+
+@click.command("workers")
+@store_option
+@utc_option
+@json_option
+def workers_command(store: str | None, utc: bool, as_json: bool) -> None:
+    """List the workers."""
+    with opened(store) as app:
+        workers = app.run_sync(app.backend.ops.workers())
+    workers.sort(key=lambda worker: worker.worker_id)
+    if as_json:
+        shapes.emit({"workers": [shapes.worker(worker) for worker in workers]})
+        return
+    if not workers:
+        note("No workers: start one with `fairlane worker`.")
+        return
+    out = console()
+    for line in table(COLUMNS, (row(worker, utc=utc) for worker in workers), out.width):
+        out.print(line)
+
+
+@click.command("drain")
+@click.argument("worker_id", metavar="WORKER")
+@store_option
+@json_option
+def drain_command(worker_id: str, store: str | None, as_json: bool) -> None:
+    """Let a worker finish what it runs, and leave."""
+    if not is_name(worker_id):
+        raise Wrong(f"The id of a worker has {NAME_RULE}. Got {shown(worker_id)}.")
+    with opened(store) as app:
+        known = app.run_sync(app.backend.ops.mark(worker_id, WorkerStatus.DRAINING))
+    if not known:
+        raise Refused(f"There is no worker {worker_id}, or it is dead: see `fairlane workers`.")
+    if as_json:
+        shapes.emit({"worker_id": worker_id, "status": WorkerStatus.DRAINING})
+    else:
+        click.echo(f"Worker {worker_id} takes no more tasks.")
+
+
+def row(worker: Worker, *, utc: bool = False) -> Row:
+    """A worker as a line of a table."""
+    status = WorkerStatus.DEAD if worker.lost else worker.status
+    return (
+        worker.worker_id,
+        Cell(status.value, _STYLES[status]),
+        f"{len(worker.current_tasks)}/{worker.capacity}",
+        worker.host,
+        names(worker.queues),
+        names(worker.capabilities),
+        Cell(when(worker.last_heartbeat, utc=utc), "dim"),
+        worker.version,
+    )

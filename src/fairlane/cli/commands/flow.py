@@ -1,0 +1,181 @@
+"""What flows and how fast: pauses, rates, concurrency, circuit breakers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from fairlane.cli import shapes
+from fairlane.cli.look import NONE, Cell, Column, Row, console, fields, table, when
+from fairlane.cli.options import json_option, store_option
+from fairlane.cli.session import opened
+from fairlane.cli.trouble import Wrong
+from fairlane.cli.words import seconds_of
+from fairlane.core.breaker import Breaker
+from fairlane.core.lanes import Controls, Rules, checked_scope
+from fairlane.core.model import moment_or_none
+from fairlane.core.text import shown
+
+COLUMNS = (
+    Column("type", least=10),
+    Column("state"),
+    Column("a second", right=True),
+    Column("at once", right=True),
+    Column("circuit breaker", wide=70),
+)
+
+queue_option = click.option("--queue", metavar="NAME", help="This queue.")
+type_option = click.option("--type", metavar="NAME", help="This type.")
+
+
+@click.command("pause")
+@queue_option
+@type_option
+@store_option
+@json_option
+def pause_command(queue: str | None, type: str | None, store: str | None, as_json: bool) -> None:
+    """Stop claims of a queue, a type or everything.
+
+    What runs goes on; what waits, waits. Without --queue or --type, everything is paused.
+    """
+    _set_pause(queue, type, store, paused=True, as_json=as_json)
+
+
+@click.command("resume")
+@queue_option
+@type_option
+@store_option
+@json_option
+def resume_command(queue: str | None, type: str | None, store: str | None, as_json: bool) -> None:
+    """Let claims go on.
+
+    Without --queue or --type it takes back a pause of everything; pauses of single queues and
+    types stay.
+    """
+    _set_pause(queue, type, store, paused=False, as_json=as_json)
+
+
+def _set_pause(
+    queue: str | None, type: str | None, store: str | None, *, paused: bool, as_json: bool
+) -> None:
+    if queue is not None and type is not None:
+        raise Wrong("Give either --queue or --type, not both.")
+    checked_scope(queue if type is None else type)
+    with opened(store) as app:
+        controls = app.run_sync(app.backend.ops.pause(paused, queue=queue, type=type))
+    if as_json:
+        shapes.emit(shapes.controls(controls))
+        return
+    what = f"Queue {queue}" if queue else f"Type {type}" if type else "Everything"
+    verb = "is paused: what runs goes on" if paused else "flows again"
+    click.echo(f"{what} {verb}.")
+
+
+@click.command("limit")
+@click.argument("type", metavar="[TYPE]", required=False)
+@click.option("--everything", is_flag=True, help="Limit the rate of all types together.")
+@click.option("--rate", type=float, metavar="N", help="Starts a second; 0 for unlimited.")
+@click.option("--concurrency", type=int, metavar="N", help="Held at once; 0 for unlimited.")
+@click.option(
+    "--breaker",
+    metavar="N,T,C",
+    help="After N failures within T seconds leave the type alone for C seconds.",
+)
+@click.option("--no-breaker", is_flag=True, help="Take the circuit breaker away.")
+@store_option
+@json_option
+def limit_command(
+    type: str | None,
+    everything: bool,
+    rate: float | None,
+    concurrency: int | None,
+    breaker: str | None,
+    no_breaker: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Show or set rates, concurrency and circuit breakers.
+
+    Limits hold across all workers together, from the next claim on.
+    """
+    if breaker is not None and no_breaker:
+        raise Wrong("Give either --breaker or --no-breaker, not both.")
+    circuit: Breaker | Literal[False] | None = False if no_breaker else _breaker(breaker)
+    changes = rate is not None or concurrency is not None or circuit is not None
+    if changes and (type is None) is not everything:
+        raise Wrong("Name the type to be limited, or say --everything: one of the two.")
+    if everything and (concurrency is not None or circuit is not None):
+        raise Wrong("Everything together can only be limited by --rate.")
+    checked_scope(type)
+    with opened(store) as app:
+        ops = app.backend.ops
+        controls = app.run_sync(
+            ops.limit(type, rate=rate, concurrency=concurrency, breaker=circuit)
+            if changes
+            else ops.controls()
+        )
+    if as_json:
+        found = shapes.controls(controls)
+        shapes.emit(
+            found if type is None else {"type": type, **shapes.rules(_rules_of(type, controls))}
+        )
+    else:
+        _show(controls, type)
+
+
+def _breaker(given: str | None) -> Breaker | None:
+    if given is None:
+        return None
+    failures, *times = (part.strip() for part in given.split(","))
+    seconds = [seconds_of(part) for part in times]
+    if len(seconds) != 2 or None in seconds or not failures.isdecimal():
+        raise Wrong(
+            "A circuit breaker is given as failures,within,cool-down, for example 5,60,30. "
+            f"Got {shown(given)}."
+        )
+    return Breaker(int(failures[:9]), seconds[0] or 0.0, seconds[1] or 0.0)
+
+
+def _rules_of(type: str, controls: Controls) -> Rules:
+    return controls.types.get(type, Rules())
+
+
+def _show(controls: Controls, type: str | None) -> None:
+    out = console()
+    if type is None:
+        everything = controls.everything
+        pairs = [
+            ("everything", "paused" if everything.paused else "flows"),
+            ("rate", f"{everything.rate:g} a second" if everything.rate else "unlimited"),
+            ("paused queues", ", ".join(sorted(controls.paused_queues)) or NONE),
+        ]
+        for line in fields(pairs, out.width):
+            out.print(line)
+        if not controls.types:
+            return
+        out.print()
+    shown_types = sorted(controls.types) if type is None else [type]
+    rows = [_row(name, _rules_of(name, controls)) for name in shown_types]
+    for line in table(COLUMNS, rows, out.width):
+        out.print(line)
+
+
+def _row(name: str, rules: Rules) -> Row:
+    state = Cell("paused", "yellow") if rules.paused else Cell("flows")
+    breaker = Cell(NONE, "dim")
+    if rules.breaker is not None:
+        told = (
+            f"{rules.breaker.failures} within {rules.breaker.within:g} s: "
+            f"off for {rules.breaker.cooldown:g} s"
+        )
+        breaker = Cell(told)
+    if rules.open_until is not None:
+        state = Cell(f"open, probe {when(moment_or_none(rules.open_until))}", "red")
+    return (
+        name,
+        state,
+        f"{rules.rate:g}" if rules.rate else Cell("unlimited", "dim"),
+        f"{rules.concurrency:,}" if rules.concurrency else Cell("unlimited", "dim"),
+        breaker,
+    )

@@ -1,0 +1,29 @@
+"""The store's schema."""
+
+from __future__ import annotations
+
+import click
+
+from fairlane.cli import shapes
+from fairlane.cli.options import json_option, store_option
+from fairlane.cli.session import opened
+
+
+@click.command("migrate")
+@store_option
+@json_option
+def migrate_command(store: str | None, as_json: bool) -> None:
+    """Make the store ready for this version of Fairlane.
+
+    An empty store is prepared, an older one brought up to date, tasks and all.
+    """
+    with opened(store, prepare=True) as app:
+        backend = app.backend
+        before = backend.run_sync(backend.ops.version())
+        now = backend.run_sync(backend.ops.migrate())
+    if as_json:
+        shapes.emit({"previous_version": before, "version": now})
+    elif before == now:
+        click.echo(f"The store is up to date: schema version {now}.")
+    else:
+        click.echo(f"The store went from schema version {before} to {now}.")

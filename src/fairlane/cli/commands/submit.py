@@ -1,0 +1,241 @@
+"""Submitting: one task, or a file of them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from fairlane.cli import bulk, shapes
+from fairlane.cli.escapes import harmless_json
+from fairlane.cli.look import console
+from fairlane.cli.options import json_option, store_option
+from fairlane.cli.session import opened
+from fairlane.cli.sweeping import progress
+from fairlane.cli.trouble import Refused, Wrong, note
+from fairlane.cli.words import duration, instant, payload_of, priority_of, seconds_of, tags_of
+from fairlane.client.app import Fairlane
+from fairlane.core import limits
+from fairlane.core.errors import FairlaneError, ResultTimeout
+from fairlane.core.model import NewTask, Task
+from fairlane.core.states import State
+from fairlane.core.submission import new_task
+from fairlane.core.text import shown
+
+GLANCE_SECONDS = 0.5
+"""How often somebody who waits at a terminal is shown how far a task has come."""
+
+
+@click.command("submit")
+@click.argument("type", required=False)
+@click.argument("payload", metavar="[JSON|@FILE|-]", required=False)
+@click.option("--priority", metavar="P", help="critical, high, medium, low, or 0 to 10.")
+@click.option("--queue", metavar="NAME", help="The queue. [default: default]")
+@click.option("--delay", type=duration, metavar="TIME", help="Run it later: 90, 10m, 1.5h, 2d.")
+@click.option("--run-at", type=instant, metavar="TIME", help="Run it then: 2026-01-31T12:00Z.")
+@click.option("--expires-at", type=instant, metavar="TIME", help="Do not start it after then.")
+@click.option("--key", metavar="TEXT", help="Idempotency key: the same key, the same task.")
+@click.option("--max-retries", type=int, metavar="N", help="How often it may be tried again.")
+@click.option("--timeout", metavar="TIME", help="How long a run may take: 90, 10m, or none.")
+@click.option("--tag", multiple=True, metavar="K=V", help="A tag. May be repeated.")
+@click.option("--capability", multiple=True, metavar="NAME", help="What a worker must be able to.")
+@click.option("--depends-on", multiple=True, metavar="ID", help="Run it after this task.")
+@click.option("--unique", is_flag=True, help="Not while the same task waits or runs.")
+@click.option("--wait", is_flag=True, help="Wait for it and print its result.")
+@click.option("--timeout-wait", type=duration, metavar="TIME", help="Wait no longer than this.")
+@click.option(
+    "--file", "path", metavar="FILE", help="Submit a file: one JSON object a line, - for stdin."
+)
+@store_option
+@json_option
+def submit_command(
+    type: str | None,
+    payload: str | None,
+    path: str | None,
+    wait: bool,
+    timeout_wait: float | None,
+    store: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Submit a task, or a file of them.
+
+    Prints the id of the task. With --wait: its result; exit code 1 unless it completes.
+
+    \b
+    fairlane submit send_email '{"to": "a@example.com"}' --priority high
+    fairlane submit report @day.json --delay 10m
+    fairlane submit --file tasks.jsonl --queue mail
+
+    Lines of a file have the fields type, payload, queue, priority, required_capabilities,
+    max_retries, timeout_seconds, delay_seconds, run_at, expires_at, idempotency_key, unique, tags,
+    depends_on and task_id; flags hold for what a line leaves out. Unless all lines are good,
+    nothing is submitted.
+    """
+    words = _words(**given)
+    if timeout_wait is not None and not wait:
+        raise Wrong("--timeout-wait is for --wait.")
+    if path is not None:
+        if payload is not None or wait:
+            raise Wrong("--file takes neither a payload nor --wait: its lines have payloads.")
+        _submit_file(path, words if type is None else {"type": type, **words}, store, as_json)
+        return
+    if type is None:
+        raise Wrong("Say which type of task: fairlane submit TYPE '{…}', or --file FILE.")
+    task = new_task(type, payload_of(payload), **words)
+    with opened(store, prepare=True) as app:
+        (accepted,) = app.run_sync(app.backend.ops.submit([task]))
+        if accepted.known:
+            note(f"It was there already: {accepted.task_id} is {accepted.state}.")
+        if not wait:
+            _show_accepted(accepted.task_id, accepted.state, accepted.known, as_json=as_json)
+            return
+    # A loop of its own, and so connections of its own.
+    with opened(store) as app:
+        ended = asyncio.run(_wait(app, accepted.task_id, timeout_wait))
+    _show_end(ended, accepted.task_id, as_json=as_json)
+
+
+def _words(
+    priority: str | None,
+    queue: str | None,
+    delay: float | None,
+    run_at: datetime | None,
+    expires_at: datetime | None,
+    key: str | None,
+    max_retries: int | None,
+    timeout: str | None,
+    tag: tuple[str, ...],
+    capability: tuple[str, ...],
+    depends_on: tuple[str, ...],
+    unique: bool,
+) -> dict[str, Any]:
+    """The options that were given, in the words of `new_task`."""
+    words: dict[str, Any] = {
+        "priority": None if priority is None else priority_of(priority),
+        "queue": queue,
+        "delay_seconds": delay,
+        "run_at": run_at,
+        "expires_at": expires_at,
+        "idempotency_key": key,
+        "max_retries": max_retries,
+        "tags": tags_of(tag) or None,
+        "required_capabilities": capability or None,
+        "depends_on": depends_on or None,
+        "unique": unique or None,
+    }
+    words = {name: value for name, value in words.items() if value is not None}
+    if timeout is not None:
+        words["timeout_seconds"] = None if timeout == "none" else _seconds(timeout)
+    return words
+
+
+def _seconds(timeout: str) -> float:
+    seconds = seconds_of(timeout)
+    if seconds is None:
+        raise Wrong(f"--timeout is a duration like 90 or 10m, or none. Got {shown(timeout)}.")
+    return seconds
+
+
+def _submit_file(path: str, defaults: dict[str, Any], store: str | None, as_json: bool) -> None:
+    with bulk.reopened(path) as file:
+        total = bulk.check(file, path, defaults)
+        submitted = known = 0
+        with opened(store, prepare=True) as app, progress("submitted", total) as advance:
+            for batch in _batches(bulk.tasks(file, defaults)):
+                try:
+                    accepted = app.run_sync(app.backend.ops.submit(batch))
+                except FairlaneError as error:
+                    if not submitted:
+                        raise
+                    raise Refused(
+                        f"{submitted:,} tasks were submitted, those from task {submitted + 1:,} of "
+                        f"the file on were not: {error.message}"
+                    ) from None
+                submitted += len(accepted)
+                known += sum(each.known for each in accepted)
+                advance(len(accepted))
+    if as_json:
+        shapes.emit({"submitted": submitted - known, "known": known})
+    else:
+        there = f", {known:,} were there already" if known else ""
+        new = submitted - known
+        click.echo(f"{new:,} {'task' if new == 1 else 'tasks'} submitted{there}.")
+
+
+def _batches(tasks: Iterator[NewTask]) -> Iterator[Sequence[NewTask]]:
+    batch: list[NewTask] = []
+    for task in tasks:
+        batch.append(task)
+        if len(batch) == limits.SUBMIT_BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _show_accepted(task_id: str, state: State, known: bool, *, as_json: bool) -> None:
+    if as_json:
+        shapes.emit({"task_id": task_id, "status": state, "known": known})
+    else:
+        click.echo(task_id)
+
+
+async def _wait(app: Fairlane, task_id: str, seconds: float | None) -> Task | None:
+    """The task once it has ended; shows how far it has come to whoever sits there."""
+    showing = asyncio.create_task(_show_progress(app, task_id)) if sys.stderr.isatty() else None
+    try:
+        async with asyncio.timeout(seconds):
+            return await app.ended(task_id)
+    except TimeoutError:
+        raise ResultTimeout(
+            f"Task {task_id} has not ended within {seconds:g} s: it goes on."
+        ) from None
+    finally:
+        if showing is not None:
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
+        await app.aclose()
+
+
+async def _show_progress(app: Fairlane, task_id: str) -> None:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        TimeElapsedColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        row = bar.add_task("waiting", total=None)
+        while True:
+            task = await app.get(task_id)
+            if task is not None:
+                percent = None if task.progress is None else task.progress.percent
+                bar.update(
+                    row,
+                    description=task.status.value,
+                    total=None if percent is None else 100,
+                    completed=percent,
+                )
+            await asyncio.sleep(GLANCE_SECONDS)
+
+
+def _show_end(task: Task | None, task_id: str, *, as_json: bool) -> None:
+    if task is None:
+        raise Refused(f"Task {task_id} was deleted before it ended.")
+    if as_json:
+        shapes.emit(shapes.task(task))
+    elif task.status is State.COMPLETED:
+        result = msgspec.json.format(task.result or b"null", indent=2).decode("utf-8")
+        click.echo(harmless_json(result))
+    if task.status is not State.COMPLETED:
+        why = "" if task.error is None else f": {task.error.message}"
+        raise Refused(f"Task {task_id} is {task.status}{why}.")

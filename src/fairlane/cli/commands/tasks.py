@@ -1,0 +1,233 @@
+"""Looking at tasks: one, many, and why one waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from fairlane.cli import shapes
+from fairlane.cli.escapes import harmless_json, printable_lines
+from fairlane.cli.look import (
+    NONE,
+    Cell,
+    Column,
+    Row,
+    console,
+    fields,
+    span,
+    state,
+    table,
+    text,
+    when,
+)
+from fairlane.cli.options import filter_options, json_option, store_option, utc_option
+from fairlane.cli.session import opened
+from fairlane.cli.trouble import Refused, note
+from fairlane.client.app import Fairlane
+from fairlane.core import limits
+from fairlane.core.filters import Filter, Page
+from fairlane.core.model import Attempt, Task
+from fairlane.core.priority import shown_as
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+COLUMNS = (
+    Column("task"),
+    Column("status"),
+    Column("type", least=8),
+    Column("priority", wide=80),
+    Column("queue", wide=95, least=6),
+    Column("runs", right=True, wide=75),
+    Column("submitted", wide=90),
+)
+
+ATTEMPT_COLUMNS = (
+    Column("", right=True),
+    Column("outcome"),
+    Column("took", right=True),
+    Column("ended"),
+    Column("error", least=16),
+)
+INDENT = "  "
+
+
+@click.command("list")
+@filter_options()
+@click.option(
+    "--limit",
+    type=click.IntRange(1, limits.PAGE),
+    default=20,
+    help="At most so many.",
+    show_default=True,
+)
+@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
+@store_option
+@utc_option
+@json_option
+def list_command(
+    chosen: Filter, limit: int, cursor: str | None, store: str | None, utc: bool, as_json: bool
+) -> None:
+    """List tasks, the newest first."""
+    with opened(store) as app:
+        page = page_of(app, chosen, limit, cursor)
+    show_page(page, utc=utc, as_json=as_json)
+
+
+@click.command("status")
+@click.argument("task_id", metavar="ID")
+@store_option
+@utc_option
+@json_option
+def status_command(task_id: str, store: str | None, utc: bool, as_json: bool) -> None:
+    """Show everything about a task."""
+    with opened(store) as app:
+        (task,) = app.run_sync(app.backend.ops.get([task_id]))
+    if task is None:
+        raise no_such_task(task_id)
+    if as_json:
+        shapes.emit(shapes.task(task))
+    else:
+        show_task(task, utc=utc)
+
+
+@click.command("why")
+@click.argument("task_id", metavar="ID")
+@store_option
+@json_option
+def why_command(task_id: str, store: str | None, as_json: bool) -> None:
+    """Say why a waiting task waits."""
+    with opened(store) as app:
+        ops = app.backend.ops
+        (task,) = app.run_sync(ops.get([task_id]))
+        reasons = app.run_sync(ops.why(task_id))
+    if task is None or reasons is None:
+        raise no_such_task(task_id)
+    if as_json:
+        found = [{"code": each.code, "message": each.message} for each in reasons]
+        shapes.emit({"task_id": task_id, "status": task.status, "reasons": found})
+        return
+    out = console()
+    if not reasons:
+        out.print(text("It does not wait: it is ", state(task.status), "."))
+    for line in fields([(each.code, each.message) for each in reasons], out.width):
+        out.print(line)
+
+
+def no_such_task(task_id: str) -> Refused:
+    return Refused(f"There is no task {task_id}: it was deleted, or never submitted here.")
+
+
+def page_of(app: Fairlane, chosen: Filter, limit: int, cursor: str | None) -> Page:
+    """As many tasks as asked for: an engine may answer with short pages."""
+    tasks: list[Task] = []
+    while True:
+        page = app.run_sync(app.backend.ops.page(chosen, limit - len(tasks), cursor))
+        tasks += page.tasks
+        cursor = page.next_cursor
+        if cursor is None or len(tasks) >= limit:
+            return Page(tasks, cursor)
+
+
+def show_page(page: Page, *, utc: bool, as_json: bool) -> None:
+    """A page of tasks, for people or programs."""
+    if as_json:
+        tasks = [shapes.task(task) for task in page.tasks]
+        shapes.emit({"tasks": tasks, "next_cursor": page.next_cursor})
+        return
+    if not page.tasks:
+        note("No tasks.")
+        return
+    out = console()
+    for line in table(COLUMNS, (_row(task, utc=utc) for task in page.tasks), out.width):
+        out.print(line)
+    if page.next_cursor is not None:
+        note(f"There are more: --cursor {page.next_cursor}")
+
+
+def _row(task: Task, *, utc: bool) -> Row:
+    return (
+        task.task_id,
+        state(task.status),
+        task.type,
+        str(shown_as(task.priority)),
+        task.queue,
+        Cell(str(task.attempt), "" if task.attempt else "dim"),
+        Cell(when(task.created_at, utc=utc), "dim"),
+    )
+
+
+def show_task(task: Task, *, utc: bool) -> None:
+    """Everything about a task, for people."""
+    out = console()
+    pairs = [(name, value) for name, value in _facts(task, utc=utc) if value not in {"", NONE}]
+    for line in fields(pairs, out.width):
+        out.print(line)
+    for title, content in (("payload", task.payload), ("result", task.result)):
+        if content is not None:
+            pretty = harmless_json(msgspec.json.format(content, indent=2).decode("utf-8"))
+            _show_below(out, title, (text(line) for line in pretty.splitlines()))
+    if task.attempts:
+        rows = [_attempt(each, utc=utc) for each in task.attempts]
+        _show_below(out, "attempts", table(ATTEMPT_COLUMNS, rows, out.width - len(INDENT))[1:])
+    if task.error is not None and task.error.traceback:
+        _show_below(out, "traceback", map(text, printable_lines(task.error.traceback)))
+
+
+def _show_below(out: Console, title: str, lines: Iterable[Text]) -> None:
+    out.print(text(Cell(title, "dim")))
+    for line in lines:
+        out.print(text(INDENT) + line, soft_wrap=True)
+
+
+def _attempt(attempt: Attempt, *, utc: bool) -> Row:
+    took = None
+    if attempt.started_at is not None:
+        took = (attempt.ended_at - attempt.started_at).total_seconds()
+    return (
+        str(attempt.number),
+        attempt.outcome,
+        span(took),
+        when(attempt.ended_at, utc=utc),
+        NONE if attempt.error is None else attempt.error.message,
+    )
+
+
+def _facts(task: Task, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
+    priority = str(shown_as(task.priority))
+    if task.effective_priority != task.priority:
+        priority += f", counts as {shown_as(task.effective_priority)} by now"
+    yield "task", Cell(task.task_id, "bold")
+    yield "type", task.type
+    yield "status", state(task.status)
+    if task.error is not None:
+        told = ": ".join(filter(None, [task.error.code, task.error.message]))
+        reason = f" ({task.error.reason})" if task.error.reason else ""
+        yield "error", Cell(told + reason, "red")
+    if task.progress is not None:
+        percent = "" if task.progress.percent is None else f"{task.progress.percent:g} %"
+        yield "progress", "  ".join(filter(None, [percent, task.progress.message]))
+    yield "queue", task.queue
+    yield "priority", priority
+    yield (
+        "runs",
+        f"{task.attempt}, of which {task.retry_count} failed; at most {task.max_retries} retries",
+    )
+    yield "timeout", span(task.timeout_seconds)
+    yield "submitted", when(task.created_at, utc=utc)
+    if task.run_at != task.created_at:
+        yield "due", when(task.run_at, utc=utc)
+    yield "started", when(task.started_at, utc=utc)
+    yield "ended", when(task.completed_at, utc=utc)
+    yield "tried again", when(task.next_retry_at, utc=utc)
+    yield "expires", when(task.expires_at, utc=utc)
+    yield "worker", task.assigned_worker_id or ""
+    yield "needs", ", ".join(task.required_capabilities)
+    yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(task.tags.items()))
+    yield "key", task.idempotency_key or ""
+    yield "depends on", ", ".join(task.depends_on)
+    yield "trace", "" if task.traceparent is None else task.trace_id

@@ -1,0 +1,186 @@
+"""The store, live."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from fairlane.cli import shapes
+from fairlane.cli.commands import fleet
+from fairlane.cli.commands.stats import overview
+from fairlane.cli.look import Cell, console, table, text
+from fairlane.cli.options import json_option, store_option
+from fairlane.cli.session import opened
+from fairlane.cli.settings import resolve
+from fairlane.cli.trouble import scrubbed
+from fairlane.client.app import Fairlane
+from fairlane.core.errors import StoreUnavailable
+from fairlane.core.facts import Facts, sample_of
+from fairlane.core.model import moment
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.stats import stats_of
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+REFRESH_SECONDS = 1.0
+PATIENCE = 0.5
+"""A longer one would keep a key press waiting: trouble is shown, and tried again a second later."""
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+@click.command("top")
+@store_option
+@json_option
+def top_command(store: str | None, as_json: bool) -> None:
+    """Watch the store live.
+
+    Refreshed every second; q or Ctrl-C leaves. Prints once where there is no terminal, and as
+    JSON.
+    """
+    url = scrubbed(resolve({"store": store}).store_url)
+    out = console()
+    with opened(store, patience=PATIENCE) as app:
+        facts = app.run_sync(app.backend.ops.facts())
+        if as_json:
+            workers = [shapes.worker(worker) for worker in facts.workers]
+            shapes.emit({"stats": msgspec.to_builtins(stats_of(facts)), "workers": workers})
+            return
+        screen = Screen(url)
+        screen.take(facts)
+        if not (out.is_terminal and sys.stdin.isatty()):
+            for line in screen.lines(out.width):
+                out.print(line)
+            return
+        _watch(app, screen, out)
+
+
+class Screen:
+    """What was last seen, and how fast things were completed lately."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._facts: Facts | None = None
+        self._rates: deque[float] = deque(maxlen=60)
+        self._last: tuple[int, int] | None = None
+        self._trouble = ""
+
+    def take(self, facts: Facts) -> None:
+        """The store as it is now."""
+        completed = sample_of(facts.tallies, facts.now).completed
+        if self._last is not None and facts.now > self._last[0]:
+            seconds = (facts.now - self._last[0]) / MICROSECONDS
+            self._rates.append(max(0, completed - self._last[1]) / seconds)
+        self._last = facts.now, completed
+        self._facts = facts
+        self._trouble = ""
+
+    def miss(self, error: StoreUnavailable) -> None:
+        """The store did not answer; what was seen before stays."""
+        self._trouble = error.message
+
+    def lines(self, width: int) -> Iterator[Text]:
+        """The screen, from top to bottom."""
+        assert self._facts is not None
+        facts = self._facts
+        yield self._head(moment(facts.now), width)
+        if self._trouble:
+            yield text(Cell(scrubbed(self._trouble), "red"))
+        if facts.controls.everything.paused:
+            yield text(Cell("Everything is paused.", "yellow"))
+        yield text()
+        yield from overview(stats_of(facts), width)
+        if self._rates:
+            yield text()
+            yield self._speed(width)
+        if facts.workers:
+            yield text()
+            workers = sorted(facts.workers, key=lambda worker: worker.worker_id)
+            yield from table(fleet.COLUMNS, (fleet.row(worker) for worker in workers), width)
+
+    def _head(self, now: datetime, width: int) -> Text:
+        right = now.strftime("%H:%M:%S UTC")
+        name = text(Cell("Fairlane ", "bold"), self._url)
+        name.truncate(width - len(right) - 2, overflow="ellipsis", pad=True)
+        return name + text("  ", Cell(right, "dim"))
+
+    def _speed(self, width: int) -> Text:
+        rates = list(self._rates)[-max(10, width - 30) :]
+        highest = max(rates) or 1.0
+        bars = "".join(_BARS[round(rate / highest * (len(_BARS) - 1))] for rate in rates)
+        return text(Cell("completed  ", "dim"), bars, f"  {rates[-1]:,.1f} a second")
+
+
+def _watch(app: Fairlane, screen: Screen, out: Console) -> None:
+    from rich.live import Live  # noqa: PLC0415
+
+    with (
+        _keys() as pressed,
+        Live(console=out, screen=True, auto_refresh=False, transient=True) as live,
+    ):
+        try:
+            while True:
+                live.update(_drawn(screen, out), refresh=True)
+                if pressed(REFRESH_SECONDS):
+                    return
+                try:
+                    screen.take(app.run_sync(app.backend.ops.facts()))
+                except StoreUnavailable as error:
+                    screen.miss(error)
+        except KeyboardInterrupt:
+            return
+
+
+def _drawn(screen: Screen, out: Console) -> RenderableType:
+    """As much as fits: the last line says how to leave."""
+    from rich.console import Group  # noqa: PLC0415
+
+    width, height = out.size
+    lines = list(screen.lines(width))
+    room = max(1, height - 1)
+    if len(lines) > room:
+        lines = [*lines[: room - 1], text(Cell("…", "dim"))]
+    lines += [text() for _ in range(room - len(lines))]
+    return Group(*lines, text(Cell("q leaves", "dim")))
+
+
+@contextmanager
+def _keys() -> Iterator[Any]:
+    """Waits for the q key. The terminal is as it was afterwards, whatever happens."""
+    import termios  # noqa: PLC0415 (there are systems without it)
+    import tty  # noqa: PLC0415
+
+    def leave(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    handler = signal.signal(signal.SIGTERM, leave)
+    tty.setcbreak(descriptor)
+    try:
+        yield lambda seconds: _quit_pressed(descriptor, seconds)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _quit_pressed(descriptor: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if select.select([descriptor], [], [], left)[0]:
+            keys = os.read(descriptor, 64)
+            if not keys or b"q" in keys.lower():
+                return True
+    return False

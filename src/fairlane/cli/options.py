@@ -1,0 +1,91 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from fairlane.cli.trouble import Wrong
+from fairlane.cli.words import past, priority_of, tags_of
+from fairlane.core.filters import EVERYTHING, Filter, new_filter
+from fairlane.core.states import State
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+store_option = click.option(
+    "--store", metavar="URL", help="The store. [default: sqlite:///fairlane.db]"
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+utc_option = click.option("--utc", is_flag=True, help="Print exact times, in UTC.")
+
+
+def filter_options(*, states: bool = True) -> Callable[[F], F]:
+    """Adds options that choose tasks; the command gets a `Filter` as `chosen`."""
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def gathered(*args: Any, **given: Any) -> Any:
+            words = {name: given.pop(name, None) for name in _NAMES}
+            return command(*args, chosen=_filter(words), **given)
+
+        wrapped: Any = gathered
+        for option in reversed(_filters(states=states)):
+            wrapped = option(wrapped)
+        return wrapped  # type: ignore[no-any-return]
+
+    return decorate
+
+
+_NAMES = ("status", "type", "queue", "priority", "tag", "worker", "since", "until", "ended_before")
+
+
+def _filters(*, states: bool) -> list[Callable[[F], F]]:
+    status = click.option(
+        "--status",
+        multiple=True,
+        type=click.Choice([state.value for state in State]),
+        help="Only tasks in this state. May be repeated, like most of these.",
+    )
+    return [
+        *([status] if states else []),
+        click.option("--type", multiple=True, metavar="NAME", help="Only tasks of this type."),
+        click.option("--queue", multiple=True, metavar="NAME", help="Only tasks of this queue."),
+        click.option(
+            "--priority",
+            multiple=True,
+            metavar="P",
+            help="Only tasks submitted with this priority: a name or 0 to 10.",
+        ),
+        click.option("--tag", multiple=True, metavar="K=V", help="Only tasks with this tag."),
+        click.option("--worker", metavar="ID", help="Only tasks in the hands of this worker."),
+        click.option(
+            "--since",
+            type=past,
+            metavar="TIME",
+            help="Submitted since: 2h (ago), 2026-01-31T12:00Z.",
+        ),
+        click.option("--until", type=past, metavar="TIME", help="Submitted before."),
+        click.option("--ended-before", type=past, metavar="TIME", help="Ended before."),
+    ]
+
+
+def _filter(words: dict[str, Any]) -> Filter:
+    tags = words.pop("tag")
+    given = {name: value for name, value in words.items() if value}
+    if "priority" in given:
+        given["priority"] = [priority_of(each) for each in given["priority"]]
+    if tags:
+        given["tags"] = tags_of(tags)
+    return new_filter(**given) if given else EVERYTHING
+
+
+def need_choice(task_ids: tuple[str, ...], chosen: Filter, *, everything: bool) -> None:
+    """Whoever changes tasks says which: by id, by filter, or that all are meant."""
+    by_filter = everything or chosen != EVERYTHING
+    if task_ids and by_filter:
+        raise Wrong("Name tasks by id or choose them by filter, not both.")
+    if not task_ids and not by_filter:
+        raise Wrong("Name tasks by id, choose them by filter (--type, --status …), or say --all.")

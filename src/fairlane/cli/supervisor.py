@@ -1,0 +1,184 @@
+"""Several worker processes, or one that follows changes of the code.
+
+A process that dies is started again, sooner at first, then later and later. Signals are passed on;
+children are in groups of their own, so that Ctrl-C reaches them once, through here. A child whose
+supervisor is gone stops by itself: its standard input ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from fairlane.cli.trouble import WRONG, note
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+PROVEN_SECONDS = 60.0
+"""A process that lived so long may begin with the shortest pause again."""
+POLL_SECONDS = 0.5
+RELOAD_GRACE = 2.0
+"""How long a process may go on with its tasks once its code has changed."""
+
+
+class Supervisor:
+    """Keeps `count` processes running a command until it is told to stop."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        count: int,
+        watched: Path | None = None,
+    ) -> None:
+        self._command = command
+        self._environ = environ
+        self._count = count
+        self._watched = watched
+        self._processes: set[Process] = set()
+        self._stopping = asyncio.Event()
+        self._signals = 0
+        self._version = 0
+        """Of the code: grows with every change that was seen."""
+        self._news = asyncio.Event()
+
+    async def run(self) -> int:
+        """Until all have left; answers the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled)
+        watching = None if self._watched is None else loop.create_task(self._watch(self._watched))
+        try:
+            codes = await asyncio.gather(*(self._keep(each + 1) for each in range(self._count)))
+        finally:
+            if watching is not None:
+                watching.cancel()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+        return max(codes)
+
+    async def _keep(self, number: int) -> int:
+        """One process, again and again."""
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            version, began = self._version, time.monotonic()
+            code = await self._life()
+            if self._stopping.is_set():
+                return max(0, code)
+            if version != self._version:
+                continue
+            if code == 0:
+                note(f"Worker process {number} has left.")
+                return 0
+            if code == WRONG and self._watched is None:
+                self._stop()  # what is wrong for one is wrong for all, and stays so
+                return code
+            if code == WRONG:
+                note("Waiting for a change.")
+                await self._sleep(None)
+                continue
+            pause = FIRST_PAUSE if time.monotonic() - began > PROVEN_SECONDS else pause
+            note(f"Worker process {number} {_end(code)}: it is started again in {pause:g} s.")
+            await self._sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        return 0
+
+    async def _life(self) -> int:
+        process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=PIPE, env=self._environ, process_group=0
+        )
+        self._processes.add(process)
+        if self._stopping.is_set():
+            _send(process, signal.SIGTERM)
+        try:
+            return await process.wait()
+        finally:
+            self._processes.discard(process)
+
+    async def _sleep(self, seconds: float | None) -> None:
+        """So long (None: without an end), or until there are news: a change, or the end."""
+        try:
+            await asyncio.wait_for(self._news.wait(), seconds)
+        except TimeoutError:
+            return
+        if not self._stopping.is_set():
+            self._news.clear()
+
+    def _signalled(self) -> None:
+        self._signals += 1
+        self._stop(signal.SIGTERM if self._signals <= 2 else signal.SIGKILL)
+
+    def _stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        self._stopping.set()
+        self._news.set()
+        for process in list(self._processes):
+            _send(process, number)
+
+    async def _watch(self, folder: Path) -> None:
+        """Look for changes of the code, and let processes begin anew with it."""
+        before = await asyncio.to_thread(snapshot, folder)
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            after = await asyncio.to_thread(snapshot, folder)
+            if after == before:
+                continue
+            note(f"{_changed(before, after, folder)} changed: the worker begins anew.")
+            before = after
+            self._version += 1
+            self._news.set()
+            await self._restart()
+
+    async def _restart(self) -> None:
+        old = list(self._processes)
+        for process in old:
+            _send(process, signal.SIGTERM)
+        ends = [asyncio.ensure_future(process.wait()) for process in old]
+        if ends and (await asyncio.wait(ends, timeout=RELOAD_GRACE))[1]:
+            for process in old:
+                _send(process, signal.SIGTERM)  # the second time: at once
+
+
+def snapshot(folder: Path) -> dict[str, int]:
+    """When the Python files under a folder were last changed."""
+    return dict(_files(str(folder)))
+
+
+def _files(folder: str) -> Iterator[tuple[str, int]]:
+    for root, folders, files in os.walk(folder):
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith((".", "__pycache__", "node_modules"))
+            and not os.path.exists(os.path.join(root, name, "pyvenv.cfg"))  # noqa: PTH110, PTH118
+        ]
+        for name in files:
+            if name.endswith(".py"):
+                path = os.path.join(root, name)  # noqa: PTH118 (thousands of them, twice a second)
+                try:
+                    yield path, os.stat(path).st_mtime_ns  # noqa: PTH116
+                except OSError:
+                    continue  # gone in the meantime
+
+
+def _changed(before: Mapping[str, int], after: Mapping[str, int], folder: Path) -> str:
+    paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{os.path.relpath(paths[0], folder)}{more}"
+
+
+def _send(process: Process, number: signal.Signals) -> None:
+    if process.returncode is None:
+        try:
+            process.send_signal(number)
+        except ProcessLookupError:
+            return
+
+
+def _end(code: int) -> str:
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

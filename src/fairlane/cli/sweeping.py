@@ -1,0 +1,157 @@
+"""Changing many tasks: by id or by filter, counted and confirmed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import msgspec
+
+from fairlane.cli import shapes
+from fairlane.cli.look import console
+from fairlane.cli.trouble import REFUSED, Wrong, complain, note
+from fairlane.client.app import Fairlane
+from fairlane.core import limits
+from fairlane.core.errors import InvalidFilter
+from fairlane.core.filters import Filter, Total
+from fairlane.core.flow import Op
+from fairlane.core.ids import checked
+from fairlane.core.machine import TRANSITIONS, Verb
+from fairlane.core.model import Cancelled, Deleted, Replayed, Swept
+
+Answer = Cancelled | Replayed | Deleted
+ById = Callable[[Sequence[str]], Op[Sequence[Any]]]
+ByFilter = Callable[[Filter, str | None], Op[Swept]]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A verb as the store has it and in the words of a sentence: to cancel, cancelled."""
+
+    verb: Verb
+    infinitive: str
+    participle: str
+
+
+def change_ids(
+    app: Fairlane, change: Change, task_ids: Sequence[str], apply: ById, *, as_json: bool
+) -> None:
+    """Apply to tasks by id; says of each that could not be changed why not. Exit code 1 then."""
+    for task_id in task_ids:
+        checked(task_id)
+    answers: list[Answer] = []
+    for start in range(0, len(task_ids), limits.BATCH):
+        answers += app.run_sync(apply(task_ids[start : start + limits.BATCH]))
+    applied = sum(answer.applied for answer in answers)
+    if as_json:
+        results = [
+            {"task_id": each.task_id, "applied": each.applied, "previous_status": each.state}
+            for each in answers
+        ]
+        shapes.emit({"matched": len(answers), "applied": applied, "results": results})
+    else:
+        click.echo(_told(applied, change.participle))
+    for each in answers:
+        if not each.applied:
+            complain(_why_not(each, change))
+    if applied < len(answers):
+        sys.exit(REFUSED)
+
+
+def _why_not(answer: Answer, change: Change) -> str:
+    if answer.state is None:
+        return f"There is no task {answer.task_id}."
+    allowed = ", ".join(sorted(TRANSITIONS[change.verb].sources))
+    return (
+        f"Task {answer.task_id} is {answer.state} and was not {change.participle}: "
+        f"that is for tasks that are {allowed}."
+    )
+
+
+def change_filtered(
+    app: Fairlane, change: Change, chosen: Filter, apply: ByFilter, *, yes: bool, as_json: bool
+) -> None:
+    """Apply to everything a filter admits, once the user has seen how many that are."""
+    total = _affected(app, change, chosen)
+    if total.count and not yes:
+        confirm(f"{change.infinitive.capitalize()} {_estimate(total)}?", as_json=as_json)
+    matched = applied = 0
+    cursor: str | None = None
+    with progress(change.participle, total.count if total.exact else None) as advance:
+        while True:
+            swept = app.run_sync(apply(chosen, cursor))
+            matched += swept.matched
+            applied += swept.applied
+            cursor = swept.cursor
+            advance(swept.matched)
+            if cursor is None:
+                break
+    if as_json:
+        shapes.emit({"matched": matched, "applied": applied})
+    else:
+        click.echo(_told(applied, change.participle))
+    if applied < matched:
+        note(f"{matched - applied:,} had changed in the meantime and were left alone.")
+
+
+def _affected(app: Fairlane, change: Change, chosen: Filter) -> Total:
+    """How many tasks it would change: those in a state that allows it."""
+    allowed = TRANSITIONS[change.verb].sources
+    states = allowed if chosen.states is None else allowed & chosen.states
+    if not states:
+        raise InvalidFilter(
+            f"To {change.infinitive} tasks, choose among those that are "
+            f"{', '.join(sorted(allowed))}."
+        )
+    return app.run_sync(app.backend.ops.total(msgspec.structs.replace(chosen, states=states)))
+
+
+def confirm(question: str, *, as_json: bool) -> None:
+    """Go on only if the user says so; programs say --yes."""
+    if as_json or not _someone_there():
+        raise Wrong(f"{question} Nobody is there to answer: add --yes.")
+    if not click.confirm(question, err=True):
+        note("Nothing was changed.")
+        sys.exit(REFUSED)
+
+
+def _someone_there() -> bool:
+    return sys.stdin.isatty()
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr while something long goes on; nothing where nobody looks."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        row = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(row, done)
+
+
+def _estimate(total: Total) -> str:
+    more = "" if total.exact else "at least "
+    return f"{more}{total.count:,} {'task' if total.count == 1 else 'tasks'}"
+
+
+def _told(applied: int, participle: str) -> str:
+    return f"{applied:,} {'task' if applied == 1 else 'tasks'} {participle}."

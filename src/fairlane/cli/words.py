@@ -1,0 +1,105 @@
+"""What users type for times, durations, tags and JSON."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+
+from fairlane.cli.trouble import Wrong
+from fairlane.core import limits
+from fairlane.core.text import shown
+
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|min|h|d)?\Z")
+_UNITS = {"ms": 0.001, None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def duration(text: str) -> float:
+    """Seconds, or a number with a unit: 90, 10m, 1.5h, 2d."""
+    seconds = seconds_of(text)
+    if seconds is None:
+        raise click.BadParameter(f"{shown(text)} is not a duration like 90, 10m, 1.5h or 2d.")
+    return seconds
+
+
+def instant(text: str) -> datetime:
+    """A time with its zone: 2026-01-31T12:00Z."""
+    time = time_of(text)
+    if time is None:
+        raise click.BadParameter(
+            f"{shown(text)} is not a time like 2026-01-31T12:00Z, with Z or an offset."
+        )
+    return time
+
+
+def past(text: str) -> datetime:
+    """A time with its zone, or how long ago: 15m, 2h, 3d."""
+    ago = seconds_of(text)
+    if ago is not None and ago <= limits.DELAY_SECONDS:
+        return datetime.now(UTC) - timedelta(seconds=ago)
+    time = time_of(text)
+    if time is None:
+        raise click.BadParameter(
+            f"{shown(text)} is neither a time like 2026-01-31T12:00Z, with Z or an offset, "
+            "nor a time ago like 15m, 2h or 3d."
+        )
+    return time
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of a duration, None if it is none."""
+    found = _DURATION.match(text.strip())
+    return None if found is None else float(found[1]) * _UNITS[found[2]]
+
+
+def time_of(text: str) -> datetime | None:
+    """A time with a zone, None if it is none."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return None if time.utcoffset() is None else time
+
+
+def tags_of(pairs: Iterable[str]) -> dict[str, str]:
+    """Tags from name=value."""
+    tags: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise Wrong(f"A tag is given as name=value. Got {shown(pair)}.")
+        tags[name] = value
+    return tags
+
+
+def priority_of(text: str) -> str | int:
+    """A priority by name or by number; the core judges it."""
+    return int(text) if re.fullmatch(r"-?\d{1,9}", text) else text
+
+
+def read_bytes(path: str) -> bytes:
+    """A file's content, or what comes on standard input for a dash."""
+    if path == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise Wrong(f"{shown(path)} cannot be read: {error.strerror}.") from None
+
+
+def payload_of(text: str | None) -> bytes:
+    """A payload given as JSON, as @file, or as a dash for standard input."""
+    if text is None:
+        return b"{}"
+    if text == "-":
+        return read_bytes(text)
+    if text.startswith("@"):
+        return read_bytes(text[1:])
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # bytes on the command line that are no UTF-8
+        raise Wrong("The payload is not valid UTF-8.") from None

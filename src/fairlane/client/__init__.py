@@ -1,0 +1,1 @@
+"""The Python API: an application's tasks, submitted and looked at."""

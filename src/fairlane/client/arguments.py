@@ -1,0 +1,147 @@
+"""A handler's arguments: checked against its type hints when they are submitted, and converted to
+what the hints say when it runs.
+
+Everything msgspec knows can be an argument (dataclasses, datetimes, UUIDs, enums, decimals, …);
+pydantic models too, when pydantic is installed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from fairlane.client.context import Context
+from fairlane.client.values import UNFIT, encoded, from_builtins
+from fairlane.core.errors import InvalidArguments, InvalidHandler
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """Marks a parameter that is filled in with something the application provides at start-up.
+
+    async def report(day: str, db: Annotated[Pool, Shared("db")] = GIVEN) -> None: ...
+    """
+
+    name: str
+
+
+GIVEN: Any = msgspec.UNSET
+"""The default of a shared parameter, so that callers may leave it out."""
+
+
+class Unreadable(InvalidArguments):
+    """A stored payload does not fit its handler."""
+
+
+class Arguments:
+    """How one handler's arguments become a payload and back."""
+
+    def __init__(self, handler: Callable[..., Any]) -> None:
+        self._name = getattr(handler, "__qualname__", repr(handler))
+        signature, hints = _read(handler)
+        self.returns: Any = hints.get("return", Any)
+        """What the handler says it returns."""
+        parameters = list(signature.parameters.values())
+        self.wants_context = bool(parameters) and hints.get(parameters[0].name) is Context
+        if self.wants_context:
+            del parameters[0]
+        self.shared: dict[str, str] = {}
+        """Which of the application's shared things its parameters want, by parameter."""
+        self._optional: list[str] = []
+        self._rest: str | None = None
+        fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+        kept: list[inspect.Parameter] = []
+        for parameter in parameters:
+            hint = hints.get(parameter.name, Any)
+            marker = _marker(hint)
+            if marker is not None:
+                self.shared[parameter.name] = marker.name
+                continue
+            self._refuse_what_has_no_name(parameter, hint)
+            kept.append(parameter)
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self._rest = parameter.name
+            elif parameter.default is parameter.empty:
+                fields.append((parameter.name, hint))
+            else:
+                # What is left out stays out: the handler's own default applies when it runs.
+                self._optional.append(parameter.name)
+                fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
+        self._signature = signature.replace(parameters=kept)
+        self._decoder = _decoder(self._name, fields, strict=self._rest is None)
+
+    def _refuse_what_has_no_name(self, parameter: inspect.Parameter, hint: Any) -> None:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise InvalidHandler(
+                f"{self._name} takes *{parameter.name}: a payload has names, so give its "
+                "parameters names."
+            )
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise InvalidHandler(
+                f"{self._name} takes {parameter.name} by position only: a payload has names, so "
+                "take the / out of its parameters."
+            )
+        if hint is Context:
+            raise InvalidHandler(
+                f"{self._name} takes its Context as {parameter.name}: make that its first "
+                "parameter."
+            )
+
+    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+        """A call as a payload. Raises InvalidArguments if the handler could not be called so."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidArguments(f"{self._name}: {error}.") from None
+        named = dict(bound.arguments)
+        if self._rest is not None:
+            named |= named.pop(self._rest, {})
+        try:
+            payload = encoded(named)
+            self._decoder.decode(payload)
+        except UNFIT as error:
+            raise InvalidArguments(f"{self._name}: {error}.") from None
+        return payload
+
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """A payload as keyword arguments. Raises Unreadable if it does not fit the hints."""
+        try:
+            values: dict[str, Any] = msgspec.structs.asdict(self._decoder.decode(payload))
+            if self._rest is not None:
+                values = msgspec.json.decode(payload) | values
+        except UNFIT as error:
+            raise Unreadable(f"The payload does not fit {self._name}: {error}.") from None
+        for name in self._optional:
+            if values[name] is msgspec.UNSET:
+                del values[name]
+        return values
+
+
+def _read(handler: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise InvalidHandler(f"{handler!r} yields: a task returns once.")
+    try:
+        return inspect.signature(handler), get_type_hints(handler, include_extras=True)
+    except (NameError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidHandler(
+            f"The type hints of {handler!r} cannot be read: {error}. A task is a function, and "
+            "what its hints name is imported at the top of its module."
+        ) from None
+
+
+def _marker(hint: Any) -> Shared | None:
+    if get_origin(hint) is not Annotated:
+        return None
+    return next((extra for extra in get_args(hint)[1:] if isinstance(extra, Shared)), None)
+
+
+def _decoder(name: str, fields: Sequence[Any], *, strict: bool) -> msgspec.json.Decoder[Any]:
+    try:
+        struct = msgspec.defstruct(
+            "Arguments", fields, kw_only=True, forbid_unknown_fields=strict, gc=False
+        )
+        return msgspec.json.Decoder(struct, dec_hook=from_builtins)
+    except TypeError as error:
+        raise InvalidHandler(f"The parameters of {name} cannot come from JSON: {error}.") from None

@@ -1,0 +1,89 @@
+"""An application's way to its store: opened when first needed, brought up to date, let go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from fairlane import engines
+from fairlane.core.backend import Backend
+from fairlane.core.flow import Op
+
+T = TypeVar("T")
+
+
+class Connection:
+    """A store by its URL. `migrate`: bring it up to date, or see whether somebody else has."""
+
+    def __init__(self, url: str, options: Mapping[str, Any], *, migrate: bool) -> None:
+        self.url = url
+        self._options = options
+        self._migrate = migrate
+        self._guard = threading.Lock()
+        self._backend: Backend | None = None
+        self._prepared = False
+
+    @property
+    def backend(self) -> Backend:
+        """The store, opened when it is first needed."""
+        with self._guard:
+            if self._backend is None:
+                self._backend = engines.open(self.url, **self._options)
+            return self._backend
+
+    async def run(self, op: Op[T]) -> T:
+        backend = self.backend
+        if not self._prepared:
+            await backend.run(self._preparation(backend))
+            self._prepared = True
+        return await backend.run(op)
+
+    def run_sync(self, op: Op[T]) -> T:
+        self.prepare()
+        return self.backend.run_sync(op)
+
+    def prepare(self) -> None:
+        """Bring the store up to date, or see that it is; from ordinary code."""
+        backend = self.backend
+        if not self._prepared:
+            backend.run_sync(self._preparation(backend))
+            self._prepared = True
+
+    def adopt(self, backend: Backend) -> None:
+        """Use a store that somebody else has opened and prepared."""
+        with self._guard:
+            self._backend, self._prepared = backend, True
+
+    @contextmanager
+    def elsewhere(self, url: str) -> Iterator[None]:
+        """Use another store for a while, and close it at the end."""
+        with self._guard:
+            before = self._backend, self._prepared
+            self._backend, self._prepared = engines.open(url), False
+        try:
+            yield
+        finally:
+            other = self.backend
+            with self._guard:
+                self._backend, self._prepared = before
+            other.driver.close()
+
+    async def aclose(self) -> None:
+        backend = self._let_go()
+        if backend is not None:
+            await backend.driver.aclose()
+
+    def close(self) -> None:
+        backend = self._let_go()
+        if backend is not None:
+            backend.driver.close()
+
+    def _preparation(self, backend: Backend) -> Op[Any]:
+        return backend.ops.migrate() if self._migrate else backend.ops.verify()
+
+    def _let_go(self) -> Backend | None:
+        with self._guard:
+            backend, self._backend, self._prepared = self._backend, None, False
+            return backend

@@ -1,0 +1,108 @@
+"""What a handler may know and do about the run it is in."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
+
+from fairlane.client.calls import Application, Prepared
+from fairlane.client.handle import Handle
+from fairlane.core import limits
+from fairlane.core.model import Claimed
+
+R = TypeVar("R")
+
+
+class Run(Protocol):
+    """The worker's side of a run. `progress` and `cancelled` may be used from any thread."""
+
+    @property
+    def task(self) -> Claimed:
+        """What is run."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task is no longer this worker's: cancelled, timed out, or lost."""
+
+    def progress(self, percent: float | None, message: str | None) -> None:
+        """Report how far it has come."""
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """A transaction that completes the task when it commits."""
+
+
+class Context:
+    """Given to a handler whose first parameter is annotated with it.
+
+    @app.task()
+    async def work(ctx: Context, n: int) -> int: ...
+    """
+
+    __slots__ = ("_app", "_run", "logger", "shared", "task")
+
+    def __init__(
+        self, run: Run, app: Application, shared: Mapping[str, Any], logger: logging.Logger
+    ) -> None:
+        self._run = run
+        self._app = app
+        self.task = run.task
+        """The task as it was claimed."""
+        self.shared = shared
+        """What the application's start-up hooks provided."""
+        self.logger = logger
+
+    @property
+    def task_id(self) -> str:
+        return self.task.task_id
+
+    @property
+    def attempt(self) -> int:
+        """1 on the first run; grows with every run. With the task's id it is the fencing token."""
+        return self.task.attempt
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether to stop: the result of this run would be refused."""
+        return self._run.cancelled
+
+    def progress(self, percent: float | None = None, message: str | None = None) -> None:
+        """Tell how far the run has come. Returns at once; reports are sent in batches.
+
+        What lies outside 0 to 100 is brought inside, a long message is cut.
+        """
+        self._run.progress(_percentage(percent), _line(message))
+
+    async def submit(self, call: Prepared[R]) -> Handle[R]:
+        """Submit a prepared call as part of this task's trace."""
+        return await self._app.submit(call.within(self.task))
+
+    def submit_sync(self, call: Prepared[R]) -> Handle[R]:
+        """The same from a handler that is an ordinary function."""
+        return self._app.submit_sync(call.within(self.task))
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """The completing transaction (PostgreSQL and SQLite): what is written on the connection it
+        gives, and the task's completion, commit together or not at all.
+
+            async with ctx.transaction() as connection: ...
+        """
+        return self._run.transaction()
+
+
+def _percentage(percent: float | None) -> float | None:
+    if percent is None:
+        return None
+    if not math.isfinite(percent):
+        raise ValueError(f"Progress is a number from 0 to 100, not {percent}.")
+    return min(max(percent, 0), 100)
+
+
+def _line(message: str | None) -> str | None:
+    if message is None:
+        return None
+    text = str(message)[: limits.PROGRESS_CHARACTERS]
+    # Lone surrogates have no UTF-8 form: shown as escapes, as in the messages of errors.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

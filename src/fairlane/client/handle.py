@@ -1,0 +1,77 @@
+"""A submitted task, as the submitter holds it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Generic, Protocol, TypeVar
+
+from fairlane.client.values import decoded
+from fairlane.core.errors import ResultTimeout, TaskFailed
+from fairlane.core.model import Cancelled, Progress, Task
+from fairlane.core.states import State
+
+R = TypeVar("R")
+
+
+class Knows(Protocol):
+    """As much of the application as a handle needs."""
+
+    async def get(self, task_id: str) -> Task | None: ...
+    async def cancel(self, task_id: str) -> Cancelled: ...
+    async def ended(self, task_id: str) -> Task | None: ...
+
+
+class Handle(Generic[R]):
+    """Names a task; knows what its result is to be converted to."""
+
+    __slots__ = ("_app", "_hint", "known", "task_id")
+
+    def __init__(self, app: Knows, task_id: str, hint: Any, *, known: bool = False) -> None:
+        self._app = app
+        self._hint = hint
+        self.task_id = task_id
+        self.known = known
+        """It was there already: same idempotency key, or not the only one of its kind."""
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.task_id}>"
+
+    async def result(self, timeout: float | None = None) -> R:  # noqa: ASYNC109 (part of the API)
+        """What the handler returned. Waits up to `timeout` seconds (None: as long as it takes).
+
+        Raises TaskFailed if the task ended otherwise, ResultTimeout if it has not ended yet.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                task = await self._app.ended(self.task_id)
+        except TimeoutError:
+            assert timeout is not None
+            raise ResultTimeout(
+                f"Task {self.task_id} has not ended within {timeout:g} s: it goes on."
+            ) from None
+        value: R = result_of(task, self.task_id, self._hint)
+        return value
+
+    async def status(self) -> State | None:
+        """Where the task stands; None when it is gone."""
+        task = await self._app.get(self.task_id)
+        return None if task is None else task.status
+
+    async def progress(self) -> Progress | None:
+        """What it last told of itself."""
+        task = await self._app.get(self.task_id)
+        return None if task is None else task.progress
+
+    async def cancel(self) -> Cancelled:
+        """End it as cancelled, at once. A handler that runs is told."""
+        return await self._app.cancel(self.task_id)
+
+
+def result_of(task: Task | None, task_id: str, hint: Any) -> Any:
+    """The result of a task that ended."""
+    if task is None:
+        raise TaskFailed(f"There is no task {task_id}: it was deleted, or never submitted here.")
+    if task.status is State.COMPLETED:
+        return decoded(task.result or b"null", hint)
+    why = f": {task.error.message}" if task.error is not None else ""
+    raise TaskFailed(f"Task {task_id} is {task.status}{why}")

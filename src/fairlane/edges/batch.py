@@ -1,0 +1,85 @@
+"""A batch: the tasks that can run now, one after the other, without a worker process."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from fairlane.client.app import Fairlane
+from fairlane.client.execution import raised, returned
+from fairlane.client.task import TaskFunction
+from fairlane.core.filters import Filter
+from fairlane.core.ids import new_id
+from fairlane.core.machine import Change, Outcome, Settlement, TimedOut, decide
+from fairlane.core.model import Ask, Claimed, NewWorker
+from fairlane.core.states import State
+from fairlane.worker.config import Config
+from fairlane.worker.leases import Heart
+from fairlane.worker.runners import Threads
+
+Tasks = Mapping[str, TaskFunction[..., Any]]
+
+
+async def hurry(app: Fairlane, tasks: Tasks) -> None:
+    """Make retries ready that wait out their backoff."""
+    waiting = Filter(states=frozenset({State.RETRYING}), types=frozenset(tasks))
+    cursor, more = None, True
+    while more:
+        op = app.backend.ops.replay_where(waiting, cursor, reset_retry_count=False)
+        cursor = (await app.run(op)).cursor
+        more = cursor is not None
+
+
+async def run_batch(app: Fairlane, tasks: Tasks, most: int) -> int:
+    """Run up to so many tasks; answers how many. To others it looks like a worker that came by."""
+    worker = Config(concurrency=1).introduction(frozenset(tasks))
+    ops = app.backend.ops
+    await app.run(ops.register(worker))
+    heart = Heart(app.backend, worker.worker_id, worker.lease, dict, _nothing, _nothing)
+    heart.start()
+    threads = Threads()
+    done = 0
+    try:
+        while done < most and await _run_next(app, tasks, worker, threads):
+            done += 1
+    finally:
+        threads.stop()
+        await asyncio.to_thread(heart.stop)
+        await app.run(ops.forget(worker.worker_id))
+    return done
+
+
+async def _run_next(app: Fairlane, tasks: Tasks, worker: NewWorker, threads: Threads) -> bool:
+    ask = Ask(worker.worker_id, new_id(), slots=1, types=worker.types)
+    grant = await app.run(app.backend.ops.claim(ask))
+    for task in grant.tasks:
+        began = time.monotonic()
+        outcome = await _outcome(tasks[task.type], task, threads)
+        change = decide(task, outcome, random.random())
+        assert isinstance(change, Change)
+        seconds = time.monotonic() - began
+        settlement = Settlement(task.task_id, task.attempt, task.worker_id, change, seconds)
+        await app.run(app.backend.ops.settle([settlement]))
+    return bool(grant.tasks)
+
+
+async def _outcome(definition: TaskFunction[..., Any], task: Claimed, threads: Threads) -> Outcome:
+    handler = definition.handler
+    limit = asyncio.timeout(task.timeout)
+    try:
+        values = definition.arguments.decode(task.payload)
+        async with limit:
+            if definition.is_async:
+                return returned(await handler(**values))
+            return returned(await threads.run(lambda: handler(**values)))
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
+        return TimedOut() if limit.expired() else raised(error, definition.terms)
+
+
+def _nothing(*_: object) -> None:
+    """A batch has nobody to tell."""

@@ -1,0 +1,99 @@
+"""Which addresses a webhook may be sent to.
+
+Whoever may submit a task could otherwise have a worker ask whatever the worker can reach: the cloud
+provider's metadata, an admin page on the loopback, a printer. So a name is resolved once, every
+address it has is checked, and the connection is made to one that was checked: a second look-up
+might answer differently (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+from fairlane.client.outcomes import Fail
+from fairlane.handlers.settings import Network
+
+Address = IPv4Address | IPv6Address
+
+REFUSED = "WEBHOOK_REFUSED"
+
+# Written out rather than asked of `ipaddress`, whose opinions change from one Python to the next.
+_NOT_PUBLIC: Final = [
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carriers' own (CGNAT)
+        "127.0.0.0/8",
+        "169.254.0.0/16",  # link-local, cloud metadata
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",  # multicast, and all that is reserved above it
+        "240.0.0.0/4",
+        "2001::/23",  # Teredo and other protocols
+        "2001:db8::/32",
+        "2002::/16",  # 6to4: an IPv4 address in disguise
+        "3fff::/20",
+    )
+]
+_PUBLIC_V6: Final = IPv6Network("2000::/3")
+"""Beyond it: loopback, link-local, ULA, multicast, IPv4 in disguise (mapped, NAT64)."""
+
+_NAME: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?\Z")
+_NUMBER: Final = re.compile(r"(0[xX][0-9a-fA-F]*|[0-9]+)\Z")
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address belongs to the Internet at large."""
+    if isinstance(address, IPv6Address) and address not in _PUBLIC_V6:
+        return False
+    return not any(address in network for network in _NOT_PUBLIC)
+
+
+def checked(host: str, addresses: Iterable[Address], allowed: Iterable[Network]) -> list[Address]:
+    """The addresses of a host, if each of them may be reached."""
+    addresses, allowed = list(addresses), list(allowed)
+    for address in addresses:
+        if not is_public(address) and not any(address in network for network in allowed):
+            # Which address is not told: that would map the network for whoever asks.
+            raise Fail(
+                f"{host} is not on the public Internet: an operator can allow its network with "
+                "FAIRLANE_WEBHOOK_NETWORKS.",
+                code=REFUSED,
+            )
+    return addresses
+
+
+async def resolved(host: str, port: int, allowed: Iterable[Network]) -> list[Address]:
+    """The addresses of a host, all of them checked. Raises OSError when it cannot be found."""
+    literal = _literal(host)
+    if literal is not None:
+        return checked(host, [literal], allowed)
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return checked(host, (ip_address(where[0]) for *_, where in found), allowed)
+
+
+def _literal(host: str) -> Address | None:
+    """The address that a host is, None for a name. Raises Fail for what is neither."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        pass
+    if not _NAME.match(host):
+        raise Fail("The URL has no proper host name.", code=REFUSED)
+    if _NUMBER.match(host.rstrip(".").rpartition(".")[2]):
+        # 2130706433, 0x7f.1, 0177.0.0.1: addresses in disguise, which C libraries understand.
+        raise Fail(f"{host} is no proper way to write an address.", code=REFUSED)
+    return None

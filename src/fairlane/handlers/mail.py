@@ -1,0 +1,167 @@
+"""`email`: a message over SMTP."""
+
+from __future__ import annotations
+
+import re
+import smtplib
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP as WIRE
+from email.utils import localtime, parseaddr
+from typing import Any, Final
+
+from fairlane.client.context import Context
+from fairlane.client.outcomes import Fail
+from fairlane.core.text import is_plain
+from fairlane.handlers.settings import InvalidSetting, MailSettings, trusting
+
+REFUSED: Final = "EMAIL_REFUSED"
+_LINE: Final = 998
+"""The longest line that mail knows."""
+_ADDRESS: Final = re.compile(r"""([^\s@<>(),;:\\"\[\]]{1,64})@([^\s@<>(),;:\\"\[\]]{1,255})\Z""")
+
+
+class Unsent(Exception):
+    """The mail server could not be reached, or could not take the message now."""
+
+
+def email_handler(settings: MailSettings) -> Callable[..., dict[str, Any]]:
+    """The handler under these settings. It blocks, so a worker runs it on a thread."""
+    context = trusting(settings.ca_file)
+    sender = _sender(settings)
+
+    def email(
+        ctx: Context,
+        to: str | list[str],
+        subject: str,
+        text: str,
+        html: str | None = None,
+        cc: list[str] | None = None,
+        bcc: list[str] | None = None,
+        reply_to: str | None = None,
+    ) -> dict[str, Any]:
+        """Send a message; answers its id, and who the server would not take it for."""
+        shown = _addresses([to] if isinstance(to, str) else to)
+        copied, hidden = _addresses(cc or []), _addresses(bcc or [])
+        if not shown:
+            raise Fail("A message needs a recipient.", code=REFUSED)
+        message = EmailMessage(policy=WIRE)
+        message["From"] = sender
+        message["To"] = shown
+        if copied:
+            message["Cc"] = copied
+        if reply_to is not None:
+            message["Reply-To"] = _address(reply_to)
+        message["Subject"] = _line(subject)
+        message["Date"] = localtime()
+        # The same for every try: whoever gets it twice can tell.
+        message["Message-ID"] = message_id = f"<{ctx.task_id}@{sender.domain}>"
+        message.set_content(text)
+        if html is not None:
+            message.add_alternative(html, subtype="html")
+        recipients = [address.addr_spec for address in shown + copied + hidden]
+        refused = _sent(message, sender.addr_spec, recipients, settings, context)
+        return {"message_id": message_id, "refused": sorted(refused)}
+
+    return email
+
+
+def _sent(
+    message: EmailMessage,
+    sender: str,
+    recipients: list[str],
+    settings: MailSettings,
+    context: ssl.SSLContext,
+) -> list[str]:
+    """Hand the message over; answers who it was not taken for."""
+    try:
+        server = _connected(settings, context)
+        try:
+            return list(server.send_message(message, sender, recipients))
+        finally:
+            _leave(server)
+    except smtplib.SMTPRecipientsRefused as error:
+        answers = [code for code, _ in error.recipients.values()]
+        raise _failure(min(answers), "no recipient was accepted") from None
+    except smtplib.SMTPNotSupportedError as error:
+        raise Fail(f"The mail server cannot do that: {error}", code=REFUSED) from None
+    except smtplib.SMTPAuthenticationError as error:
+        # An operator has to put it right; the message is not to blame.
+        raise Unsent(f"The mail server does not know us: {_said(error)}.") from None
+    except smtplib.SMTPResponseException as error:
+        raise _failure(error.smtp_code, _said(error)) from None
+    except (smtplib.SMTPException, OSError) as error:
+        raise Unsent(f"The mail server could not be used: {error}.") from None
+
+
+def _connected(settings: MailSettings, context: ssl.SSLContext) -> smtplib.SMTP:
+    where = (settings.host, settings.effective_port)
+    if settings.security == "tls":
+        server: smtplib.SMTP = smtplib.SMTP_SSL(*where, timeout=settings.timeout, context=context)
+    else:
+        server = smtplib.SMTP(*where, timeout=settings.timeout)
+    try:
+        if settings.security == "starttls":
+            server.starttls(context=context)  # raises where there is none: never in the clear
+        if settings.username is not None and settings.password is not None:
+            server.login(settings.username, settings.password)
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+def _leave(server: smtplib.SMTP) -> None:
+    """Say goodbye. What the server says to that changes nothing about the message."""
+    with suppress(smtplib.SMTPException, OSError):
+        server.quit()
+    server.close()
+
+
+def _failure(code: int, why: str) -> Exception:
+    text = f"The mail server refused the message: {why}."
+    return Fail(text, code=f"SMTP_{code}") if code >= 500 else Unsent(text)
+
+
+def _said(error: smtplib.SMTPResponseException) -> str:
+    answer = error.smtp_error
+    text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
+    return f"{error.smtp_code} {text}"
+
+
+def _sender(settings: MailSettings) -> Address:
+    name, bare = parseaddr(settings.sender)
+    try:
+        address = _address(bare)
+        return Address(_line(name), address.username, address.domain)
+    except Fail as error:
+        raise InvalidSetting(f"Mail cannot be sent from there. {error}") from None
+
+
+def _addresses(texts: list[str]) -> tuple[Address, ...]:
+    return tuple(_address(text) for text in texts)
+
+
+def _address(text: str) -> Address:
+    """One bare address, and nothing beside it."""
+    found = _ADDRESS.match(_line(text))
+    if found is None:
+        raise Fail("An address looks like a@example.com, without a name.", code=REFUSED)
+    return Address(username=found[1], domain=found[2])
+
+
+def _line(text: str) -> str:
+    """A text that stays on one line wherever it is put.
+
+    Encoded words ("=?utf-8?…?=") could hold a line's end that comes out when they are decoded, and
+    not every Python keeps it in when it writes a header.
+    """
+    if not is_plain(text, _LINE) or len(text.splitlines()) > 1 or "=?" in text:
+        raise Fail(
+            f"Addresses and subjects are one line of plain text of at most {_LINE} characters.",
+            code=REFUSED,
+        )
+    return text

@@ -1,0 +1,161 @@
+"""What an operator says about the built-in handlers. None of it can come from a payload."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Final, Literal, TypeVar, get_args
+
+import msgspec
+
+from fairlane.core.errors import InvalidInput
+from fairlane.core.text import shown
+
+T = TypeVar("T")
+Network = IPv4Network | IPv6Network
+Security = Literal["starttls", "tls", "none"]
+
+_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
+_YES_NO: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+class InvalidSetting(InvalidInput):
+    """A setting of the built-in handlers cannot be as it is."""
+
+    code = "invalid_setting"
+
+
+class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What webhooks may reach, and how long they may take."""
+
+    allow_http: bool = False
+    """Also http://, which anyone on the way can read and change."""
+    networks: tuple[Network, ...] = ()
+    """Networks that may be reached although they are not public."""
+    timeout: float = 30.0
+    """Seconds for one delivery from first to last; a payload may ask for less."""
+    keep_bytes: int = 1024
+    """How much of an answer is kept; the rest is not even read."""
+    ca_file: str | None = None
+    """Whom to trust instead of the system's authorities."""
+
+
+class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The server that takes our mail, and who we are."""
+
+    host: str
+    sender: str
+    """a@example.com, or Name <a@example.com>"""
+    security: Security = "starttls"
+    port: int | None = None
+    """587, 465 or 25 if not given, by `security`."""
+    username: str | None = None
+    password: str | None = None
+    timeout: float = 30.0
+    ca_file: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.security not in _PORTS:
+            raise InvalidSetting(
+                f"Mail security is one of {', '.join(get_args(Security))}. "
+                f"Got {shown(self.security)}."
+            )
+        if (self.username is None) != (self.password is None):
+            raise InvalidSetting("A mail server wants both a user name and a password, or none.")
+        if self.username is not None and self.security == "none":
+            raise InvalidSetting(
+                "The password for the mail server would be sent in the clear: use starttls or tls."
+            )
+
+    def __repr__(self) -> str:
+        return f"<MailSettings {self.host}>"  # not the password
+
+    @property
+    def effective_port(self) -> int:
+        return _PORTS[self.security] if self.port is None else self.port
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it. Without `mail` there is no mail server, and no `email` task."""
+
+    webhook: WebhookSettings = WebhookSettings()
+    mail: MailSettings | None = None
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+        """From FAIRLANE_WEBHOOK_… (ALLOW_HTTP, NETWORKS, TIMEOUT, CA_FILE) and FAIRLANE_SMTP_…
+        (HOST, SENDER, SECURITY, PORT, USERNAME, PASSWORD, TIMEOUT, CA_FILE)."""
+        webhook = _Variables(environ, "FAIRLANE_WEBHOOK_")
+        smtp = _Variables(environ, "FAIRLANE_SMTP_")
+        return cls(
+            webhook=WebhookSettings(
+                allow_http=webhook.get("ALLOW_HTTP", _yes_no, default=False),
+                networks=webhook.get("NETWORKS", _networks, default=()),
+                timeout=webhook.get("TIMEOUT", _seconds, default=30.0),
+                ca_file=webhook.get("CA_FILE", str, default=None),
+            ),
+            mail=None if smtp.get("HOST", str, default=None) is None else _mail(smtp),
+        )
+
+
+def trusting(ca_file: str | None) -> ssl.SSLContext:
+    """TLS as it should be: certificates are checked, against the system's authorities or these."""
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise InvalidSetting(f"{ca_file} holds no certificates to trust: {error}.") from None
+
+
+class _Variables:
+    """Environment variables that begin alike."""
+
+    def __init__(self, environ: Mapping[str, str], prefix: str) -> None:
+        self._environ = environ
+        self._prefix = prefix
+
+    def get(self, name: str, read: Callable[[str], T], *, default: T) -> T:
+        text = self._environ.get(self._prefix + name, "")
+        if not text:
+            return default
+        try:
+            return read(text)
+        except ValueError as error:
+            raise InvalidSetting(f"{self._prefix}{name} cannot be read: {error}.") from None
+
+
+def _mail(smtp: _Variables) -> MailSettings:
+    sender = smtp.get("SENDER", str, default="")
+    if not sender:
+        raise InvalidSetting(
+            "FAIRLANE_SMTP_HOST is set: set FAIRLANE_SMTP_SENDER as well, the address that mail "
+            "is sent from."
+        )
+    return MailSettings(
+        host=smtp.get("HOST", str, default=""),
+        sender=sender,
+        security=smtp.get("SECURITY", str, default="starttls"),  # type: ignore[arg-type]
+        port=smtp.get("PORT", int, default=None),
+        username=smtp.get("USERNAME", str, default=None),
+        password=smtp.get("PASSWORD", str, default=None),
+        timeout=smtp.get("TIMEOUT", _seconds, default=30.0),
+        ca_file=smtp.get("CA_FILE", str, default=None),
+    )
+
+
+def _yes_no(text: str) -> bool:
+    if text.lower() not in _YES_NO:
+        raise ValueError(f"{shown(text)} is neither yes nor no")
+    return _YES_NO[text.lower()]
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f"{shown(text)} is not a number of seconds above 0")
+    return seconds
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(ip_network(part.strip()) for part in text.split(","))

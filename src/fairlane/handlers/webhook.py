@@ -1,0 +1,159 @@
+"""`webhook`: a request to somebody else's server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+import h11
+import msgspec
+
+from fairlane import __version__
+from fairlane.client.context import Context
+from fairlane.client.outcomes import Fail, Retry
+from fairlane.handlers.addresses import REFUSED, resolved
+from fairlane.handlers.http import Answer, Target, request
+from fairlane.handlers.settings import WebhookSettings, trusting
+
+LONGEST_WAIT: Final = 86_400.0
+"""What a server may ask us to wait at the most, in seconds."""
+
+_OURS: Final = {"host", "content-length", "transfer-encoding", "connection", "accept-encoding"}
+"""Headers that belong to the connection, not to the caller."""
+
+_AGAIN: Final = {408, 425, 429}
+"""Of the answers that blame the request those that may be different next time."""
+
+
+class Undelivered(Exception):
+    """The server could not be reached, or could not deal with the request now."""
+
+
+def webhook_handler(settings: WebhookSettings) -> Callable[..., Awaitable[dict[str, Any]]]:
+    """The handler under these settings."""
+    context = trusting(settings.ca_file)
+
+    async def webhook(
+        ctx: Context,
+        url: str,
+        method: Literal["POST", "GET"] = "POST",
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None,  # noqa: ASYNC109 (the payload's)
+    ) -> dict[str, Any]:
+        """Send `body` as JSON; answers the status and the beginning of what was answered.
+
+        Redirects are not followed. What failed for want of luck is tried again, what the server
+        refuses is not.
+        """
+        target = parsed(url, allow_http=settings.allow_http)
+        content = b"" if method == "GET" else msgspec.json.encode(body)
+        limit = settings.timeout if timeout is None else min(timeout, settings.timeout)
+        try:
+            async with asyncio.timeout(limit):
+                addresses = await resolved(target.host, target.port, settings.networks)
+                answer = await request(
+                    target,
+                    addresses,
+                    method,
+                    _headers(headers or {}, content, ctx.task_id),
+                    content,
+                    settings.keep_bytes,
+                    context,
+                )
+        except h11.LocalProtocolError as error:
+            raise Fail(f"The request cannot be sent: {error}.", code=REFUSED) from None
+        except TimeoutError:
+            raise Undelivered(f"{target.host} did not answer within {limit:g} s.") from None
+        except (OSError, h11.RemoteProtocolError) as error:
+            raise Undelivered(f"{target.host} could not be asked: {error}.") from None
+        return _judged(answer, target.host)
+
+    return webhook
+
+
+def parsed(url: str, *, allow_http: bool) -> Target:
+    """Where a URL leads. Raises Fail for one that must not, or cannot, be asked."""
+    # Checked first: parsing a URL silently drops some of these.
+    if not (url.isascii() and url.isprintable() and " " not in url):
+        raise _refused("The URL has characters that must be percent-encoded.")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise _refused("This is not a URL.") from None
+    if parts.scheme not in {"http", "https"}:
+        raise _refused("A webhook's URL begins with https://.")
+    if parts.scheme == "http" and not allow_http:
+        raise _refused(
+            "A webhook's URL begins with https://; an operator can allow http:// with "
+            "FAIRLANE_WEBHOOK_ALLOW_HTTP=1."
+        )
+    if parts.username is not None or parts.password is not None:
+        raise _refused("A webhook's URL has no user name: send an Authorization header instead.")
+    if not parts.hostname or port == 0:
+        raise _refused("The URL has no proper host and port.")
+    tls = parts.scheme == "https"
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.hostname, port or (443 if tls else 80), path, tls)
+
+
+def _headers(given: Mapping[str, str], content: bytes, task_id: str) -> dict[str, str]:
+    for name in given:
+        if name.lower() in _OURS:
+            raise _refused(f"The header {name} cannot be chosen.")
+    headers = {
+        "User-Agent": f"fairlane/{__version__}",
+        "Accept": "*/*",
+        # The same for every try: whoever is asked can tell a repetition.
+        "Idempotency-Key": task_id,
+    }
+    if content:
+        headers["Content-Type"] = "application/json"
+    chosen = {name.lower() for name in given}
+    headers = {name: text for name, text in headers.items() if name.lower() not in chosen}
+    return headers | {
+        **given,
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "Content-Length": str(len(content)),
+    }
+
+
+def _judged(answer: Answer, host: str) -> dict[str, Any]:
+    status = answer.status
+    if 200 <= status < 300:
+        return {"status": status, "body": answer.body.decode("utf-8", "replace")}
+    said = f"{host} answered {status}"
+    if status in {429, 503}:
+        after = retry_after(answer.headers.get("retry-after"))
+        if after is not None:
+            raise Retry(f"{said} and asked to wait.", after=after)
+    if status >= 500 or status in _AGAIN:
+        raise Undelivered(f"{said}.")
+    if 300 <= status < 400:
+        raise Fail(f"{said}: redirects are not followed.", code=f"HTTP_{status}")
+    raise Fail(f"{said}.", code=f"HTTP_{status}")
+
+
+def retry_after(text: str | None) -> float | None:
+    """The seconds that a Retry-After header asks for, within reason; None for none or nonsense."""
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return min(float(text[:20]), LONGEST_WAIT)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return min(max(0.0, (moment - datetime.now(UTC)).total_seconds()), LONGEST_WAIT)
+
+
+def _refused(why: str) -> Fail:
+    return Fail(why, code=REFUSED)

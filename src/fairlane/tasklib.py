@@ -1,0 +1,41 @@
+"""004's programming interface:
+
+from fairlane.tasklib import Config, init, task, submit_task
+"""
+
+from __future__ import annotations
+
+from fairlane.edges.config import Config
+from fairlane.edges.errors import (
+    NotInitialised,
+    TaskExecutionError,
+    TaskNotFound,
+    TaskTimeoutError,
+)
+from fairlane.edges.tasklib import TaskWorker, tasklib
+from fairlane.edges.tasks import Task
+
+__all__ = [
+    "Config",
+    "NotInitialised",
+    "Task",
+    "TaskExecutionError",
+    "TaskNotFound",
+    "TaskTimeoutError",
+    "TaskWorker",
+    "aclose",
+    "close",
+    "get_task",
+    "init",
+    "list_tasks",
+    "submit_task",
+    "task",
+]
+
+init = tasklib.init
+aclose = tasklib.aclose
+close = tasklib.close
+task = tasklib.task
+submit_task = tasklib.submit_task
+get_task = tasklib.get_task
+list_tasks = tasklib.list_tasks

@@ -1,0 +1,121 @@
+"""Tasks as 001 has them: its names of states, its way of counting, its field names.
+
+Attributes are in Python's spelling; encoded as JSON they are in 001's (camelCase).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from fairlane.core.model import Task
+from fairlane.core.retry import RetryPolicy
+from fairlane.core.states import State
+from fairlane.core.stats import Stats
+
+RETRY: Final = RetryPolicy(base=10.0, factor=2.0, cap=6 * 3600.0, jitter=0.2)
+MAX_ATTEMPTS: Final = 3
+TASK_TIMEOUT: Final = 300.0
+
+STATUS: Final = {
+    State.SCHEDULED: "pending",
+    State.QUEUED: "pending",
+    State.EXECUTING: "processing",
+    State.RETRYING: "failed",
+    State.COMPLETED: "completed",
+    State.FAILED: "failed",
+    State.DEAD_LETTER: "failed",
+    State.CANCELLED: "cancelled",
+}
+
+_WRAPPER: Final = "$value"
+
+
+def wrapped(payload: Any) -> Mapping[str, Any]:
+    """Any JSON as the object that the core wants.
+
+    Objects stay as they are, so that others can read them; only one that looks like a wrapper has
+    to be wrapped itself.
+    """
+    if isinstance(payload, Mapping) and payload.keys() != {_WRAPPER}:
+        return payload
+    return {_WRAPPER: payload}
+
+
+def unwrapped(payload: Mapping[str, Any]) -> Any:
+    """What `wrapped` was given."""
+    return payload[_WRAPPER] if payload.keys() == {_WRAPPER} else payload
+
+
+class SpecTask(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A task. `failed` with a `completed_at` has failed for good, without one is tried again."""
+
+    id: str
+    type: str
+    payload: Any
+    status: str
+    attempts: int
+    max_attempts: int
+    last_attempt_at: datetime | None
+    next_retry_at: datetime | None
+    result: Any
+    error: str | None
+    run_after: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    completed_at: datetime | None
+
+
+class QueueStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How many tasks there are in each status, over all and by type."""
+
+    pending: int = 0
+    processing: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    by_type: Mapping[str, Mapping[str, int]] = {}
+
+
+def task_of(task: Task) -> SpecTask:
+    """A task in these words."""
+    status = STATUS[task.status]
+    return SpecTask(
+        id=task.task_id,
+        type=task.type,
+        payload=unwrapped(msgspec.json.decode(task.payload)),
+        status=status,
+        attempts=task.retry_count + (task.status in (State.EXECUTING, State.COMPLETED)),
+        max_attempts=task.max_retries + 1,
+        last_attempt_at=_last_attempt(task),
+        next_retry_at=task.next_retry_at,
+        result=None if task.result is None else msgspec.json.decode(task.result),
+        error=task.error.message if task.error is not None and status == "failed" else None,
+        run_after=None if task.run_at == task.created_at else task.run_at,
+        created_at=task.created_at,
+        updated_at=task.updated_at,
+        completed_at=task.completed_at,
+    )
+
+
+def stats_of(stats: Stats) -> QueueStats:
+    """Statistics in these words."""
+    by_type = {type: dict(_counted(states)) for type, states in stats.by_type.items()}
+    return QueueStats(**_counted(stats.by_status), by_type=by_type)
+
+
+def _counted(states: Mapping[State, int]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for state, count in states.items():
+        counts[STATUS[state]] += count
+    return counts
+
+
+def _last_attempt(task: Task) -> datetime | None:
+    if task.claimed_at is not None:
+        return task.claimed_at
+    return next((run.started_at for run in reversed(task.attempts) if run.started_at), None)

@@ -1,0 +1,1 @@
+"""Runs tasks: fetcher → executor → committer, beside leases and maintenance."""

@@ -1,0 +1,82 @@
+"""Claimed tasks on their way from the fetcher to those who run them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from fairlane.core.model import Claimed
+
+
+class Buffer:
+    """First in, first out. Consumers wait while it is empty, the fetcher while it is full."""
+
+    def __init__(self) -> None:
+        self._tasks: deque[Claimed] = deque()
+        self._takers: deque[asyncio.Future[None]] = deque()
+        self._taken = asyncio.Event()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    @property
+    def idle(self) -> int:
+        """How many consumers wait for a task."""
+        return len(self._takers)
+
+    def put(self, tasks: Iterable[Claimed]) -> None:
+        self._tasks.extend(tasks)
+        if self._closed:
+            return
+        for _ in range(min(len(self._tasks), len(self._takers))):
+            self._wake_one()
+
+    async def take(self) -> Claimed:
+        """The next task, as soon as there is one."""
+        while self._closed or not self._tasks:
+            turn = asyncio.get_running_loop().create_future()
+            self._takers.append(turn)
+            self._taken.set()  # someone is idle: that interests the fetcher
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._wake_one()  # it was our turn: let another have it
+                raise
+            finally:
+                if turn in self._takers:
+                    self._takers.remove(turn)
+        self._taken.set()
+        return self._tasks.popleft()
+
+    def close(self) -> None:
+        """Hand out no more."""
+        self._closed = True
+
+    def empty(self) -> list[Claimed]:
+        """Everything that nobody has begun."""
+        tasks = list(self._tasks)
+        self._tasks.clear()
+        return tasks
+
+    def withdraw(self, runs: Iterable[tuple[str, int]]) -> list[Claimed]:
+        """Those of these (task id, attempt) that nobody has begun."""
+        wanted = set(runs)
+        found = [task for task in self._tasks if (task.task_id, task.attempt) in wanted]
+        for task in found:
+            self._tasks.remove(task)
+        return found
+
+    async def changed(self) -> None:
+        """Wait until something was taken, or someone is idle."""
+        await self._taken.wait()
+        self._taken.clear()
+
+    def _wake_one(self) -> None:
+        while self._takers:
+            turn = self._takers.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return

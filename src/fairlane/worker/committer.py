@@ -1,0 +1,132 @@
+"""What became of tasks goes back to the store, in natural batches.
+
+A flush begins as soon as the one before has returned, with whatever has gathered: low latency when
+idle, large batches under load, no timers. What cannot be delivered is kept and tried again for
+ever: a lost connection is not an outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from fairlane.core import limits
+from fairlane.core.backend import Backend
+from fairlane.core.errors import StoreError
+from fairlane.core.flow import Op
+from fairlane.core.machine import Settlement
+from fairlane.core.model import Report, Start, Verdict
+from fairlane.worker.pauses import Pauses
+
+logger = logging.getLogger("fairlane.worker")
+
+T = TypeVar("T")
+
+
+class Committer:
+    """Settlements, starts and progress on their way to the store."""
+
+    def __init__(
+        self, backend: Backend, worker_id: str, settled: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._backend = backend
+        self._worker_id = worker_id
+        self._settled = settled
+        self._settlements: list[Settlement] = []
+        self._starts: list[Start] = []
+        self._reports: dict[tuple[str, int], Report] = {}
+        self._reports_due = False
+        self._guard = threading.Lock()
+        self._work = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.stale = 0
+        """Settlements that were refused: the task was no longer this worker's."""
+
+    def settle(self, settlement: Settlement) -> None:
+        self._settlements.append(settlement)
+        if self._reports:
+            self._reports_due = True  # its last one has to be there before it ends
+        self._stir()
+
+    def start(self, starts: list[Start]) -> None:
+        self._starts += starts
+        self._stir()
+
+    def report(self, report: Report) -> None:
+        """Progress, from any thread; of several reports of one run only the last is sent.
+
+        It is sent when `send_reports` says so, or a run ends: a handler that reports in a tight
+        loop must not keep the store busy.
+        """
+        with self._guard:
+            self._reports[report.task_id, report.attempt] = report
+
+    def send_reports(self) -> None:
+        if self._reports:
+            self._reports_due = True
+            self._stir()
+
+    async def flushed(self) -> None:
+        """Wait until everything is delivered."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Deliver, until cancelled."""
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            while self._settlements or self._starts or self._reports_due:
+                await self._flush()
+            self._idle.set()
+
+    def _stir(self) -> None:
+        self._idle.clear()
+        self._work.set()
+
+    async def _flush(self) -> None:
+        ops = self._backend.ops
+        # Ends come last: what comes after its own end is refused.
+        if self._starts:
+            starts, self._starts = self._starts[: limits.BATCH], self._starts[limits.BATCH :]
+            await self._deliver(starts, lambda some: ops.start(self._worker_id, some))
+        if self._reports_due:
+            reports = self._take_reports()
+            await self._deliver(reports, lambda some: ops.progress(self._worker_id, some))
+        if self._settlements:
+            batch = self._settlements[: limits.BATCH]
+            del self._settlements[: limits.BATCH]
+            verdicts = await self._deliver(batch, ops.settle)
+            self._settled(len(batch))
+            refused = sum(verdict is not Verdict.APPLIED for verdict in verdicts)
+            if refused:
+                self.stale += refused
+                logger.info("%d results came too late and were refused", refused)
+
+    def _take_reports(self) -> list[Report]:
+        with self._guard:
+            keys = list(self._reports)[: limits.BATCH]
+            self._reports_due = len(keys) < len(self._reports)
+            return [self._reports.pop(key) for key in keys]
+
+    async def _deliver(
+        self, items: list[T], send: Callable[[list[T]], Op[list[Verdict]]]
+    ) -> list[Verdict]:
+        pauses = Pauses()
+        while True:
+            try:
+                return await self._backend.run(send(items))
+            except StoreError as error:
+                logger.warning("The store does not take what became of tasks: %s", error)
+                await asyncio.sleep(pauses.next())
+            except Exception:
+                if len(items) == 1:
+                    logger.exception("The store refuses this for good, it is dropped: %r", items[0])
+                    return []
+                # One of them is at fault: find out which, the others must not suffer for it.
+                half = len(items) // 2
+                first = await self._deliver(items[:half], send)
+                return first + await self._deliver(items[half:], send)

@@ -1,0 +1,193 @@
+"""Consumers: each takes a task, runs its handler, and hands the outcome on.
+
+Consumers are pooled coroutines, because a coroutine of its own would cost a small task more than
+the task itself. One sweep looks after all time limits, because a timer each would cost as much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from fairlane.client.execution import Surroundings, execute, raised, settlement_of
+from fairlane.client.task import TaskFunction
+from fairlane.core.backend import Backend
+from fairlane.core.machine import Outcome, Released, TimedOut
+from fairlane.core.model import Start
+from fairlane.worker.buffer import Buffer
+from fairlane.worker.committer import Committer
+from fairlane.worker.processes import Processes
+from fairlane.worker.runs import CurrentRun, Stop
+
+logger = logging.getLogger("fairlane.worker")
+
+SWEEP_SECONDS = 0.1
+START_TOLD_AFTER = 1.0
+"""Runs longer than this have their start reported by itself; others with their end."""
+HEED_SECONDS = 1.0
+"""How long a handler may take to heed its cancellation before it is left behind."""
+
+
+class Executor:
+    """Runs what is in a buffer with the handlers of an application."""
+
+    def __init__(
+        self,
+        tasks: Mapping[str, TaskFunction[..., Any]],
+        around: Surroundings,
+        processes: Processes,
+        backend: Backend,
+        buffer: Buffer,
+        committer: Committer,
+    ) -> None:
+        self._tasks = tasks
+        self._around = around
+        self._processes = processes
+        self._backend = backend
+        self._buffer = buffer
+        self._committer = committer
+        self._running: dict[tuple[str, int], CurrentRun] = {}
+        self._consumers: set[asyncio.Task[None]] = set()
+        self._dismissed = False
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self.long = 0
+        """How many runs had taken longer than a second at the last sweep."""
+
+    @property
+    def load(self) -> int:
+        """How many tasks run."""
+        return len(self._running)
+
+    def hire(self, count: int) -> None:
+        """Begin with so many consumers."""
+        for _ in range(count):
+            consumer = asyncio.create_task(self._consume(), context=contextvars.Context())
+            self._consumers.add(consumer)
+            consumer.add_done_callback(self._gone)
+
+    def let_go(self, runs: list[tuple[str, int]]) -> None:
+        """End these runs, begun or not: they are (task id, attempt)."""
+        for each in runs:
+            run = self._running.get(each)
+            if run is not None:
+                run.halt(Stop.LET_GO)
+        for task in self._buffer.withdraw(runs):
+            self._committer.settle(settlement_of(task, Released(), None))
+
+    async def idle(self) -> None:
+        """Wait until nothing runs."""
+        await self._quiet.wait()
+
+    async def release(self) -> None:
+        """End all runs: their tasks go back."""
+        for run in list(self._running.values()):
+            run.halt(Stop.RELEASED)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEED_SECONDS):
+                await self.idle()
+        for run in list(self._running.values()):
+            self._give_up(run)
+
+    async def dismiss(self) -> None:
+        """End all consumers, and what they run; nobody hears of its outcome."""
+        self._dismissed = True
+        for run in self._running.values():
+            run.halt(Stop.LET_GO)
+        consumers = list(self._consumers)
+        for consumer in consumers:
+            consumer.cancel()
+        if consumers:
+            await asyncio.wait(consumers, timeout=HEED_SECONDS)
+
+    async def sweep(self) -> None:
+        """Look after time limits, and tell of long runs; until cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self._committer.send_reports()
+            self._sweep(time.monotonic())
+
+    def _sweep(self, now: float) -> None:
+        starts = []
+        long = 0
+        for run in list(self._running.values()):
+            seconds, limit = now - run.began, run.task.timeout
+            if run.stop is None:
+                if limit is not None and seconds > limit:
+                    run.halt(Stop.TIMED_OUT)
+            elif now - run.stopped_at > HEED_SECONDS:
+                self._give_up(run)
+                self.hire(1)
+            if seconds > START_TOLD_AFTER:
+                long += 1
+                if not run.started_told:
+                    run.started_told = True
+                    starts.append(Start(run.task.task_id, run.task.attempt, seconds))
+        self.long = long
+        if starts:
+            self._committer.start(starts)
+
+    # -- one consumer ------------------------------------------------------------------------------
+
+    async def _consume(self) -> None:
+        this = asyncio.current_task()
+        assert this is not None
+        report = self._committer.report
+        while True:
+            task = await self._buffer.take()
+            run = CurrentRun(task, self._backend, report, this)
+            self._running[task.task_id, task.attempt] = run
+            self._quiet.clear()
+            definition = self._tasks[task.type]
+            if definition.terms.isolation is None:
+                outcome = await execute(definition, run, self._around)
+            else:
+                outcome = await self._processes.execute(run)
+            if run.given_up or self._dismissed:
+                return
+            self._leave(run)
+            while this.cancelling():  # it was meant for the run, not for us
+                this.uncancel()
+            self._hand_on(run, outcome)
+            if len(contextvars.copy_context()):
+                # The handler left something behind in our context: the next one gets a clean one.
+                self.hire(1)
+                return
+
+    def _gone(self, consumer: asyncio.Task[None]) -> None:
+        self._consumers.discard(consumer)
+        error = asyncio.CancelledError() if consumer.cancelled() else consumer.exception()
+        if self._dismissed or error is None:
+            return
+        # Something got past it that nothing can catch: a future that carries a GeneratorExit, say.
+        for run in [run for run in self._running.values() if run.consumer is consumer]:
+            self._leave(run)
+            self._hand_on(run, raised(error, self._tasks[run.task.type].terms))
+        self.hire(1)
+
+    def _leave(self, run: CurrentRun) -> None:
+        del self._running[run.task.task_id, run.task.attempt]
+        if not self._running:
+            self._quiet.set()
+
+    def _give_up(self, run: CurrentRun) -> None:
+        """A handler that does not heed its cancellation is left behind with its consumer."""
+        logger.warning("%s %s goes on although cancelled", run.task.type, run.task.task_id)
+        run.given_up = True
+        self._leave(run)
+        self._hand_on(run, Released())
+
+    def _hand_on(self, run: CurrentRun, outcome: Outcome) -> None:
+        if run.done:
+            return  # the completing transaction has told the store already
+        if run.stop is Stop.TIMED_OUT:
+            outcome = TimedOut()
+        elif run.stop is not None:
+            # Of a run that was let go this is refused, and frees the slot that it still held.
+            outcome = Released()
+        self._committer.settle(settlement_of(run.task, outcome, run.seconds))

@@ -1,0 +1,105 @@
+"""Keeps the buffer as full as the prefetch rule allows, and sleeps exactly as long as there is
+nothing to do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.backend import Backend, Wakeup
+from fairlane.core.errors import StoreError
+from fairlane.core.ids import new_id
+from fairlane.core.model import Ask, Grant
+from fairlane.worker.buffer import Buffer
+from fairlane.worker.pauses import Pauses, jittered
+from fairlane.worker.prefetch import Prefetch
+
+logger = logging.getLogger("fairlane.worker")
+
+LAST_CLAIM_SECONDS = 2.0
+
+
+class Fetcher:
+    """Claims tasks for the consumers behind a buffer. One claim is under way at a time."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        like: Ask,
+        buffer: Buffer,
+        prefetch: Prefetch,
+        poll_interval: float,
+    ) -> None:
+        self._backend = backend
+        self._like = like
+        self._buffer = buffer
+        self._prefetch = prefetch
+        self._poll_interval = poll_interval
+
+    async def run(self) -> None:
+        """Fetch, until cancelled. Raises WorkerGone when the worker has been declared dead."""
+        wakeup = await self._listen()
+        try:
+            while True:
+                slots, ahead = self._room()
+                if not slots + ahead:
+                    await self._buffer.changed()
+                    continue
+                grant = await self._claimed(slots, ahead)
+                if grant.tasks:
+                    self._buffer.put(grant.tasks)
+                else:
+                    await self._rest(wakeup, grant.next_due_in)
+        finally:
+            await wakeup.aclose()
+
+    def _room(self) -> tuple[int, int]:
+        """How many tasks could begin at once, and how many more may be held."""
+        waiting = len(self._buffer)
+        slots = min(max(0, self._buffer.idle - waiting), limits.BATCH)
+        return slots, min(self._prefetch.ahead(waiting), limits.BATCH - slots)
+
+    async def _claimed(self, slots: int, ahead: int) -> Grant:
+        """A claim that is under way when we are cancelled still brings what it was given."""
+        claim = asyncio.ensure_future(self._claim(slots, ahead))
+        try:
+            return await asyncio.shield(claim)
+        except asyncio.CancelledError:
+            await asyncio.wait([claim], timeout=LAST_CLAIM_SECONDS)
+            if claim.done() and not (claim.cancelled() or claim.exception()):
+                self._buffer.put(claim.result().tasks)
+            claim.cancel()
+            raise
+
+    async def _claim(self, slots: int, ahead: int) -> Grant:
+        # The same request until it is answered: a lost reply costs nothing.
+        ask = msgspec.structs.replace(self._like, request_id=new_id(), slots=slots, ahead=ahead)
+        pauses = Pauses()
+        while True:
+            try:
+                return await self._backend.run(self._backend.ops.claim(ask))
+            except StoreError as error:
+                logger.warning("No tasks can be claimed: %s", error)
+                await asyncio.sleep(pauses.next())
+
+    async def _rest(self, wakeup: Wakeup, due_in: float | None) -> None:
+        seconds = jittered(self._poll_interval)
+        if due_in is not None:
+            seconds = min(seconds, due_in)
+        try:
+            await wakeup.wait(seconds)
+        except StoreError as error:
+            logger.warning("Cannot listen for work: %s", error)
+            await asyncio.sleep(seconds)
+
+    async def _listen(self) -> Wakeup:
+        pauses = Pauses()
+        while True:
+            try:
+                return await self._backend.driver.listen()
+            except StoreError as error:
+                logger.warning("Cannot listen for work yet: %s", error)
+                await asyncio.sleep(pauses.next())

@@ -1,0 +1,92 @@
+"""The sign of life, sent from a thread of its own: a handler that keeps the event loop or the
+interpreter busy must not cost the worker its lease."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fairlane.core.backend import Backend
+from fairlane.core.errors import StoreError, WorkerGone
+from fairlane.core.model import Beat, Pulse
+from fairlane.worker.pauses import jittered
+
+logger = logging.getLogger("fairlane.worker")
+
+MARGIN = 0.1
+"""The share of a lease that is left when the worker gives up by itself."""
+HURRIED_SECONDS = 1.0
+
+
+class Heart:
+    """Beats every third of the lease, and every second while it is `hurried`.
+
+    Tells of every pulse, and once when the lease is lost.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        worker_id: str,
+        lease: float,
+        describe: Callable[[], dict[str, Any]],
+        pulse: Callable[[Pulse], None],
+        lost: Callable[[], None],
+        hurried: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._backend = backend
+        self._worker_id = worker_id
+        self._lease = lease
+        self._describe = describe
+        self._pulse = pulse
+        self._lost = lost
+        self._hurried = hurried
+        self._valid_until = time.monotonic() + lease
+        self._due = 0.0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fairlane-heart", daemon=True)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the worker has to believe that others take it for dead."""
+        return self._valid_until - MARGIN * self._lease - time.monotonic()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Beat no more; waits for a beat that is under way."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        tick = min(HURRIED_SECONDS, self._lease / 3)
+        while not self._stopped.is_set():
+            if time.monotonic() >= self._due or self._hurried():
+                try:
+                    self._beat()
+                except WorkerGone:
+                    self._lost()
+                    return
+                except Exception as error:  # noqa: BLE001 (a heart does not stop over an error)
+                    self._missed(error)
+                    if self.left <= 0:
+                        self._lost()
+                        return
+            self._stopped.wait(min(tick, max(0.0, self._due - time.monotonic())))
+
+    def _beat(self) -> None:
+        beat = Beat(self._worker_id, **self._describe())
+        sent = time.monotonic()
+        pulse = self._backend.run_sync(self._backend.ops.heartbeat(beat))
+        self._valid_until = sent + pulse.remaining
+        self._due = time.monotonic() + jittered(self._lease / 3)
+        self._pulse(pulse)
+
+    def _missed(self, error: Exception) -> None:
+        surprise = None if isinstance(error, StoreError) else error
+        logger.warning("No sign of life could be sent: %s", error, exc_info=surprise)
+        self._due = time.monotonic() + jittered(self._lease / 10)

@@ -1,0 +1,202 @@
+"""What a worker does under one id, from registering to leaving."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from enum import Enum
+from typing import Any
+
+from fairlane.client.app import Fairlane
+from fairlane.client.execution import Surroundings, settlement_of
+from fairlane.core.errors import StoreError, WorkerGone
+from fairlane.core.machine import Released
+from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
+from fairlane.worker.buffer import Buffer
+from fairlane.worker.committer import Committer
+from fairlane.worker.config import Config
+from fairlane.worker.executor import Executor
+from fairlane.worker.fetcher import Fetcher
+from fairlane.worker.health import Health
+from fairlane.worker.leases import Heart
+from fairlane.worker.maintenance import Maintenance
+from fairlane.worker.prefetch import Prefetch
+from fairlane.worker.processes import Processes
+from fairlane.worker.runners import Threads
+
+logger = logging.getLogger("fairlane.worker")
+
+FLUSH_SECONDS = 10.0
+
+
+class End(Enum):
+    """How a life ended."""
+
+    LEFT = "left"
+    """It was told to stop, or drained by an operator."""
+    LOST = "lost"
+    """It was declared dead, or could not go on: the worker begins anew."""
+
+
+class Life:
+    """What a worker does under one id."""
+
+    def __init__(
+        self, app: Fairlane, config: Config, worker: NewWorker, shared: Mapping[str, Any]
+    ) -> None:
+        self._backend = backend = app.backend
+        self._config = config
+        self._worker_id = worker.worker_id
+        self._loop = asyncio.get_running_loop()
+        self._prefetch = Prefetch()
+        self._buffer = Buffer()
+        self._threads = Threads()
+        self._processes = Processes(config.target, app.url)
+        self._health = Health(config, self._threads)
+        self._committer = Committer(backend, worker.worker_id, self._prefetch.finished)
+        around = Surroundings(shared, app.middleware, self._threads.run)
+        self._executor = Executor(
+            app.tasks, around, self._processes, backend, self._buffer, self._committer
+        )
+        ask = Ask(worker.worker_id, "", 0, 0, worker.types, worker.queues, worker.capabilities)
+        self._fetcher = Fetcher(backend, ask, self._buffer, self._prefetch, config.poll_interval)
+        self._maintenance = Maintenance(backend, worker.worker_id, config.retention)
+        self._over = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._leaving = False
+        self._told: WorkerStatus | None = None
+        self._heart = Heart(
+            backend,
+            worker.worker_id,
+            config.lease,
+            self._describe,
+            self._felt_soon,
+            self._over_soon,
+            self._hurried,
+        )
+
+    async def run(self, stopping: asyncio.Event, at_once: asyncio.Event) -> End:
+        """Work until stopped, drained by an operator, or declared dead."""
+        self._executor.hire(self._config.concurrency)
+        self._heart.start()
+        fetching = asyncio.create_task(self._fetch())
+        background = [fetching, *(asyncio.create_task(work) for work in self._background())]
+        ends = [asyncio.create_task(each.wait()) for each in (stopping, self._over, self._drained)]
+        given_up = None
+        try:
+            try:
+                await asyncio.wait([*ends, *background], return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError as error:
+                # Whoever cancels the worker wants it gone now; its tasks go back all the same.
+                given_up = error
+                at_once.set()
+            broken = _tell_of_failures(background)
+            self._buffer.close()
+            await _ended(fetching)
+            if self._over.is_set():
+                logger.warning("Worker %s counts as dead: it begins anew", self._worker_id)
+                return End.LOST
+            await self._finish(at_once)
+            if given_up is not None:
+                raise given_up
+            return End.LOST if broken else End.LEFT
+        finally:
+            # What was not delivered by now is not: others may have the tasks already.
+            for task in (*ends, *background):
+                await _ended(task)
+            await self._executor.dismiss()
+            self._threads.stop()
+            await self._processes.stop()
+            await asyncio.to_thread(self._heart.stop)
+
+    def _background(self) -> list[Coroutine[Any, Any, None]]:
+        works = [
+            self._committer.run(),
+            self._executor.sweep(),
+            self._health.watch(),
+            self._keep_lease(),
+        ]
+        if self._config.maintenance:
+            works.append(self._maintenance.run())
+        return works
+
+    async def _fetch(self) -> None:
+        try:
+            await self._fetcher.run()
+        except WorkerGone:
+            self._over.set()
+
+    async def _keep_lease(self) -> None:
+        """Stop by itself when others may believe that it is dead."""
+        while (left := self._heart.left) > 0:  # noqa: ASYNC110 (a clock is no event)
+            await asyncio.sleep(left)
+        self._over.set()
+
+    async def _finish(self, at_once: asyncio.Event) -> None:
+        """Give back what has not begun, wait for the rest, and leave."""
+        self._leaving = True
+        for task in self._buffer.empty():
+            self._committer.settle(settlement_of(task, Released(), None))
+        grace = asyncio.sleep(self._config.grace)
+        await _first(self._executor.idle(), at_once.wait(), self._over.wait(), grace)
+        await self._executor.release()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await self._committer.flushed()
+        try:
+            await self._backend.run(self._backend.ops.forget(self._worker_id))
+        except StoreError as error:
+            logger.warning("The worker could not say goodbye: %s", error)
+
+    # -- the heart, from its own thread ------------------------------------------------------------
+
+    def _status(self) -> WorkerStatus:
+        return WorkerStatus.DRAINING if self._leaving else self._health.status()
+
+    def _hurried(self) -> bool:
+        """Whether the store has something to tell or to hear: about long runs (are they still
+        wanted?), or how the worker is."""
+        return self._executor.long > 0 or self._status() is not self._told
+
+    def _describe(self) -> dict[str, Any]:
+        self._told = self._status()
+        return {
+            "load": self._executor.load,
+            "status": self._told,
+            "health": self._health.report(),
+        }
+
+    def _felt_soon(self, pulse: Pulse) -> None:
+        self._loop.call_soon_threadsafe(self._felt, pulse)
+
+    def _over_soon(self) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
+
+    def _felt(self, pulse: Pulse) -> None:
+        self._executor.let_go(pulse.let_go)
+        if pulse.status is WorkerStatus.DRAINING:
+            self._drained.set()
+
+
+def _tell_of_failures(background: list[asyncio.Task[None]]) -> bool:
+    failed = [task for task in background if task.done() and task.exception() is not None]
+    for task in failed:
+        logger.critical("A part of the worker failed", exc_info=task.exception())
+    return bool(failed)
+
+
+async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Until the first of these is over; the others are given up."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            await _ended(task)
+
+
+async def _ended(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,47 @@
+"""An application by its address, as a child process finds it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from operator import attrgetter
+
+from fairlane.client.app import Fairlane
+from fairlane.client.execution import text_of
+from fairlane.core.errors import InvalidWorker
+from fairlane.core.text import shown
+
+
+def loaded(target: str) -> Fairlane:
+    """The application at `module:attribute`. Raises InvalidWorker."""
+    module, _, attribute = target.partition(":")
+    if not module or not attribute:
+        raise InvalidWorker(f"An application's address is module:attribute. Got {shown(target)}.")
+    try:
+        app = attrgetter(attribute)(import_module(module))
+    except Exception as error:
+        raise InvalidWorker(
+            f"The application {target} cannot be imported: {type(error).__name__}: "
+            f"{text_of(error)}."
+        ) from error
+    if not isinstance(app, Fairlane):
+        raise InvalidWorker(f"{target} is not a Fairlane application.")
+    return app
+
+
+def check_processes(app: Fairlane, target: str | None) -> None:
+    """Raise InvalidWorker if a child process could not find a task that is to run in one."""
+    wanted = {task.name for task in app.tasks.values() if task.terms.isolation == "process"}
+    if not wanted:
+        return
+    names = ", ".join(sorted(wanted))
+    if target is None:
+        raise InvalidWorker(
+            f"{names}: a process of its own has to import the application. Tell the worker where "
+            'it is, Config(target="module:app"), or start it by `fairlane worker --app module:app`.'
+        )
+    missing = wanted - loaded(target).tasks.keys()
+    if missing:
+        raise InvalidWorker(
+            f"The application {target} has no task {', '.join(sorted(missing))} when it is "
+            "imported: define tasks where the module is imported, not where it is run."
+        )

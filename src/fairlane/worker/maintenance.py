@@ -1,0 +1,112 @@
+"""What has to be done by somebody: dead workers, time limits, retention, samples.
+
+Every worker is ready to do it; one is elected by a lease in the store. What it does is repeatable
+and checked again by the store, so two who believe to be elected do no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from fairlane.core import limits
+from fairlane.core.backend import Backend
+from fairlane.core.errors import StoreError
+from fairlane.core.machine import Change, Lost, Settlement, TimedOut, decide
+from fairlane.core.model import Cause, Overdue, Verdict
+from fairlane.core.retention import Retention
+from fairlane.worker.pauses import jittered
+
+logger = logging.getLogger("fairlane.worker")
+
+ROLE = "maintenance"
+REAP_SECONDS = 5.0
+PRUNE_SECONDS = 60.0
+TERM_SECONDS = 3 * REAP_SECONDS
+
+
+class Maintenance:
+    """One candidate for the role."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        candidate: str,
+        retention: Retention,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._backend = backend
+        self._candidate = candidate
+        self._retention = retention
+        self._clock = clock
+        self._suspects: set[str] = set()
+        self._looked_at = float("-inf")
+        self._prune_at = float("-inf")
+
+    async def run(self) -> None:
+        """Stand for election and do the work, until cancelled."""
+        while True:
+            try:
+                if await self._elected():
+                    await self.round()
+            except StoreError as error:
+                logger.warning("Maintenance has to wait: %s", error)
+            except Exception:
+                logger.exception("Maintenance went wrong, and will be tried again")
+            await asyncio.sleep(jittered(REAP_SECONDS, 0.2))
+
+    async def _elected(self) -> bool:
+        op = self._backend.ops.elect(ROLE, self._candidate, TERM_SECONDS)
+        return await self._backend.run(op)
+
+    async def round(self) -> None:
+        """Everything that is due."""
+        await self._bury()
+        await self._reap()
+        await self._backend.run(self._backend.ops.sample())
+        if self._clock() >= self._prune_at:
+            await self._prune()
+            self._prune_at = self._clock() + jittered(PRUNE_SECONDS)
+
+    async def _bury(self) -> None:
+        """Declare workers dead that were silent at two looks.
+
+        After a pause of our own (or at the start) everyone looks dead who had no chance to say
+        otherwise while the store, or we, stood still: then the first look does not count.
+        """
+        ops, run = self._backend.ops, self._backend.run
+        silent = {worker.worker_id for worker in await run(ops.workers()) if worker.lost}
+        now = self._clock()
+        if now - self._looked_at <= 2 * REAP_SECONDS:
+            dead = sorted(silent & self._suspects)
+            buried = await run(ops.bury(dead[: limits.BATCH])) if dead else []
+            for worker_id in buried:
+                logger.warning("Worker %s is dead: its tasks go to others", worker_id)
+        self._suspects, self._looked_at = silent, now
+
+    async def _reap(self) -> None:
+        ops, run = self._backend.ops, self._backend.run
+        while True:
+            overdue = await run(ops.expired(limits.BATCH))
+            if not overdue:
+                return
+            settlements = [_settlement(item) for item in overdue]
+            verdicts = await run(ops.settle(settlements, reaping=True))
+            if len(overdue) < limits.BATCH or Verdict.APPLIED not in verdicts:
+                return
+
+    async def _prune(self) -> None:
+        more = True
+        while more:  # a batch at a time: others have their turn in between
+            pruned = await self._backend.run(self._backend.ops.prune(self._retention))
+            more = pruned.more
+
+
+def _settlement(item: Overdue) -> Settlement:
+    outcome = Lost(item.started) if item.cause is Cause.LOST else TimedOut()
+    change = decide(item, outcome, random.random())
+    assert isinstance(change, Change)
+    return Settlement(item.task_id, item.attempt, item.worker_id, change)

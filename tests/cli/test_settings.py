@@ -1,0 +1,64 @@
+"""Flags, then the environment, then the file."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlane.cli.settings import DEFAULT_STORE, Settings, resolve
+from fairlane.cli.trouble import Wrong
+from tests.cli.kit import Cli
+
+
+def test_nothing_said(tmp_path: Path) -> None:
+    assert resolve({}, {}, tmp_path) == Settings()
+    assert Settings().store_url == DEFAULT_STORE
+
+
+def test_the_nearer_one_wins(tmp_path: Path) -> None:
+    (tmp_path / "fairlane.toml").write_text(
+        'store = "sqlite:///file.db"\nqueues = ["x", "y"]\nconcurrency = 3\napp = "a:b"\n'
+    )
+    environ = {"FAIRLANE_STORE": "sqlite:///env.db", "FAIRLANE_CONCURRENCY": "4"}
+    found = resolve({"concurrency": 5, "store": None}, environ, tmp_path)
+    assert found == Settings(
+        store="sqlite:///env.db", app="a:b", concurrency=5, queues=frozenset({"x", "y"})
+    )
+
+
+def test_children_get_the_same(tmp_path: Path) -> None:
+    settings = Settings("redis://h", "a:b", 7, 2, frozenset({"q", "p"}), frozenset({"gpu"}))
+    assert resolve({}, settings.environment(), tmp_path) == settings
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('stor = "x"\ncolour = 1', "colour, stor"),
+        ("store = 1", "store in fairlane.toml is a text"),
+        ("concurrency = 0", "whole number, 1 or more"),
+        ("concurrency = true", "whole number, 1 or more"),
+        ("queues = []", "lists names"),
+        ('queues = ["a b"]', "lists names"),
+        ("queues = 3", "lists names"),
+        ("store =", "not valid TOML"),
+    ],
+)
+def test_mistakes_in_the_file_are_named(tmp_path: Path, text: str, named: str) -> None:
+    (tmp_path / "fairlane.toml").write_text(text)
+    with pytest.raises(Wrong) as caught:
+        resolve({}, {}, tmp_path)
+    assert named in caught.value.format_message()
+
+
+def test_mistakes_in_the_environment_are_named(tmp_path: Path) -> None:
+    with pytest.raises(Wrong, match=r"FAIRLANE_CONCURRENCY is a whole number"):
+        resolve({}, {"FAIRLANE_CONCURRENCY": "many"}, tmp_path)
+
+
+def test_commands_go_by_them(cli: Cli) -> None:
+    Path("fairlane.toml").write_text('store = "sqlite:///here.db"')
+    cli.ok("migrate")
+    assert Path("here.db").exists()
+    assert cli.json("list", env={"FAIRLANE_STORE": "sqlite:///here.db"})["tasks"] == []
+    assert cli("list", env={"FAIRLANE_STORE": "sqlite:///there.db"}).exit_code == 1
+    assert not Path("there.db").exists()

@@ -1,0 +1,54 @@
+"""How an application's types look to a type checker: lines marked `wrong` are errors, no others.
+
+Checked by mypy and pyright in test_typing.py; not run.
+"""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from fairlane import Context, Fairlane, Handle, RetryPolicy, TaskFunction
+
+app = Fairlane()
+
+
+@app.task
+async def bare(to: str, copies: int = 1) -> dict[str, int]:
+    return {to: copies}
+
+
+@app.task(priority="high", max_retries=5, timeout=30, rate_limit=10, concurrency=3)
+async def with_options(to: str) -> bool:
+    return bool(to)
+
+
+@app.task
+def ordinary(n: int) -> str:
+    return str(n)
+
+
+@app.task(retry=RetryPolicy(base=5.0))
+async def with_context(ctx: Context, n: int) -> float:
+    return n / ctx.attempt
+
+
+async def right() -> None:
+    handle = await bare.submit("a", copies=2)
+    assert_type(handle, Handle[dict[str, int]])
+    assert_type(await handle.result(timeout=10), dict[str, int])
+    assert_type(await (await with_options.submit(to="b")).result(), bool)
+    assert_type(ordinary.submit_sync(1), Handle[str])
+    assert_type(await (await with_context.submit(n=1)).result(), float)
+    await app.submit_many([bare.prepare("a"), ordinary.prepare(1)])
+    low: TaskFunction[[int], str] = ordinary.options(priority="low", delay_seconds=60)
+    await low.submit(2)
+
+
+async def wrong() -> None:
+    await bare.submit(to=1)  # wrong
+    await bare.submit()  # wrong
+    await bare.submit("a", colour="red")  # wrong
+    with_options.prepare(5)  # wrong
+    ordinary.submit_sync("x")  # wrong
+    await with_context.submit("x")  # wrong
+    ordinary.options(colour="red")  # wrong

@@ -1,0 +1,120 @@
+"""Maintenance: done by one among several, on the second look."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fairlane import State
+from fairlane.core.errors import StoreUnavailable
+from fairlane.core.machine import Completed
+from fairlane.core.model import WorkerStatus
+from fairlane.core.retention import DEFAULT
+from fairlane.worker import maintenance
+from fairlane.worker.maintenance import Maintenance
+from tests.fixtures.stores import World
+from tests.worker.kit import PATIENCE
+
+
+def candidate(world: World, name: str = "one") -> Maintenance:
+    return Maintenance(world.backend, name, DEFAULT)
+
+
+async def test_one_is_elected_among_several(world: World) -> None:
+    candidates = [candidate(world, f"candidate-{n}") for n in range(3)]
+    answers = [await each._elected() for each in candidates]
+    assert answers == [True, False, False]
+    assert await candidates[0]._elected()
+    await world.advance(maintenance.TERM_SECONDS + 1)
+    assert await candidates[2]._elected()
+    assert not await candidates[0]._elected()
+
+
+async def test_dead_workers_are_reaped_on_the_second_look(world: World) -> None:
+    worker_id = await world.worker(lease=30.0)
+    task_id = await world.submit(max_retries=1)
+    await world.start(await world.claim_one(worker_id))
+    await world.advance(60)
+    keeper = candidate(world)
+    await keeper.round()
+    assert await world.state(task_id) is State.EXECUTING
+    await keeper.round()
+    task = await world.task(task_id)
+    assert (task.status, [each.outcome for each in task.attempts]) == (State.QUEUED, ["lost"])
+    (worker,) = await world.run(world.ops.workers())
+    assert worker.status is WorkerStatus.DEAD
+
+
+async def test_a_worker_that_speaks_up_between_two_looks_lives(world: World) -> None:
+    worker_id = await world.worker(lease=30.0)
+    await world.advance(60)
+    keeper = candidate(world)
+    await keeper.round()
+    await world.claim(worker_id)
+    await keeper.round()
+    (worker,) = await world.run(world.ops.workers())
+    assert worker.status is WorkerStatus.ACTIVE
+
+
+async def test_a_look_after_a_pause_of_one_s_own_does_not_count(memory: World) -> None:
+    now = 0.0
+    await memory.worker(lease=30.0)
+    await memory.advance(60)
+    keeper = Maintenance(memory.backend, "one", DEFAULT, lambda: now)
+    await keeper.round()
+    now += 1000  # suspended
+    await keeper.round()
+    (worker,) = await memory.run(memory.ops.workers())
+    assert worker.status is WorkerStatus.ACTIVE
+    now += 5
+    await keeper.round()
+    (worker,) = await memory.run(memory.ops.workers())
+    assert worker.status is WorkerStatus.DEAD
+
+
+async def test_runs_past_their_time_limit_are_ended(world: World) -> None:
+    worker_id = await world.worker(lease=3600.0)
+    task_id = await world.submit(timeout_seconds=10, max_retries=0)
+    await world.start(await world.claim_one(worker_id))
+    await world.advance(300)
+    await candidate(world).round()
+    task = await world.task(task_id)
+    assert task.error is not None
+    assert (task.status, task.error.reason) == (State.DEAD_LETTER, "timeout")
+
+
+async def test_what_ended_long_ago_is_pruned_and_counters_are_sampled(world: World) -> None:
+    worker_id = await world.worker(lease=86_400.0)
+    task_id = await world.submit()
+    await world.claim_and_settle(worker_id, Completed(b"1"))
+    await world.advance(25 * 3600)
+    await candidate(world).round()
+    assert await world.run(world.ops.get([task_id])) == [None]
+    assert len(await world.run(world.ops.samples(0, 10))) == 1
+
+
+async def test_trouble_does_not_end_it(
+    memory: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(maintenance, "REAP_SECONDS", 0.01)
+    troubles: list[Exception] = [StoreUnavailable("away"), ZeroDivisionError("a bug")]
+    sampled = asyncio.Event()
+    run = memory.backend.run
+
+    async def troubled(op: Any) -> Any:
+        if troubles:
+            raise troubles.pop()
+        if op.name == "sample":
+            sampled.set()
+        return await run(op)
+
+    memory.backend.run = troubled
+    keeping = asyncio.create_task(candidate(memory).run())
+    async with asyncio.timeout(PATIENCE):
+        await sampled.wait()
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+    assert "Maintenance has to wait: away" in caplog.text
+    assert "Maintenance went wrong" in caplog.text

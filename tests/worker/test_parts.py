@@ -1,0 +1,177 @@
+"""The worker's parts by themselves: buffer, prefetch, committer, threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from fairlane.client.execution import settlement_of
+from fairlane.core.errors import StoreUnavailable
+from fairlane.core.machine import Completed
+from fairlane.core.model import Claimed, Report
+from fairlane.core.states import State
+from fairlane.worker.buffer import Buffer
+from fairlane.worker.committer import Committer
+from fairlane.worker.prefetch import Prefetch
+from fairlane.worker.runners import Threads
+from tests.fixtures.stores import World
+from tests.worker.kit import PATIENCE
+
+
+def claimed(n: int) -> Claimed:
+    return Claimed(f"task-{n}", 1, "worker", "work", "default", 5, b"{}", 0, 3, 0, None, 0, 0)
+
+
+async def test_a_buffer_serves_those_who_wait_in_turn() -> None:
+    buffer = Buffer()
+    takers = [asyncio.create_task(buffer.take()) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert buffer.idle == 3
+    buffer.put([claimed(1), claimed(2)])
+    takers[0].cancel()  # whose turn it was: the next one has it
+    results = await asyncio.gather(takers[1], takers[2])
+    assert {task.task_id for task in results} == {"task-1", "task-2"}
+    assert (len(buffer), buffer.idle) == (0, 0)
+
+
+async def test_a_closed_buffer_hands_out_no_more() -> None:
+    buffer = Buffer()
+    taker = asyncio.create_task(buffer.take())
+    await asyncio.sleep(0)
+    buffer.close()
+    buffer.put([claimed(1), claimed(2)])
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not taker.done()
+    assert buffer.withdraw([("task-2", 2), ("task-1", 1)]) == [claimed(1)]
+    assert buffer.empty() == [claimed(2)]
+    taker.cancel()
+
+
+def test_prefetch_is_about_what_was_finished_in_the_last_50_ms() -> None:
+    now = 100.0
+    prefetch = Prefetch(lambda: now)
+    assert prefetch.ahead(0) == 0
+    prefetch.finished(30)
+    now += 0.02
+    prefetch.finished(20)
+    assert (prefetch.ahead(0), prefetch.ahead(15), prefetch.ahead(80)) == (50, 35, 0)
+    now += 0.035
+    assert prefetch.ahead(0) == 20
+    now += 10
+    assert prefetch.ahead(0) == 0
+    prefetch.finished(100_000)
+    assert prefetch.ahead(0) == 500
+
+
+async def test_what_gathers_during_a_flush_goes_with_the_next(memory: World) -> None:
+    worker_id = await memory.worker(capacity=500)
+    for _ in range(40):
+        await memory.submit()
+    tasks = await memory.claim(worker_id, 40)
+    sizes: list[int] = []
+    settle = memory.ops.settle
+
+    def counted(batch: Any) -> Any:
+        sizes.append(len(batch))
+        return settle(batch)
+
+    memory.ops.settle = counted  # type: ignore[method-assign, assignment]
+    committer = Committer(memory.backend, worker_id)
+    running = asyncio.create_task(committer.run())
+    committer.settle(settlement_of(tasks[0], Completed(b"1"), 0.1))
+    while not sizes:  # noqa: ASYNC110 (until the first is under way)
+        await asyncio.sleep(0)
+    for task in tasks[1:]:
+        committer.settle(settlement_of(task, Completed(b"1"), 0.1))
+    await committer.flushed()
+    running.cancel()
+    assert sizes == [1, 39]
+    assert await memory.census() == {State.COMPLETED: 40}
+
+
+async def test_what_cannot_be_delivered_is_tried_again_and_poison_is_dropped(
+    memory: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker_id = await memory.worker()
+    for _ in range(5):
+        await memory.submit()
+    tasks = await memory.claim(worker_id, 5)
+    poison, away = tasks[2].task_id, True
+    settle = memory.ops.settle
+
+    def moody(batch: Any) -> Any:
+        nonlocal away
+        if away:
+            away = False
+            raise StoreUnavailable("away")
+        if any(each.task_id == poison for each in batch):
+            raise ZeroDivisionError
+        return settle(batch)
+
+    memory.ops.settle = moody  # type: ignore[method-assign, assignment]
+    committer = Committer(memory.backend, worker_id)
+    running = asyncio.create_task(committer.run())
+    for task in tasks:
+        committer.settle(settlement_of(task, Completed(b"1"), 0.1))
+    async with asyncio.timeout(PATIENCE):
+        await committer.flushed()
+    running.cancel()
+    assert await memory.census() == {State.COMPLETED: 4, State.EXECUTING: 1}
+    assert "away" in caplog.text
+    assert poison in caplog.text
+
+
+async def test_late_results_are_counted(memory: World) -> None:
+    worker_id = await memory.worker()
+    task_id = await memory.submit()
+    (task,) = await memory.claim(worker_id)
+    await memory.run(memory.ops.cancel([task_id]))
+    committer = Committer(memory.backend, worker_id)
+    running = asyncio.create_task(committer.run())
+    committer.settle(settlement_of(task, Completed(b"1"), 0.1))
+    await committer.flushed()
+    running.cancel()
+    assert committer.stale == 1
+
+
+async def test_the_last_report_of_a_run_comes_before_its_end(memory: World) -> None:
+    worker_id = await memory.worker()
+    task_id = await memory.submit()
+    (task,) = await memory.claim(worker_id)
+    committer = Committer(memory.backend, worker_id)
+    running = asyncio.create_task(committer.run())
+    for percent in range(100):
+        committer.report(Report(task_id, 1, percent, None))
+    committer.settle(settlement_of(task, Completed(b"1"), 0.1))
+    await committer.flushed()
+    running.cancel()
+    stored = await memory.task(task_id)
+    assert stored.progress is not None
+    assert (stored.status, stored.progress.percent) == (State.COMPLETED, 99)
+
+
+async def test_threads_are_kept_and_abandoned_ones_counted() -> None:
+    threads = Threads()
+    first = await threads.run(threading.get_ident)
+    assert await threads.run(threading.get_ident) == first
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        begun.set()
+        go_on.wait(PATIENCE)
+
+    hanging = asyncio.create_task(threads.run(hang))
+    await asyncio.to_thread(begun.wait, PATIENCE)
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
+    assert threads.abandoned == 1
+    assert await threads.run(threading.get_ident) != first
+    go_on.set()
+    async with asyncio.timeout(PATIENCE):
+        while threads.abandoned:  # noqa: ASYNC110 (a thread is about to say so)
+            await asyncio.sleep(0.001)
+    threads.stop()
