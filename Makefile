@@ -53,8 +53,8 @@ pgbouncer:
 		$(systemd) disable pgbouncer; $(systemd) unmask --runtime pgbouncer \
 	) || true
 
-up: ## Start server, worker and dashboard (not there yet)
-	@echo "make up will start the server, a worker and the dashboard; they are not written yet." >&2; exit 1
+up: setup ## Run Fairlane here, on SQLite, with a few sample tasks (server and dashboard are yet to come)
+	$(BIN)/fairlane up
 
 test: check ## Everything CI runs: check, unit tests with full coverage of the core, all other tests
 	$(BIN)/coverage run -m pytest tests/unit

@@ -46,14 +46,15 @@ def worker_command(reload: bool, supervised: bool, **flags: Any) -> None:
     if supervised:
         _follow_supervisor()
     app = application(settings)
-    _log(supervised=supervised)
+    log_to_stderr(supervised=supervised)
     config = Config(
         concurrency=settings.concurrency,
         queues=settings.queues,
         capabilities=settings.capabilities,
+        target=settings.app,
     )
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_work(app, config))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(work(app, config))
 
 
 async def _supervise(settings: Settings, *, reload: bool) -> int:
@@ -64,7 +65,8 @@ async def _supervise(settings: Settings, *, reload: bool) -> int:
     return await Supervisor(command, environ, settings.processes, watched).run()
 
 
-async def _work(app: Fairlane, config: Config) -> None:
+async def work(app: Fairlane, config: Config) -> None:
+    """Run a worker until it is told to stop."""
     try:
         try:
             # What is wrong for good is told before anything is waited for.
@@ -94,7 +96,7 @@ class _Formatter(logging.Formatter):
         return scrubbed(super().format(record))
 
 
-def _log(*, supervised: bool) -> None:
+def log_to_stderr(*, supervised: bool = False) -> None:
     """The worker's own messages go to stderr, unless the application set up logging itself."""
     if logging.getLogger().handlers:
         return
@@ -105,7 +107,7 @@ def _log(*, supervised: bool) -> None:
     logging.getLogger("fairlane").setLevel(logging.INFO)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop where it is installed."""
     try:
         import uvloop  # noqa: PLC0415
