@@ -153,3 +153,13 @@ async def test_the_reaper_looks_again_before_it_acts(store: World) -> None:
     early = settlement(task)
     assert await store.run(store.ops.settle([early], reaping=True)) == [Verdict.STALE]
     assert await store.state(task.task_id) is State.EXECUTING
+
+
+async def test_a_moved_clock_stays_where_it_is(store: World) -> None:
+    """Also for whoever opens the store later: it is the store's clock."""
+    await store.advance(1_000)
+    other = store.processes(2)[1]
+    (answer,) = await other.run(other.ops.submit([new_task("t")]))
+    first = await store.submit()
+    created = (await store.task(answer.task_id)).created_at
+    assert abs((await store.task(first)).created_at - created) < timedelta(seconds=500)

@@ -7,7 +7,7 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.versions import check_not_newer, check_ready
 from fairlane.engines.files import migrations
 from fairlane.engines.sqlite.calls import Execute
-from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.context import SQL, Context
 from fairlane.engines.sqlite.driver_database import APPLICATION_ID
 
 STEPS = migrations(__package__)
@@ -40,12 +40,14 @@ def migrate(self: Context) -> Flow[int]:
 @alters
 def verify(self: Context) -> Flow[None]:
     check_ready((yield from _version()), VERSION)
+    ((self.clock_offset,),) = yield Execute(SQL["clock_offset"])
 
 
 @alters
 def shift_clock(self: Context, seconds: float) -> Flow[None]:
-    yield from ()
-    self.clock_offset += round(seconds * MICROSECONDS)
+    # Whoever has the store open already, but us, notices when it is opened again.
+    yield Execute(SQL["shift_clock"], (round(seconds * MICROSECONDS),))
+    ((self.clock_offset,),) = yield Execute(SQL["clock_offset"])
 
 
 def _split(script: str) -> list[str]:

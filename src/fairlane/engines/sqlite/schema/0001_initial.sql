@@ -3,9 +3,10 @@
 -- One row. `version` grows with every new lane and every change of a control, so that a process
 -- knows when what it remembers of them is out of date.
 CREATE TABLE catalogue (
-    version     INTEGER NOT NULL,
-    paused      INTEGER NOT NULL DEFAULT 0,
-    rate        REAL    NOT NULL DEFAULT 0
+    version      INTEGER NOT NULL,
+    paused       INTEGER NOT NULL DEFAULT 0,
+    rate         REAL    NOT NULL DEFAULT 0,
+    clock_offset INTEGER NOT NULL DEFAULT 0  -- moved by tests only
 );
 INSERT INTO catalogue (version) VALUES (1);
 

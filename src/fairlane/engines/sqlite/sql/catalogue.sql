@@ -4,6 +4,12 @@ SELECT version FROM catalogue;
 -- name: bump
 UPDATE catalogue SET version = version + 1;
 
+-- name: clock_offset
+SELECT clock_offset FROM catalogue;
+
+-- name: shift_clock
+UPDATE catalogue SET clock_offset = clock_offset + ?;
+
 -- name: everything
 SELECT version, paused, rate FROM catalogue;
 
