@@ -28,7 +28,7 @@ def make_step(rng: random.Random, pair: Pair) -> programs.Do:
 
 
 def fields(pair: Pair) -> list[dict[str, object] | None]:
-    """Every field of every task, times rounded to what decides anything."""
+    """Every field of every task, times rounded to what decides anything, workers by number."""
 
     def rounded(value: object) -> object:
         match value:
@@ -41,6 +41,8 @@ def fields(pair: Pair) -> list[dict[str, object] | None]:
                 }
             case list() | tuple():
                 return [rounded(each) for each in value]
+            case str() if value in pair.workers:
+                return pair.workers.index(value)
             case _:
                 return value
 

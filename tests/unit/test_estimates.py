@@ -150,6 +150,14 @@ class TestWait:
         assert place.position == 31
         assert place.wait_seconds == pytest.approx(150.0)
 
+    def test_one_that_was_completed_is_enough_to_go_by(self) -> None:
+        now = facts(
+            lanes=LANES,
+            streams=[self.BUSY],
+            tallies=[tally(State.EXECUTING, State.COMPLETED, 1)],
+        )
+        assert position_of(stored(), now) == Position(31, 1_800.0)
+
     def test_who_is_next_does_not_wait(self) -> None:
         now = facts(tallies=[tally(State.EXECUTING, State.COMPLETED, 60)])
         assert position_of(stored(), now) == Position(1, 0.0)

@@ -63,12 +63,13 @@ class TestNotYet:
         [
             (State.SCHEDULED, 5, "It is due in 5 s."),
             (State.SCHEDULED, 7200, "It is due in 7,200 s."),
+            (State.SCHEDULED, 0.75, "It is due in 1 s."),
             (State.SCHEDULED, 0, None),
             (State.SCHEDULED, -5, None),
             (State.QUEUED, 5, None),
         ],
     )
-    def test_a_task_may_be_due_later(self, state: State, seconds: int, words: str | None) -> None:
+    def test_a_task_may_be_due_later(self, state: State, seconds: float, words: str | None) -> None:
         task = stored(status=state, attempt=0, run_at=NOON + timedelta(seconds=seconds))
         expected = [] if words is None else [Reason("due", words)]
         assert [reason for reason in why(task) if reason != NEXT] == expected

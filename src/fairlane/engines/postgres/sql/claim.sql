@@ -2,8 +2,8 @@
 -- to read. It answers one row about the worker and the state of things, and one for each task.
 --
 -- $1 worker, $2 request, $3 the catalogue's version that the streams were chosen by, $4 how many,
--- $5 whether what has come due, expired or been left over has been seen to, $6 … $9 lane, level and ages of each arm,
--- $10 the effective level of each group of arms.
+-- $5 whether what has come due, expired or been left over has been seen to, $6 … $9 lane, level and
+-- ages of each arm, $10 the effective level of each group of arms.
 
 -- name: claim
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -87,8 +87,8 @@ SELECT
 FROM header
 UNION ALL
 SELECT
-    place, taken.task_id::text, taken.attempt, taken.lane, taken.level, task.payload, taken.retry_count,
-    task.max_retries, task.returns, task.timeout, task.created_at, taken.ready_at, task.spec,
+    place, taken.task_id::text, taken.attempt, taken.lane, taken.level, task.payload,
+    taken.retry_count, task.max_retries, task.returns, task.timeout, task.created_at, taken.ready_at, task.spec,
     NULL, NULL, NULL
 FROM taken
 -- One at a time, through the index: plans outlive what was known of the table when they were made.

@@ -29,9 +29,9 @@ UPDATE fairlane.types SET breaker = $2, circuit = NULL WHERE type = $1;
 -- name: lanes_of
 SELECT DISTINCT lane FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]);
 
--- Answers what was replayed, and how all of these tasks stood before. One that moves from one table to
--- another while the statement runs is found in neither: the caller looks again for those that stood
--- as they should and were not replayed.
+-- Answers what was replayed, and how all of these tasks stood before. One that moves from one table
+-- to another while the statement runs is found in neither: the caller looks again for those that
+-- stood as they should and were not replayed.
 --
 -- $2: the states that may be replayed, $3: the new level, $4: whether retries are counted anew.
 

@@ -1,10 +1,10 @@
--- Rows are found through indexes whatever the statistics say: by `= ANY` of an array, or one at a time
--- (LATERAL, and OFFSET 0 or a lock to keep it from becoming a join). Tables here are empty one moment
--- and full the next, and plans are kept.
+-- What the end of a task takes beside the move of its row, where it is linked (others may depend on
+-- it, or it may hold a unique key) or bound (it waits for others). All of it happens in the
+-- transaction that ends the task.
 --
--- What the end of a task takes beside the move of its row, where it is linked (others may depend on it, or
--- it may hold a unique key) or bound (it waits for others). All of it happens in the transaction that
--- ends the task.
+-- Rows are found through indexes whatever the statistics say: by `= ANY` of an array, or one at a
+-- time (LATERAL, and OFFSET 0 or a lock to keep it from becoming a join). Tables here are empty one
+-- moment and full the next, and plans are kept.
 
 -- Answers what was cancelled, and how all of these tasks stood before. One that moves from one table
 -- to another while the statement runs is found in neither: the caller looks again for those that

@@ -2,8 +2,8 @@
 -- once per kind of change: `change` is a position in the arrays from $7 on.
 --
 -- Rows are found one by one through the index, whatever the statistics say of a table that is empty
--- one moment and full the next. A row that is updated at the same moment (by `start`, by `progress`, or
--- because it becomes linked) is missed, and one that is linked is passed by ({plain}): the caller
+-- one moment and full the next. A row that is updated at the same moment (by `start`, by `progress`,
+-- or because it becomes linked) is missed, and one that is linked is passed by ({plain}): the caller
 -- looks at those again, and settles them with their rows locked.
 
 -- name: settle

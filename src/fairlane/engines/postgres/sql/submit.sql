@@ -48,9 +48,9 @@ SELECT
     CASE WHEN pg_try_advisory_lock($5) THEN NOT pg_advisory_unlock($5) ELSE true END AS awaited
 FROM sent;
 
--- In the place of {kinds}. What one entry of the journal tells of (`booked`) is a slice, too: kinds are
--- sorted by lane, level and time. The common batch is all of one kind, and needs no arrays of options
--- and no grouping: that is worth a twentieth of its time when it has 100 tasks.
+-- In the place of {kinds}. What one entry of the journal tells of (`booked`) is a slice, too: kinds
+-- are sorted by lane, level and time. The common batch is all of one kind, and needs no arrays of
+-- options and no grouping: that is worth a twentieth of its time when it has 100 tasks.
 
 -- name: one_kind
 kinds AS MATERIALIZED (
