@@ -26,7 +26,7 @@ from fairlane.core.states import State
 from fairlane.core.uniqueness import Hold
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Catalogue, Context
-from fairlane.engines.redis.record import raw_id, submitted, text_id
+from fairlane.engines.redis.record import raw_id, raw_ids_of, submitted, text_id
 from fairlane.engines.redis.scripts import script
 
 SUBMIT = script("submit")
@@ -72,14 +72,16 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
 def _grouped(tasks: Sequence[NewTask], catalogue: Catalogue) -> dict[Group, list[NewTask]]:
     groups: dict[Group, list[NewTask]] = {}
     ids = catalogue.ids
+    last: tuple[object, ...] = ()
+    members: list[NewTask] = []
     for task in tasks:
-        lane = ids[task.queue, task.type, task.capabilities]
-        group = (lane, task.level, task.delay, task.run_at)
-        members = groups.get(group)
-        if members is None:
-            groups[group] = [task]
-        else:
-            members.append(task)
+        # Neighbours are mostly alike, and comparing them is quicker than looking up their group.
+        alike = (task.queue, task.type, task.capabilities, task.level, task.delay, task.run_at)
+        if alike != last:
+            last = alike
+            lane = ids[task.queue, task.type, task.capabilities]
+            members = groups.setdefault((lane, task.level, task.delay, task.run_at), [])
+        members.append(task)
     return groups
 
 
@@ -89,6 +91,8 @@ def _arguments(
     """As the head of submit.lua lists them."""
     heads: list[Argument] = []
     bodies: list[Argument] = []
+    smallest = b"\xff" * 16
+    head = b""
     special = False
     for (lane, level, delay, run_at), members in groups.items():
         heads += (
@@ -97,23 +101,23 @@ def _arguments(
             int(delay * MICROSECONDS),
             b"" if run_at is None else struct.pack(">q", run_at),
         )
-        for task in members:
-            key = b"" if task.idempotency_key is None else task.idempotency_key.encode()
-            spec = b"" if task.spec is PLAIN else task.spec.encode() or b""
-            bodies.append(raw_id(task.task_id))
-            bodies.append(
-                submitted(
-                    lane,
-                    level,
-                    task.timeout,
-                    task.expires_at,
-                    task.max_retries,
-                    key,
-                    spec,
-                    task.payload,
-                )
+        raw_ids = raw_ids_of([task.task_id for task in members])
+        smallest = min(smallest, *raw_ids)
+        last: tuple[object, ...] = ()
+        for task, raw in zip(members, raw_ids, strict=True):
+            # All but the payload, which is the same for most of them.
+            terms = (
+                task.timeout,
+                task.expires_at,
+                task.max_retries,
+                task.idempotency_key,
+                task.spec,
             )
-            if key or task.unique is not None or (spec and task.depends_on):
+            if terms != last:
+                last = terms
+                head = _head(lane, level, task)
+            bodies += (raw, head + task.payload)
+            if task.idempotency_key or task.unique is not None or task.spec.depends_on:
                 special = True
     specials = _specials(tasks, groups) if special else []
     window = limits.IDEMPOTENCY_SECONDS * MICROSECONDS
@@ -123,11 +127,20 @@ def _arguments(
         window,
         REPLACED,
         _REPLACEMENT,
+        smallest,
         *counts,
         *heads,
         *bodies,
         *chain.from_iterable(specials),
     ]
+
+
+def _head(lane: int, level: int, task: NewTask) -> bytes:
+    """A new task up to its payload."""
+    key = b"" if task.idempotency_key is None else task.idempotency_key.encode()
+    spec = b"" if task.spec is PLAIN else task.spec.encode() or b""
+    terms = (task.timeout, task.expires_at, task.max_retries)
+    return submitted(lane, level, *terms, key, spec, b"")
 
 
 def _specials(

@@ -88,8 +88,8 @@ FROM header
 UNION ALL
 SELECT
     place, taken.task_id::text, taken.attempt, taken.lane, taken.level, task.payload,
-    taken.retry_count, task.max_retries, task.returns, task.timeout, task.created_at, taken.ready_at, task.spec,
-    NULL, NULL, NULL
+    taken.retry_count, task.max_retries, task.returns, task.timeout, task.created_at,
+    taken.ready_at, task.spec, NULL, NULL, NULL
 FROM taken
 -- One at a time, through the index: plans outlive what was known of the table when they were made.
 CROSS JOIN LATERAL (

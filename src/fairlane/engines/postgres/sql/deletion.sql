@@ -1,5 +1,5 @@
--- Rows are locked in the order in which others take them: how a task stands, then what it is. What is
--- looked up after that stays as it is.
+-- Rows are locked in the order in which others take them: how a task stands, then what it is. What
+-- is looked up after that stays as it is.
 
 -- name: lock_outcomes
 SELECT FROM fairlane.outcome WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR UPDATE;

@@ -80,8 +80,8 @@ kinds AS MATERIALIZED (
 ),
 {grouped}
 
--- What is tied to others: it waits for its parents, and so is never due by itself (bound), or its end
--- will take more than a row that moves (linked).
+-- What is tied to others: it waits for its parents, and so is never due by itself (bound), or its
+-- end will take more than a row that moves (linked).
 
 -- name: tied_kinds
 kinds AS MATERIALIZED (

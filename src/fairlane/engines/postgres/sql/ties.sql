@@ -1,5 +1,5 @@
--- Parents stay in the store until the children are there, whose bonds then tell that someone asks how
--- they ended. Nobody but a deletion waits for this lock.
+-- Parents stay in the store until the children are there, whose bonds then tell that someone asks
+-- how they ended. Nobody but a deletion waits for this lock.
 
 -- name: lock_parents
 SELECT FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR KEY SHARE;

@@ -1,7 +1,7 @@
 #!lua
 -- needs: record books moves ends admission
 -- ARGV: version of the catalogue, microseconds an idempotency key lasts, the label and the error (JSON)
---       of a task that is replaced, number of groups, of tasks, of special tasks,
+--       of a task that is replaced, the smallest id, number of groups, of tasks, of special tasks,
 --       per group: lane and level, tasks, delay in microseconds, run_at in bytes (or '' for a delay),
 --       per task, group by group: id, body (see record.py),
 --       per special task, in the order of the batch: its position; idempotency key ('' for none),
@@ -9,8 +9,8 @@
 --       none, or '1' if tolerant and '0' if not, then per parent its id, and in two bytes its position
 --       if it comes earlier in the batch, or 0.
 local known_version, window, replaced_label, replaced_error = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local groups, tasks, specials = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local first_group, first_task = 8, 8 + 4 * groups
+local groups, tasks, specials = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local first_group, first_task = 9, 9 + 4 * groups
 local first_special = first_task + 2 * tasks
 
 if catalogue_version ~= known_version then
@@ -28,9 +28,12 @@ local function answer_with(position, id)
     known[position] = id
     known_positions[#known_positions + 1] = position
 end
-for i, stored in ipairs(call('HMGET', TASKS, unpack(ids))) do
-    if stored then
-        answer_with(i, ids[i])
+-- Ids grow with time, so most batches lie beyond everything that is stored.
+if #call('ZRANGE', INDEX, '[' .. ARGV[5], '+', 'BYLEX', 'LIMIT', 0, 1) > 0 then
+    for i, stored in ipairs(call('HMGET', TASKS, unpack(ids))) do
+        if stored then
+            answer_with(i, ids[i])
+        end
     end
 end
 
