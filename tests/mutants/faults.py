@@ -97,17 +97,15 @@ _mention = Ledger.mention
 
 
 def _any_fence(settlements: Any, now: int, reaping: bool) -> Any:
-    held = yield from _held(settlements, now, reaping)
-    wanted = {item.task_id: item for item in settlements}
-    return {task_id: (*row[:4], wanted[task_id].attempt, *row[5:]) for task_id, row in held.items()}
+    held, _ = yield from _held(settlements, now, reaping)
+    told = {item.task_id: item.attempt for item in settlements}
+    return {each: (*held[each][:4], told[each], *held[each][5:]) for each in told.keys() & held}, 0
 
 
 def _any_worker(settlements: Any, now: int, reaping: bool) -> Any:
-    held = yield from _held(settlements, now, reaping)
-    wanted = {item.task_id: item for item in settlements}
-    return {
-        task_id: (*row[:7], wanted[task_id].worker_id, *row[8:]) for task_id, row in held.items()
-    }
+    held, _ = yield from _held(settlements, now, reaping)
+    told = {item.task_id: item.worker_id for item in settlements}
+    return {each: (*held[each][:7], told[each], *held[each][8:]) for each in told.keys() & held}, 0
 
 
 _held = settle._held

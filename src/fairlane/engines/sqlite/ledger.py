@@ -81,7 +81,7 @@ class Ledger:
             yield ExecuteMany(SQL["count"], [(*key, *count) for key, count in self._counts.items()])
         if self._passages:
             entry = bytearray(journal.encode(self._passages))
-            ((number,),) = yield Execute(SQL["append"], (now, entry))
+            number = (yield Execute(SQL["append"], (now, entry))).lastrowid
             if number % _TRIM_EVERY == 0:
                 yield Execute(SQL["trim"], (number - limits.JOURNAL_ENTRIES,))
 

@@ -38,6 +38,7 @@ SQL = statements(__package__, "settle")
 
 _EXECUTING, _COMPLETED = State.EXECUTING.code, State.COMPLETED.code
 _LANE, _ATTEMPT, _WORKER_ID = 2, 4, 7  # in a row of those that settling looks at
+_STRANGERS = 64
 
 
 @writes
@@ -46,7 +47,7 @@ def settle(
 ) -> Flow[list[Verdict]]:
     checked_all([item.task_id for item in settlements])
     now = self.clock()
-    held = yield from _held(settlements, now, reaping)
+    held, range_read = yield from _held(settlements, now, reaping)
     concern = yield from ends.concerns()
     runs = circuits.Runs() if concern.breakers else None
     ledger = Ledger()
@@ -70,7 +71,9 @@ def settle(
         else:
             yield from _give_back(item, task, now, ledger, reaping)
             ready = ready or item.change.state is State.QUEUED
-    yield from _complete(completions, now, ledger)
+    # What is left was not ours to settle: does it lie among what was?
+    among_strangers = bool(held) or not range_read
+    yield from _complete(completions, now, ledger, among_strangers)
     if ledger.ended and (concern.bonds or concern.keys):
         yield from ends.see_to(ledger, now, concern)
     verdicts = [Verdict.APPLIED] * len(settlements)
@@ -86,17 +89,32 @@ def settle(
     return verdicts
 
 
-def _held(settlements: Sequence[Settlement], now: int, reaping: bool) -> Flow[dict[str, Row]]:
-    """Those of the tasks that are executing; for the reaper, those that still are overdue."""
-    ids = _json([item.task_id for item in settlements])
+def _held(
+    settlements: Sequence[Settlement], now: int, reaping: bool
+) -> Flow[tuple[dict[str, Row], bool]]:
+    """Those of the tasks that are executing; for the reaper, those that still are overdue.
+
+    True: these are all that is executing between the first and the last of them.
+    """
+    ids = [item.task_id for item in settlements]
     if reaping:
-        rows = yield Execute(SQL["still_overdue"], (ids, now))
-    else:
-        rows = yield Execute(SQL["held"], (ids,))
-    return {row[0]: row for row in rows}
+        rows = yield Execute(SQL["still_overdue"], (_json(ids), now))
+        return {row[0]: row for row in rows}, False
+    if not ids:
+        return {}, False
+    # What was claimed together lies together: reading all of a range is quicker than looking up
+    # each, unless there is much else in it.
+    most = len(ids) + _STRANGERS
+    rows = (yield Execute(SQL["held_range"], (min(ids), max(ids), most))).fetchall()
+    whole = len(rows) < most
+    if not whole:
+        rows = yield Execute(SQL["held"], (_json(ids),))
+    return {row[0]: row for row in rows}, whole
 
 
-def _complete(completions: list[tuple[Settlement, Row]], now: int, ledger: Ledger) -> Flow[None]:
+def _complete(
+    completions: list[tuple[Settlement, Row]], now: int, ledger: Ledger, among_strangers: bool
+) -> Flow[None]:
     """The common end, for all tasks of a batch at once. Rows are used as they came: it is the hot
     path, and every name costs."""
     if not completions:
@@ -118,7 +136,10 @@ def _complete(completions: list[tuple[Settlement, Row]], now: int, ledger: Ledge
         group.seconds.append(seconds)
     yield ExecuteMany(SQL["complete"], outcomes)
     task_ids = [row[0] for _, row in completions]
-    yield Execute(SQL["leave_held"], (_json(task_ids),))
+    if among_strangers:
+        yield Execute(SQL["leave_held"], (_json(task_ids),))
+    else:
+        yield Execute(SQL["leave_held_range"], (min(task_ids), max(task_ids)))
     run_before = [(row[0],) for row in outcomes if row[1] > 1]
     if run_before:
         yield ExecuteMany(SQL["forget_errors"], run_before)

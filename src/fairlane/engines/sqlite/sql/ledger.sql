@@ -8,7 +8,7 @@ INSERT INTO streams (lane, level, depth) VALUES (?, ?, ?)
 ON CONFLICT DO UPDATE SET depth = depth + excluded.depth;
 
 -- name: append
-INSERT INTO journal (at, entry) VALUES (?, ?) RETURNING id;
+INSERT INTO journal (at, entry) VALUES (?, ?);
 
 -- name: trim
 DELETE FROM journal WHERE id <= ?;

@@ -4,6 +4,11 @@ SELECT held.task_id, held.number, held.lane, held.level, held.attempt, held.retr
 FROM json_each(?) AS wanted
 CROSS JOIN held ON held.task_id = wanted.value;
 
+-- name: held_range
+SELECT task_id, number, lane, level, attempt, retry_count, version, worker_id, claimed_at,
+    started_at
+FROM held WHERE task_id BETWEEN ? AND ? LIMIT ?;
+
 -- name: still_overdue
 SELECT held.task_id, held.number, held.lane, held.level, held.attempt, held.retry_count,
     held.version, held.worker_id, held.claimed_at, held.started_at
@@ -21,6 +26,9 @@ VALUES (?, ?, ?, ?, 5, ?, ?, nullif(?, 0), ?, ?);
 
 -- name: leave_held
 DELETE FROM held WHERE task_id IN (SELECT value FROM json_each(?));
+
+-- name: leave_held_range
+DELETE FROM held WHERE task_id BETWEEN ? AND ?;
 
 -- name: forget_errors
 UPDATE content SET error = NULL WHERE number = ?;
