@@ -1,0 +1,89 @@
+"""A worker process that is suspended, taken for dead, and wakes up again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from fairlane.core.model import Claimed, Worker, WorkerStatus
+from fairlane.core.submission import new_task
+from tests.conftest import Servers
+from tests.fixtures.stores import KINDS, World, opened
+
+PATIENCE = 60.0
+
+
+@pytest.fixture(params=[kind for kind in KINDS if kind != "sqlite-memory"])
+async def store(
+    request: pytest.FixtureRequest, servers: Servers, tmp_path: Path
+) -> AsyncIterator[World]:
+    async with opened(request.param, servers, tmp_path) as world:
+        yield world
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not await condition():  # noqa: ASYNC110 (it happens in another process)
+            await asyncio.sleep(0.02)
+
+
+async def test_a_suspended_holder_is_counted_once(store: World) -> None:
+    """One is the limit before, while and after: its slot is never counted twice, nor lost."""
+    await store.run(store.ops.limit("work", concurrency=1))
+    await store.submit_all([new_task("work", timeout_seconds=None) for _ in range(3)])
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.e2e.sleeper", store.url, stderr=asyncio.subprocess.DEVNULL
+    )
+
+    async def held() -> int:
+        return sum((await store.run(store.ops.facts())).held.values())
+
+    async def others(known: set[str]) -> list[Worker]:
+        workers = await store.run(store.ops.workers())
+        return [worker for worker in workers if worker.worker_id not in known]
+
+    async def one_is_held() -> bool:
+        assert await held() <= 1
+        return await held() == 1
+
+    async def is_silent() -> bool:
+        return any(worker.lost for worker in await others(set()))
+
+    try:
+        await until(one_is_held)
+        (first,) = await others(set())
+        child.send_signal(signal.SIGSTOP)
+        await until(is_silent)
+        await store.reap()
+        heir = await store.worker(lease=10_000)
+        taken: list[Claimed] = []
+
+        async def taken_over() -> bool:
+            taken.extend(await store.claim(heir))
+            return bool(taken)
+
+        # It may have been suspended in the middle of a claim, with a lock in its hands: the store
+        # ends such sessions, but not at once.
+        await until(taken_over)
+        (task,) = taken
+        assert await held() == 1
+        child.send_signal(signal.SIGCONT)
+
+        async def is_back() -> bool:
+            return bool(await others({first.worker_id, heir}))
+
+        await until(is_back)  # under a new id: it has noticed what happened
+        assert await store.claim(heir) == []
+        assert await held() == 1
+        (again,) = await others({first.worker_id, heir})
+        assert (again.status, again.current_tasks) == (WorkerStatus.ACTIVE, ())
+        await store.settle(task)
+        await until(one_is_held)  # and goes on with the next
+    finally:
+        child.kill()
+        await child.wait()
