@@ -22,7 +22,7 @@ class Entry(NamedTuple):
 
 SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Work": {
-        "up": Entry("up", "Run everything in one, with a few tasks to look at."),
+        "up": Entry("up", "Run everything in one, with a few sample tasks if the store is empty."),
         "worker": Entry("worker", "Run tasks until told to stop."),
         "submit": Entry("submit", "Submit a task, or a file of them."),
     },
