@@ -15,12 +15,14 @@ from fairlane.core.lanes import (
     Bucket,
     Controls,
     Lane,
+    Limits,
     Opening,
     Quota,
     Rules,
     allowance,
     burst,
     checked_concurrency,
+    checked_limits,
     checked_rate,
     checked_scope,
     opening,
@@ -394,3 +396,16 @@ def test_something_can_be_set_for_a_name_or_for_everything(name: str | None) -> 
 def test_nothing_can_be_set_for_what_is_no_name(name: Any) -> None:
     with pytest.raises(InvalidLimit, match="name of a queue or type"):
         checked_scope(name)
+
+
+def test_limits_are_checked_together() -> None:
+    breaker = Breaker(3, 60, 30)
+    assert checked_limits("t", 1, 2, breaker) == Limits("t", 1.0, 2, Breaker(3, 60.0, 30.0))
+    assert checked_limits("t", None, None, breaker=False) == Limits("t", None, None, breaker=False)
+    assert checked_limits(None, 5, None, None) == Limits(None, 5.0, None, None)
+    with pytest.raises(InvalidLimit, match="belongs to a type"):
+        checked_limits(None, None, None, breaker)
+    with pytest.raises(InvalidLimit):
+        checked_limits("t", -1, None, None)
+    with pytest.raises(InvalidLimit):
+        checked_limits("t", None, None, Breaker(0, 1, 1))

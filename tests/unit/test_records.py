@@ -7,16 +7,27 @@ import msgspec
 import pytest
 
 from fairlane.core.lanes import Lane
-from fairlane.core.model import Progress, Spec, TaskError, WorkerStatus, moment
+from fairlane.core.model import (
+    Cause,
+    Claimed,
+    Progress,
+    Spec,
+    TaskError,
+    WorkerStatus,
+    moment,
+)
 from fairlane.core.priority import Aging
 from fairlane.core.records import (
     TaskRecord,
     WorkerRecord,
     attempt_of,
+    claimed_of,
     error_of,
     names_of,
+    overdue_of,
     stored_names,
 )
+from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
 from tests.unit.make import TASK_ID
 
@@ -143,3 +154,22 @@ def test_names_come_back_as_they_were(names: frozenset[str] | None) -> None:
 def test_no_error_is_none() -> None:
     assert error_of(None) is None
     assert error_of(b"") is None
+
+
+def test_a_claimed_row() -> None:
+    lane = Lane(7, "q", "mail", ())
+    counters = (1, 3, 2, 30.0)
+    row = (TASK_ID, 4, 7, 5, b"{}", *counters, 10, 20, None)
+    plain = claimed_of(row, {7: lane}.__getitem__, "w")
+    assert plain == Claimed(TASK_ID, 4, "w", "mail", "q", 5, b"{}", *counters, 10, 20)
+    spec = Spec(tags={"a": "b"})
+    tagged = claimed_of((*row[:-1], spec.encode()), {7: lane}.__getitem__, "w")
+    assert tagged.spec == spec
+
+
+def test_an_overdue_row() -> None:
+    row = (TASK_ID, 2, "w", "timeout", 1, 1, 3, 0, 30.0, None)
+    found = overdue_of(row)
+    assert (found.task_id, found.attempt, found.worker_id) == (TASK_ID, 2, "w")
+    assert (found.cause, found.started, found.retry) == (Cause.TIMEOUT, True, RetryPolicy())
+    assert (found.retry_count, found.max_retries, found.returns, found.timeout) == (1, 3, 0, 30.0)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.core.errors import InvalidSchedule
-from fairlane.core.model import microseconds_of
-from fairlane.core.schedules import NewSchedule, checked, key_of
+from fairlane.core.model import microseconds_of, moment
+from fairlane.core.schedules import NewSchedule, Schedule, checked, key_of, schedule_of
 from fairlane.core.submission import new_task
 from tests.unit.make import NOON, NOW, quick
 
@@ -51,3 +51,8 @@ ticks = st.tuples(st.text("ab:1", min_size=1, max_size=4), st.integers(0, 20))
 @given(ticks, ticks)
 def test_no_two_ticks_share_a_key(one: tuple[str, int], other: tuple[str, int]) -> None:
     assert (key_of(*one) == key_of(*other)) == (one == other)
+
+
+def test_a_stored_schedule_as_users_see_it() -> None:
+    stored = schedule_of("daily", b"{}", 2_000_000, None, 0, 1_000_000, 3)
+    assert stored == Schedule("daily", b"{}", moment(2_000_000), None, moment(0), moment(10**6), 3)

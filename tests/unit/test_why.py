@@ -307,7 +307,7 @@ class TestLimits:
 class TestPosition:
     @pytest.mark.parametrize(
         ("depth", "words"),
-        [(1, "About 1 tasks are ahead of it."), (1_234, "About 1,234 tasks are ahead of it.")],
+        [(1, "One task is ahead of it."), (1_234, "About 1,234 tasks are ahead of it.")],
     )
     def test_others_may_be_ahead(self, depth: int, words: str) -> None:
         now = facts(streams=[Stream(1, 8, depth, NOW, NOW)])

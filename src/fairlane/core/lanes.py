@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import msgspec
 
 from fairlane.core import limits
 from fairlane.core.breaker import Breaker
+from fairlane.core.breaker import checked as checked_breaker
 from fairlane.core.errors import InvalidLimit
 from fairlane.core.model import Ask
 from fairlane.core.priority import MICROSECONDS
@@ -195,4 +197,30 @@ def checked_concurrency(concurrency: object) -> int:
     raise InvalidLimit(
         "A concurrency limit is a whole number of tasks from 0 (unlimited) to "
         f"{limits.CONCURRENCY:,}. Got {shown(concurrency)}."
+    )
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What is to be set for a type, or for everything (None); None leaves a limit as it is."""
+
+    type: str | None
+    rate: float | None
+    concurrency: int | None
+    breaker: Breaker | Literal[False] | None
+
+
+def checked_limits(
+    type: str | None,
+    rate: float | None,
+    concurrency: int | None,
+    breaker: Breaker | Literal[False] | None,
+) -> Limits:
+    """Limits that can be set."""
+    if breaker is not None and type is None:
+        raise InvalidLimit("A circuit breaker belongs to a type: name one.")
+    return Limits(
+        checked_scope(type),
+        None if rate is None else checked_rate(rate),
+        None if concurrency is None else checked_concurrency(concurrency),
+        breaker if breaker is None or breaker is False else checked_breaker(breaker),
     )

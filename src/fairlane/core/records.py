@@ -6,13 +6,18 @@ these values for the reader is said here once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from fairlane.core.lanes import Lane
 from fairlane.core.model import (
+    PLAIN,
     Attempt,
+    Cause,
+    Claimed,
+    Overdue,
     Progress,
     Spec,
     Task,
@@ -182,3 +187,45 @@ def stored_names(names: frozenset[str] | None) -> str | None:
 def names_of(stored: str | None) -> frozenset[str] | None:
     """What `stored_names` was given."""
     return None if stored is None else frozenset(msgspec.json.decode(stored))
+
+
+def claimed_of(row: Sequence[Any], lane_of: Callable[[int], Lane], worker_id: str) -> Claimed:
+    """A claimed row as a worker gets it: id, attempt, lane, level, payload, retry_count,
+    max_retries, returns, timeout, created_at, ready_at, spec."""
+    task_id, attempt, lane_id, level, payload, retries, most, returns, timeout, *rest = row
+    created_at, ready_at, spec = rest
+    lane = lane_of(lane_id)
+    return Claimed(
+        task_id,
+        attempt,
+        worker_id,
+        lane.type,
+        lane.queue,
+        level,
+        payload,
+        retries,
+        most,
+        returns,
+        timeout,
+        created_at,
+        ready_at,
+        PLAIN if spec is None else Spec.decode(spec),
+    )
+
+
+def overdue_of(row: Sequence[Any]) -> Overdue:
+    """An overdue row as the maintenance gets it: fence, cause, whether it began, retry_count,
+    max_retries, returns, timeout, spec."""
+    task_id, attempt, worker_id, cause, started, retries, most, returns, timeout, spec = row
+    return Overdue(
+        task_id=str(task_id),
+        attempt=attempt,
+        worker_id=worker_id,
+        cause=Cause(cause),
+        started=bool(started),
+        retry_count=retries,
+        max_retries=most,
+        returns=returns,
+        timeout=timeout,
+        retry=Spec.decode(spec).retry,
+    )

@@ -13,6 +13,7 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.errors import InvalidSchedule
+from fairlane.core.model import moment, moment_or_none
 from fairlane.core.text import NAME_RULE, is_name, shown
 
 
@@ -35,6 +36,22 @@ class Schedule(msgspec.Struct, frozen=True):
     created_at: datetime
     updated_at: datetime
     version: int
+
+
+def schedule_of(
+    schedule_id: str,
+    definition: bytes,
+    next_at: int | None,
+    last_at: int | None,
+    created_at: int,
+    updated_at: int,
+    version: int,
+) -> Schedule:
+    """A stored schedule as a user sees it."""
+    times = (moment_or_none(next_at), moment_or_none(last_at))
+    return Schedule(
+        schedule_id, definition, *times, moment(created_at), moment(updated_at), version
+    )
 
 
 def key_of(schedule_id: str, tick: int) -> str:

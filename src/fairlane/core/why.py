@@ -120,7 +120,9 @@ def _in_line(task: Task, facts: Facts) -> Iterator[Reason]:
     if place.position == 1:
         yield Reason("position", "It is next in line.")
     else:
-        yield Reason("position", f"About {place.position - 1:,} tasks are ahead of it.")
+        ahead = place.position - 1
+        count = "One task is" if ahead == 1 else f"About {ahead:,} tasks are"
+        yield Reason("position", f"{count} ahead of it.")
 
 
 def _rules(task: Task, facts: Facts) -> Rules:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from fairlane.client.app import Fairlane
-from fairlane.client.execution import raised, returned
+from fairlane.client.execution import raised, returned, settlement_of
 from fairlane.client.task import TaskFunction
 from fairlane.core.filters import Filter
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Change, Outcome, Settlement, TimedOut, decide
+from fairlane.core.machine import Outcome, TimedOut
 from fairlane.core.model import Ask, Claimed, NewWorker
 from fairlane.core.states import State
 from fairlane.worker.config import Config
@@ -58,10 +57,7 @@ async def _run_next(app: Fairlane, tasks: Tasks, worker: NewWorker, threads: Thr
     for task in grant.tasks:
         began = time.monotonic()
         outcome = await _outcome(tasks[task.type], task, threads)
-        change = decide(task, outcome, random.random())
-        assert isinstance(change, Change)
-        seconds = time.monotonic() - began
-        settlement = Settlement(task.task_id, task.attempt, task.worker_id, change, seconds)
+        settlement = settlement_of(task, outcome, time.monotonic() - began)
         await app.run(app.backend.ops.settle([settlement]))
     return bool(grant.tasks)
 

@@ -11,8 +11,9 @@ from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
 from fairlane.core.lanes import Opening
 from fairlane.core.machine import EXPIRED, EXPIRY
-from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, WorkerStatus
+from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.records import claimed_of
 from fairlane.core.states import State
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, SWEEP, WAKE, Query
 from fairlane.engines.postgres.context import Context
@@ -120,36 +121,4 @@ def _granted(self: Context, ask: Ask, header: Header) -> Flow[Grant]:
 
 
 def _claimed(self: Context, ask: Ask, row: Row) -> Claimed:
-    (
-        _,
-        task_id,
-        attempt,
-        lane_id,
-        level,
-        payload,
-        retry_count,
-        max_retries,
-        returns,
-        timeout,
-        created_at,
-        ready_at,
-        spec,
-        *_,
-    ) = row
-    lane = self.catalogue.known.lanes[lane_id]
-    return Claimed(
-        task_id,
-        attempt,
-        ask.worker_id,
-        lane.type,
-        lane.queue,
-        level,
-        payload,
-        retry_count,
-        max_retries,
-        returns,
-        timeout,
-        created_at,
-        ready_at,
-        PLAIN if spec is None else Spec.decode(spec),
-    )
+    return claimed_of(row[1:13], self.catalogue.known.lanes.__getitem__, ask.worker_id)

@@ -8,11 +8,9 @@ from typing import Literal
 import msgspec
 
 from fairlane.core.breaker import Breaker
-from fairlane.core.breaker import checked as checked_breaker
-from fairlane.core.errors import InvalidLimit
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
+from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.machine import TRANSITIONS, Verb
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
@@ -55,25 +53,21 @@ def limit(
     concurrency: int | None = None,
     breaker: Breaker | Literal[False] | None = None,
 ) -> Flow[Controls]:
-    type = checked_scope(type)
-    rate = None if rate is None else checked_rate(rate)
-    concurrency = None if concurrency is None else checked_concurrency(concurrency)
-    if breaker is not None and type is None:
-        raise InvalidLimit("A circuit breaker belongs to a type: name one.")
+    limits = checked_limits(type, rate, concurrency, breaker)
     changes = []
     if type is not None:
-        changes.append(Query(SQL["limit_type"], (type, rate, concurrency)))
-    if breaker is not None:
-        changes.append(Query(SQL["set_breaker"], (type, _stored(breaker))))
-    if type is None and rate is not None:
-        changes.append(Query(SQL["rate_everything"], (rate,)))
+        changes.append(Query(SQL["limit_type"], (type, limits.rate, limits.concurrency)))
+    if limits.breaker is not None:
+        changes.append(Query(SQL["set_breaker"], (type, _stored(limits.breaker))))
+    if type is None and limits.rate is not None:
+        changes.append(Query(SQL["rate_everything"], (limits.rate,)))
     yield from _change(changes)
     yield WAKE
     return (yield from self.catalogue.load()).controls
 
 
 def _stored(breaker: Breaker | Literal[False]) -> str | None:
-    return None if breaker is False else msgspec.json.encode(checked_breaker(breaker)).decode()
+    return None if breaker is False else msgspec.json.encode(breaker).decode()
 
 
 def _change(changes: list[Query]) -> Flow[None]:

@@ -14,23 +14,21 @@ from fairlane.core.ids import checked_all
 from fairlane.core.leases import checked, status_after_beat
 from fairlane.core.model import (
     Beat,
-    Cause,
     NewWorker,
     Overdue,
     Pulse,
     Report,
-    Spec,
     Start,
     Verdict,
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import stored_names
+from fairlane.core.records import overdue_of, stored_names
 from fairlane.core.tally import LOST_WORKERS, apart
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.ledger import count, mention
-from fairlane.engines.postgres.rows import Row, array, array_of_ids, stored_progress
+from fairlane.engines.postgres.rows import array, array_of_ids, stored_progress
 from fairlane.engines.postgres.statements import load
 
 SQL = load("leases")
@@ -93,24 +91,7 @@ def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
     most = min(limit, limits.BATCH)
     rows = list((yield Query(SQL["lost"], (most,))))
     rows += yield Query(SQL["timed_out"], (most - len(rows),))
-    return [_overdue(row) for row in rows]
-
-
-def _overdue(row: Row) -> Overdue:
-    (*fence, cause, started, retry_count, max_retries, returns, timeout, spec) = row
-    task_id, attempt, worker_id = fence
-    return Overdue(
-        task_id=str(task_id),
-        attempt=attempt,
-        worker_id=worker_id,
-        cause=Cause(cause),
-        started=started,
-        retry_count=retry_count,
-        max_retries=max_retries,
-        returns=returns,
-        timeout=timeout,
-        retry=Spec.decode(spec).retry,
-    )
+    return [overdue_of(row) for row in rows]
 
 
 @writes

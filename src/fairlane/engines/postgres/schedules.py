@@ -5,8 +5,7 @@ from __future__ import annotations
 from fairlane.core import limits
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.flow import Flow, reads, transacts, writes
-from fairlane.core.model import moment, moment_or_none
-from fairlane.core.schedules import NewSchedule, Schedule, checked
+from fairlane.core.schedules import NewSchedule, Schedule, checked, schedule_of
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.statements import load
@@ -17,7 +16,7 @@ SQL = load("schedules")
 @reads
 def schedules(self: Context) -> Flow[list[Schedule]]:
     rows = yield Query(SQL["schedules"])
-    return sorted((_schedule(*row) for row in rows), key=lambda schedule: schedule.schedule_id)
+    return sorted((schedule_of(*row) for row in rows), key=lambda schedule: schedule.schedule_id)
 
 
 @transacts
@@ -31,7 +30,7 @@ def put_schedule(self: Context, schedule: NewSchedule) -> Flow[Schedule]:
         )
     values = (schedule.schedule_id, schedule.definition, schedule.next_at)
     (row,) = yield Query(SQL["put"], values)
-    return _schedule(*row)
+    return schedule_of(*row)
 
 
 @writes
@@ -42,23 +41,3 @@ def drop_schedule(self: Context, schedule_id: str) -> Flow[bool]:
 @writes
 def fire(self: Context, schedule_id: str, tick: int, next_at: int | None) -> Flow[bool]:
     return bool((yield Query(SQL["fire"], (schedule_id, tick, next_at))))
-
-
-def _schedule(
-    schedule_id: str,
-    definition: bytes,
-    next_at: int | None,
-    last_at: int | None,
-    created_at: int,
-    updated_at: int,
-    version: int,
-) -> Schedule:
-    return Schedule(
-        schedule_id,
-        definition,
-        moment_or_none(next_at),
-        moment_or_none(last_at),
-        moment(created_at),
-        moment(updated_at),
-        version,
-    )

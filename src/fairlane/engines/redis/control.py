@@ -8,11 +8,9 @@ from typing import Literal
 import msgspec
 
 from fairlane.core.breaker import CLOSED, Breaker
-from fairlane.core.breaker import checked as checked_breaker
-from fairlane.core.errors import InvalidLimit
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
+from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.machine import TRANSITIONS, Verb
 from fairlane.core.model import Cancelled, Deleted, Replayed
 from fairlane.core.states import TERMINAL, State
@@ -52,23 +50,19 @@ def limit(
     concurrency: int | None = None,
     breaker: Breaker | Literal[False] | None = None,
 ) -> Flow[Controls]:
-    type = checked_scope(type)
+    limits = checked_limits(type, rate, concurrency, breaker)
     suffix = "" if type is None else f" {type}"
     fields: dict[str, Argument] = {}
-    if rate is not None:
-        fields[f"rate{suffix}"] = checked_rate(rate)
-    if concurrency is not None:
-        concurrency = checked_concurrency(concurrency)
-        if type is not None:
-            fields[f"concurrency{suffix}"] = concurrency
-    if breaker is None:
+    if limits.rate is not None:
+        fields[f"rate{suffix}"] = limits.rate
+    if limits.concurrency is not None and type is not None:
+        fields[f"concurrency{suffix}"] = limits.concurrency
+    if limits.breaker is None:
         circuit = None
-    elif type is None:
-        raise InvalidLimit("A circuit breaker belongs to a type: name one.")
-    elif breaker is False:
+    elif limits.breaker is False:
         fields[f"breaker{suffix}"] = fields[f"open_until{suffix}"] = circuit = b""
     else:
-        fields[f"breaker{suffix}"] = msgspec.json.encode(checked_breaker(breaker))
+        fields[f"breaker{suffix}"] = msgspec.json.encode(limits.breaker)
         fields[f"open_until{suffix}"] = b""
         circuit = msgspec.json.encode(CLOSED)
     counted = type if concurrency else None

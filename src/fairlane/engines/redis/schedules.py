@@ -7,8 +7,7 @@ import struct
 from fairlane.core import limits
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.flow import Flow, reads, writes
-from fairlane.core.model import moment, moment_or_none
-from fairlane.core.schedules import NewSchedule, Schedule, checked
+from fairlane.core.schedules import NewSchedule, Schedule, checked, schedule_of
 from fairlane.engines.redis.context import Context, pairs
 from fairlane.engines.redis.scripts import script
 
@@ -63,12 +62,12 @@ def _time(microseconds: int | None) -> bytes:
 
 def _schedule(schedule_id: bytes, stored: bytes) -> Schedule:
     next_at, last_at, created_at, updated_at, version = _HEAD.unpack_from(stored)
-    return Schedule(
+    return schedule_of(
         schedule_id.decode(),
         stored[_HEAD.size :],
-        moment_or_none(None if next_at == _NEVER else next_at),
-        moment_or_none(None if last_at == _NEVER else last_at),
-        moment(created_at),
-        moment(updated_at),
+        None if next_at == _NEVER else next_at,
+        None if last_at == _NEVER else last_at,
+        created_at,
+        updated_at,
         version,
     )

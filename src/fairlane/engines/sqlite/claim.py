@@ -6,8 +6,9 @@ from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
 from fairlane.core.machine import EXPIRED, EXPIRY, Verb, allows
-from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec, WorkerStatus
+from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.records import claimed_of
 from fairlane.core.states import State
 from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
@@ -150,34 +151,4 @@ def _enter(self: Context, ledger: Ledger, ask: Ask, rows: list[Row], now: int) -
 
 
 def _claimed(self: Context, ask: Ask, row: Row) -> Claimed:
-    (
-        task_id,
-        attempt,
-        lane_id,
-        level,
-        payload,
-        retry_count,
-        max_retries,
-        returns,
-        timeout,
-        created_at,
-        ready_at,
-        spec,
-    ) = row
-    lane = self.catalogue.lane(lane_id)
-    return Claimed(
-        task_id,
-        attempt,
-        ask.worker_id,
-        lane.type,
-        lane.queue,
-        level,
-        payload,
-        retry_count,
-        max_retries,
-        returns,
-        timeout,
-        created_at,
-        ready_at,
-        PLAIN if spec is None else Spec.decode(spec),
-    )
+    return claimed_of(row, self.catalogue.lane, ask.worker_id)

@@ -9,12 +9,10 @@ from typing import Literal
 import msgspec
 
 from fairlane.core.breaker import Breaker
-from fairlane.core.breaker import checked as checked_breaker
-from fairlane.core.errors import InvalidLimit
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.journal import Passage
-from fairlane.core.lanes import Controls, checked_concurrency, checked_rate, checked_scope
+from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.machine import Verb
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
@@ -58,18 +56,14 @@ def limit(
     concurrency: int | None = None,
     breaker: Breaker | Literal[False] | None = None,
 ) -> Flow[Controls]:
-    type = checked_scope(type)
-    rate = None if rate is None else checked_rate(rate)
-    concurrency = None if concurrency is None else checked_concurrency(concurrency)
-    if breaker is not None and type is None:
-        raise InvalidLimit("A circuit breaker belongs to a type: name one.")
+    limits = checked_limits(type, rate, concurrency, breaker)
     if type is not None:
-        yield Execute(SQL["limit_type"], (type, rate, concurrency))
-        if breaker is not None:
-            set_to = None if breaker is False else msgspec.json.encode(checked_breaker(breaker))
-            yield Execute(SQL["set_breaker"], (set_to, type))
-    elif rate is not None:
-        yield Execute(SQL["rate_everything"], (rate,))
+        yield Execute(SQL["limit_type"], (type, limits.rate, limits.concurrency))
+        if limits.breaker is not None:
+            stored = None if limits.breaker is False else msgspec.json.encode(limits.breaker)
+            yield Execute(SQL["set_breaker"], (stored, type))
+    elif limits.rate is not None:
+        yield Execute(SQL["rate_everything"], (limits.rate,))
     yield Execute(CATALOGUE["bump"])
     yield WAKE
     return (yield from self.catalogue.controls())

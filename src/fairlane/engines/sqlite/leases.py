@@ -14,18 +14,16 @@ from fairlane.core.journal import Passage
 from fairlane.core.leases import checked, status_after_beat
 from fairlane.core.model import (
     Beat,
-    Cause,
     NewWorker,
     Overdue,
     Pulse,
     Report,
-    Spec,
     Start,
     Verdict,
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import stored_names
+from fairlane.core.records import overdue_of, stored_names
 from fairlane.core.tally import LOST_WORKERS, TallyKey, apart
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute
@@ -102,24 +100,7 @@ def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
     most = min(limit, limits.BATCH)
     rows = (yield Execute(SQL["lost"], (most,))).fetchall()
     rows += (yield Execute(SQL["timed_out"], (self.clock(), most - len(rows)))).fetchall()
-    return [_overdue(row) for row in rows]
-
-
-def _overdue(row: Row) -> Overdue:
-    (*fence, cause, started, retry_count, max_retries, returns, timeout, spec) = row
-    task_id, attempt, worker_id = fence
-    return Overdue(
-        task_id=task_id,
-        attempt=attempt,
-        worker_id=worker_id,
-        cause=Cause(cause),
-        started=bool(started),
-        retry_count=retry_count,
-        max_retries=max_retries,
-        returns=returns,
-        timeout=timeout,
-        retry=Spec.decode(spec).retry,
-    )
+    return [overdue_of(row) for row in rows]
 
 
 @writes

@@ -5,19 +5,17 @@ from __future__ import annotations
 from fairlane.core import limits
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.flow import Flow, reads, writes
-from fairlane.core.model import moment, moment_or_none
-from fairlane.core.schedules import NewSchedule, Schedule, checked
+from fairlane.core.schedules import NewSchedule, Schedule, checked, schedule_of
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "schedules")
 
 
 @reads
 def schedules(self: Context) -> Flow[list[Schedule]]:
-    return [_schedule_of(row) for row in (yield Execute(SQL["schedules"]))]
+    return [schedule_of(*row) for row in (yield Execute(SQL["schedules"]))]
 
 
 @writes
@@ -28,7 +26,7 @@ def put_schedule(self: Context, schedule: NewSchedule) -> Flow[Schedule]:
         raise InvalidSchedule(f"There are {limits.SCHEDULES:,} schedules: drop one first.")
     values = (schedule.schedule_id, schedule.definition, schedule.next_at, self.clock())
     (row,) = yield Execute(SQL["put"], values)
-    return _schedule_of(row)
+    return schedule_of(*row)
 
 
 @writes
@@ -39,16 +37,3 @@ def drop_schedule(self: Context, schedule_id: str) -> Flow[bool]:
 @writes
 def fire(self: Context, schedule_id: str, tick: int, next_at: int | None) -> Flow[bool]:
     return bool((yield Execute(SQL["fire"], (next_at, tick, schedule_id))).rowcount)
-
-
-def _schedule_of(row: Row) -> Schedule:
-    schedule_id, definition, next_at, last_at, created_at, updated_at, version = row
-    return Schedule(
-        schedule_id,
-        definition,
-        moment_or_none(next_at),
-        moment_or_none(last_at),
-        moment(created_at),
-        moment(updated_at),
-        version,
-    )
