@@ -10,6 +10,7 @@ import click
 
 from fairlane.cli.trouble import Wrong
 from fairlane.cli.words import past, priority_of, tags_of
+from fairlane.core import limits
 from fairlane.core.filters import EVERYTHING, Filter, new_filter
 from fairlane.core.states import State
 
@@ -20,6 +21,16 @@ store_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 utc_option = click.option("--utc", is_flag=True, help="Print exact times, in UTC.")
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(1, limits.PAGE),
+    default=20,
+    help="At most so many.",
+    show_default=True,
+)
+cursor_option = click.option(
+    "--cursor", metavar="CURSOR", help="Go on where an earlier list ended."
+)
 
 
 def filter_options(*, states: bool = True) -> Callable[[F], F]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from fairlane.client.execution import settlement_of
 from fairlane.core.backend import Backend
@@ -14,8 +14,16 @@ from fairlane.core.machine import Completed
 from fairlane.core.model import Claimed, Verdict
 
 
+class Completable(Protocol):
+    """A run that a transaction may complete. `done`: the store has been told of its end."""
+
+    task: Claimed
+    began: float
+    done: bool
+
+
 @asynccontextmanager
-async def completing(backend: Backend, task: Claimed, began: float) -> AsyncIterator[Any]:
+async def completing(backend: Backend, run: Completable) -> AsyncIterator[Any]:
     """Gives the connection; at the end of the block the task is completed and all of it committed.
 
     The result of a task that completes so is null: its effects are in the database. Raises
@@ -23,7 +31,8 @@ async def completing(backend: Backend, task: Claimed, began: float) -> AsyncIter
     """
     async with backend.driver.transaction() as transaction:
         yield transaction.connection
-        settlement = settlement_of(task, Completed(b"null"), time.monotonic() - began)
+        settlement = settlement_of(run.task, Completed(b"null"), time.monotonic() - run.began)
         (verdict,) = await transaction.run(backend.ops.settle([settlement]))
         if verdict is not Verdict.APPLIED:
             raise LeaseLost
+    run.done = True

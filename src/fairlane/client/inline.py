@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 from fairlane.client.completing import completing
@@ -101,10 +101,4 @@ class InlineRun:
         self._backend.run_sync(self._backend.ops.progress(self.task.worker_id, [report]))
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        return self._completing()
-
-    @asynccontextmanager
-    async def _completing(self) -> AsyncIterator[Any]:
-        async with completing(self._backend, self.task, self.began) as connection:
-            yield connection
-        self.done = True
+        return completing(self._backend, self)

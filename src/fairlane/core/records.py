@@ -192,11 +192,10 @@ def names_of(stored: str | None) -> frozenset[str] | None:
 def claimed_of(row: Sequence[Any], lane_of: Callable[[int], Lane], worker_id: str) -> Claimed:
     """A claimed row as a worker gets it: id, attempt, lane, level, payload, retry_count,
     max_retries, returns, timeout, created_at, ready_at, spec."""
-    task_id, attempt, lane_id, level, payload, retries, most, returns, timeout, *rest = row
-    created_at, ready_at, spec = rest
+    (id, attempt, lane_id, level, payload, retries, most, returns, timeout, made, ready, spec) = row
     lane = lane_of(lane_id)
     return Claimed(
-        task_id,
+        id,
         attempt,
         worker_id,
         lane.type,
@@ -207,8 +206,8 @@ def claimed_of(row: Sequence[Any], lane_of: Callable[[int], Lane], worker_id: st
         most,
         returns,
         timeout,
-        created_at,
-        ready_at,
+        made,
+        ready,
         PLAIN if spec is None else Spec.decode(spec),
     )
 

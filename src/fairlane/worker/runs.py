@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from typing import Any
 
@@ -80,10 +80,4 @@ class CurrentRun:
             self._report(Report(self.task.task_id, self.task.attempt, percent, message))
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        return self._completing()
-
-    @asynccontextmanager
-    async def _completing(self) -> AsyncIterator[Any]:
-        async with completing(self._backend, self.task, self.began) as connection:
-            yield connection
-        self.done = True
+        return completing(self._backend, self)

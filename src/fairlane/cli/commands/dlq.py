@@ -18,8 +18,10 @@ from fairlane.cli.commands.changes import (
 from fairlane.cli.commands.tasks import page_of, show_page
 from fairlane.cli.look import Cell, Column, console, count, table, when
 from fairlane.cli.options import (
+    cursor_option,
     filter_options,
     json_option,
+    limit_option,
     need_choice,
     store_option,
     utc_option,
@@ -27,7 +29,6 @@ from fairlane.cli.options import (
 from fairlane.cli.session import opened
 from fairlane.cli.sweeping import change_filtered
 from fairlane.cli.trouble import note
-from fairlane.core import limits
 from fairlane.core.filters import Filter
 from fairlane.core.states import State
 
@@ -50,14 +51,8 @@ def dlq_command() -> None:
 
 @dlq_command.command("list")
 @filter_options(states=False)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, limits.PAGE),
-    default=20,
-    help="At most so many.",
-    show_default=True,
-)
-@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
+@limit_option
+@cursor_option
 @store_option
 @utc_option
 @json_option

@@ -23,11 +23,17 @@ from fairlane.cli.look import (
     text,
     when,
 )
-from fairlane.cli.options import filter_options, json_option, store_option, utc_option
+from fairlane.cli.options import (
+    cursor_option,
+    filter_options,
+    json_option,
+    limit_option,
+    store_option,
+    utc_option,
+)
 from fairlane.cli.session import opened
 from fairlane.cli.trouble import Refused, note
 from fairlane.client.app import Fairlane
-from fairlane.core import limits
 from fairlane.core.filters import Filter, Page
 from fairlane.core.model import Attempt, Task
 from fairlane.core.priority import shown_as
@@ -58,14 +64,8 @@ INDENT = "  "
 
 @click.command("list")
 @filter_options()
-@click.option(
-    "--limit",
-    type=click.IntRange(1, limits.PAGE),
-    default=20,
-    help="At most so many.",
-    show_default=True,
-)
-@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
+@limit_option
+@cursor_option
 @store_option
 @utc_option
 @json_option
