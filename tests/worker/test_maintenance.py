@@ -12,8 +12,8 @@ from fairlane.core.errors import StoreUnavailable
 from fairlane.core.machine import Completed
 from fairlane.core.model import WorkerStatus
 from fairlane.core.retention import DEFAULT
-from fairlane.worker import maintenance
-from fairlane.worker.maintenance import Maintenance
+from fairlane.upkeep import maintenance
+from fairlane.upkeep.maintenance import Maintenance
 from tests.fixtures.stores import World
 from tests.worker.kit import PATIENCE
 
@@ -27,7 +27,7 @@ async def test_one_is_elected_among_several(world: World) -> None:
     answers = [await each._elected() for each in candidates]
     assert answers == [True, False, False]
     assert await candidates[0]._elected()
-    await world.advance(maintenance.TERM_SECONDS + 1)
+    await world.advance(maintenance.TERM_ROUNDS * maintenance.REAP_SECONDS + 1)
     assert await candidates[2]._elected()
     assert not await candidates[0]._elected()
 
@@ -95,10 +95,7 @@ async def test_what_ended_long_ago_is_pruned_and_counters_are_sampled(world: Wor
     assert len(await world.run(world.ops.samples(0, 10))) == 1
 
 
-async def test_trouble_does_not_end_it(
-    memory: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(maintenance, "REAP_SECONDS", 0.01)
+async def test_trouble_does_not_end_it(memory: World, caplog: pytest.LogCaptureFixture) -> None:
     troubles: list[Exception] = [StoreUnavailable("away"), ZeroDivisionError("a bug")]
     sampled = asyncio.Event()
     run = memory.backend.run
@@ -111,7 +108,8 @@ async def test_trouble_does_not_end_it(
         return await run(op)
 
     memory.backend.run = troubled
-    keeping = asyncio.create_task(candidate(memory).run())
+    keeper = Maintenance(memory.backend, "one", DEFAULT, pace=0.01)
+    keeping = asyncio.create_task(keeper.run())
     async with asyncio.timeout(PATIENCE):
         await sampled.wait()
     keeping.cancel()

@@ -19,7 +19,7 @@ from fairlane.core.errors import StoreError
 from fairlane.core.flow import Op
 from fairlane.core.machine import Settlement
 from fairlane.core.model import Report, Start, Verdict
-from fairlane.worker.pauses import Pauses
+from fairlane.upkeep.pauses import Pauses
 
 logger = logging.getLogger("fairlane.worker")
 

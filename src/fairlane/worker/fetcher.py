@@ -13,8 +13,8 @@ from fairlane.core.backend import Backend, Wakeup
 from fairlane.core.errors import StoreError
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Grant
+from fairlane.upkeep.pauses import Pauses, jittered
 from fairlane.worker.buffer import Buffer
-from fairlane.worker.pauses import Pauses, jittered
 from fairlane.worker.prefetch import Prefetch
 
 logger = logging.getLogger("fairlane.worker")

@@ -12,7 +12,7 @@ from typing import Any
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.model import Beat, Pulse
-from fairlane.worker.pauses import jittered
+from fairlane.upkeep.pauses import jittered
 
 logger = logging.getLogger("fairlane.worker")
 

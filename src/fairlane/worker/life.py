@@ -14,6 +14,7 @@ from fairlane.client.execution import Surroundings, settlement_of
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.machine import Released
 from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
+from fairlane.upkeep.maintenance import Maintenance, pace_of
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.config import Config
@@ -21,7 +22,6 @@ from fairlane.worker.executor import Executor
 from fairlane.worker.fetcher import Fetcher
 from fairlane.worker.health import Health
 from fairlane.worker.leases import Heart
-from fairlane.worker.maintenance import Maintenance
 from fairlane.worker.prefetch import Prefetch
 from fairlane.worker.processes import Processes
 from fairlane.worker.runners import Threads
@@ -62,7 +62,9 @@ class Life:
         )
         ask = Ask(worker.worker_id, "", 0, 0, worker.types, worker.queues, worker.capabilities)
         self._fetcher = Fetcher(backend, ask, self._buffer, self._prefetch, config.poll_interval)
-        self._maintenance = Maintenance(backend, worker.worker_id, config.retention)
+        self._maintenance = Maintenance(
+            backend, worker.worker_id, config.retention, pace=pace_of(config.lease)
+        )
         self._over = asyncio.Event()
         self._drained = asyncio.Event()
         self._leaving = False

@@ -13,10 +13,10 @@ from fairlane.client.app import Fairlane
 from fairlane.client.lifespans import provided
 from fairlane.core.errors import StoreError, StoreUnusable
 from fairlane.core.flow import Op
+from fairlane.upkeep.pauses import Pauses
 from fairlane.worker.config import Config
 from fairlane.worker.life import End, Life
 from fairlane.worker.loading import check_processes
-from fairlane.worker.pauses import Pauses
 
 logger = logging.getLogger("fairlane.worker")
 

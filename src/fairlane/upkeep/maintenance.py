@@ -18,14 +18,21 @@ from fairlane.core.errors import StoreError
 from fairlane.core.machine import Change, Lost, Settlement, TimedOut, decide
 from fairlane.core.model import Cause, Overdue, Verdict
 from fairlane.core.retention import Retention
-from fairlane.worker.pauses import jittered
+from fairlane.upkeep.pauses import jittered
 
-logger = logging.getLogger("fairlane.worker")
+logger = logging.getLogger("fairlane.upkeep")
 
 ROLE = "maintenance"
-REAP_SECONDS = 5.0
+REAP_SECONDS = 2.5
+"""Between two looks: it takes two to call a worker dead, and five seconds are promised."""
+REAP_SECONDS_LEAST = 0.1
 PRUNE_SECONDS = 60.0
-TERM_SECONDS = 3 * REAP_SECONDS
+TERM_ROUNDS = 3
+
+
+def pace_of(lease: float) -> float:
+    """How often one looks who would be called dead after `lease` seconds."""
+    return min(max(lease / 12, REAP_SECONDS_LEAST), REAP_SECONDS)
 
 
 class Maintenance:
@@ -37,11 +44,13 @@ class Maintenance:
         candidate: str,
         retention: Retention,
         clock: Callable[[], float] = time.monotonic,
+        pace: float = REAP_SECONDS,
     ) -> None:
         self._backend = backend
         self._candidate = candidate
         self._retention = retention
         self._clock = clock
+        self._pace = pace
         self._suspects: set[str] = set()
         self._looked_at = float("-inf")
         self._prune_at = float("-inf")
@@ -56,10 +65,10 @@ class Maintenance:
                 logger.warning("Maintenance has to wait: %s", error)
             except Exception:
                 logger.exception("Maintenance went wrong, and will be tried again")
-            await asyncio.sleep(jittered(REAP_SECONDS, 0.2))
+            await asyncio.sleep(jittered(self._pace, 0.2))
 
     async def _elected(self) -> bool:
-        op = self._backend.ops.elect(ROLE, self._candidate, TERM_SECONDS)
+        op = self._backend.ops.elect(ROLE, self._candidate, TERM_ROUNDS * self._pace)
         return await self._backend.run(op)
 
     async def round(self) -> None:
@@ -80,7 +89,7 @@ class Maintenance:
         ops, run = self._backend.ops, self._backend.run
         silent = {worker.worker_id for worker in await run(ops.workers()) if worker.lost}
         now = self._clock()
-        if now - self._looked_at <= 2 * REAP_SECONDS:
+        if now - self._looked_at <= 2 * self._pace:
             dead = sorted(silent & self._suspects)
             buried = await run(ops.bury(dead[: limits.BATCH])) if dead else []
             for worker_id in buried:
