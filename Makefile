@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup redis pgbouncer up test test-full check format bench docs clean
+.PHONY: help setup redis pgbouncer promtool node chromium up test test-full chaos check format bench bench-peers docs clean
 
 # $(call debian_package,NAME): installs a Debian package, or says in one sentence what is missing.
 # dpkg needs the sbin folders, which a bare PATH leaves out.
@@ -23,10 +23,19 @@ debian_package = \
 	apt="$$as DEBIAN_FRONTEND=noninteractive PATH=$$PATH:/usr/sbin:/sbin apt-get -qq"; \
 	$$apt update && $$apt install -y --no-install-recommends $(1)
 
-help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+# $(call quiet_package,NAME): the same for a package that would start a service of its own, now and at
+# every boot. It is masked meanwhile; a system without systemd goes by the runlevel, a container has
+# its own ways.
+quiet_package = \
+	export RUNLEVEL=1; as=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	systemd() { ! test -d /run/systemd/system || $$as systemctl --quiet "$$@"; }; \
+	systemd mask --runtime $(1); ( $(call debian_package,$(1)) ); \
+	systemd disable $(1); systemd unmask --runtime $(1)
 
-setup: $(STAMP) redis pgbouncer ## Make .venv with everything, and see that Redis and PgBouncer are there
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) redis pgbouncer promtool node chromium ## Make .venv with everything, and see that the programs the tests need are there
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -42,18 +51,21 @@ $(STAMP): pyproject.toml
 redis:
 	@command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null || ( $(call debian_package,redis-tools) ) || true
 
-# The package would start a service of its own, now and at every boot: mask it while installing. (A
-# system without systemd goes by the runlevel; a container has its own ways.) It is in an sbin folder.
-pgbouncer: systemd = ! test -d /run/systemd/system || $$as systemctl --quiet
-pgbouncer:
-	@test -x /usr/sbin/pgbouncer || command -v pgbouncer >/dev/null || ( \
-		export RUNLEVEL=1; as=$$([ "$$(id -u)" = 0 ] || echo sudo); \
-		$(systemd) mask --runtime pgbouncer; \
-		( $(call debian_package,pgbouncer) ); \
-		$(systemd) disable pgbouncer; $(systemd) unmask --runtime pgbouncer \
-	) || true
+pgbouncer: # in an sbin folder
+	@test -x /usr/sbin/pgbouncer || command -v pgbouncer >/dev/null || ( $(call quiet_package,pgbouncer) ) || true
 
-up: setup ## Run Fairlane here, on SQLite, with a few sample tasks (server and dashboard are yet to come)
+promtool: # what checks deploy/prometheus
+	@command -v promtool >/dev/null || ( $(call quiet_package,prometheus) ) || true
+
+node: # what runs examples/worker.mjs, and the examples of the documentation
+	@command -v node >/dev/null || ( $(call debian_package,nodejs) ) || true
+	@command -v curl >/dev/null || ( $(call debian_package,curl) ) || true
+
+# The tests let pages from elsewhere try to get in, in a real browser.
+chromium:
+	@command -v chromium >/dev/null || ( $(call debian_package,chromium) ) || true
+
+up: setup ## Run Fairlane here, on SQLite, with a few sample tasks (a server and a worker)
 	$(BIN)/fairlane up
 
 test: check ## Everything CI runs: check, unit tests with full coverage of the core, all other tests
@@ -62,8 +74,14 @@ test: check ## Everything CI runs: check, unit tests with full coverage of the c
 	$(BIN)/pytest -n $(JOBS) --ignore=tests/unit
 
 # RELIABILITY's quantities: some 50,000 steps against the model, 200 programs on all engines at once.
-test-full: setup ## The model and the differential run at full length (about half an hour)
-	FAIRLANE_TESTS=full $(BIN)/pytest -n $(JOBS) -rP tests/model
+# And schemathesis with 50 examples of each operation, engines that are away for 20 s under HTTP load.
+FULL := tests/model tests/server/fuzz tests/e2e/test_server_faults.py
+test-full: setup ## What is tested with random input or against the clock, at full length (about half an hour)
+	FAIRLANE_TESTS=full $(BIN)/pytest -n $(JOBS) -rP $(FULL)
+
+# RELIABILITY's quantities of C1, C2, C4, C7, C8, C10 and C13, on SQLite, PostgreSQL and Redis.
+chaos: setup ## Workers and engines are killed, suspended and restarted under load (about an hour)
+	FAIRLANE_TESTS=full $(BIN)/pytest -n $(JOBS) -rP tests/e2e/chaos
 
 check: setup ## Lint, formatting, types, imports
 	$(BIN)/ruff check
@@ -76,15 +94,24 @@ format: setup ## Fix what can be fixed by a tool
 	$(BIN)/ruff format
 
 # limit: what the vendors' libraries can do at best; engine: what Fairlane makes of it.
-BENCHES := $(filter-out __init__,$(basename $(notdir $(wildcard bench/*.py))))
+BENCHES := $(filter-out __init__ contest loops machine stores targets,$(basename $(notdir $(wildcard bench/*.py))))
 BENCH ?= $(filter limit engine,$(BENCHES))
 bench: setup ## Run bench/limit.py and bench/engine.py, or those named by BENCH="..."
 	@echo "Benches:" $(or $(BENCHES),none yet)
 	@for name in $(BENCH); do $(BIN)/python -m bench.$$name || exit 1; done
 
+# The other queues that bench/throughput.py measures, a group of pyproject.toml each.
+PEERS := peers peers-arq peers-saq
+bench-peers: $(PEERS:%=.venv-peers/%/.installed) ## Install the queues that Fairlane is compared with
+
+.venv-peers/%/.installed: pyproject.toml | $(STAMP)
+	test -x .venv-peers/$*/bin/python || $(PYTHON) -m venv --without-pip .venv-peers/$*
+	$(BIN)/uv pip install --quiet --python .venv-peers/$*/bin/python --group $*
+	@touch $@
+
 docs: setup ## Check that the links between the pages resolve
 	$(BIN)/pytest tests/docs
 
 clean: ## Remove .venv and everything else that was made
-	rm -rf .venv build dist .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-peers build dist .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

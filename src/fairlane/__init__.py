@@ -28,12 +28,14 @@ if TYPE_CHECKING:
         TaskFailed,
     )
     from fairlane.core.model import Task
+    from fairlane.core.priority import Aging
     from fairlane.core.retry import RetryPolicy
     from fairlane.core.states import State
     from fairlane.core.uniqueness import Unique
 
 __all__ = [
     "GIVEN",
+    "Aging",
     "Conflict",
     "Context",
     "DuplicateTask",
@@ -62,6 +64,7 @@ __all__ = [
 
 # Each name is imported when it is first asked for: `fairlane --help` needs none of them.
 _HOMES = {
+    "Aging": "fairlane.core.priority",
     "Conflict": "fairlane.core.errors",
     "Context": "fairlane.client.context",
     "DuplicateTask": "fairlane.core.errors",

@@ -7,7 +7,16 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "fairlane"
 
-VENDORS = {"asyncpg", "hiredis", "psycopg", "psycopg_pool", "pysqlite3", "redis", "sqlite3"}
+VENDORS = {
+    "asyncpg",
+    "cryptography",
+    "hiredis",
+    "psycopg",
+    "psycopg_pool",
+    "pysqlite3",
+    "redis",
+    "sqlite3",
+}
 
 
 def imports(source: str) -> Iterator[str]:

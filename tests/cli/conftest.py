@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlane.cli.settings import Settings
 from tests.cli.kit import Cli
 
 
@@ -9,8 +10,8 @@ from tests.cli.kit import Cli
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """The command line in an empty folder, without settings of whoever runs the tests."""
     monkeypatch.chdir(tmp_path)
-    for name in ("STORE", "APP", "QUEUES", "CAPABILITIES", "CONCURRENCY", "PROCESSES", "DEBUG"):
-        monkeypatch.delenv(f"FAIRLANE_{name}", raising=False)
+    for name in (*Settings._fields, "debug"):
+        monkeypatch.delenv(f"FAIRLANE_{name.upper()}", raising=False)
     monkeypatch.setenv("COLUMNS", "160")
     return Cli()
 

@@ -130,6 +130,58 @@ def test_a_second_signal_ends_at_once_and_gives_back(shop: Cli) -> None:
     assert shop.status(task_id) == "queued"
 
 
+STUBBORN = """
+import asyncio, time
+from fairlane.client.app import Fairlane
+
+app = Fairlane("sqlite:///fairlane.db", synchronous="OFF")
+
+@app.task(timeout=None)
+async def deaf() -> None:
+    print("begun", flush=True)
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            continue
+
+@app.task(timeout=None)
+async def busy() -> None:
+    print("begun", flush=True)
+    while True:
+        time.sleep(0.01)
+
+@app.task(timeout=None)
+async def blocking() -> None:
+    print("begun", flush=True)
+    await asyncio.to_thread(time.sleep, 3600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("handler", "at_once", "last_word", "code", "status"),
+    [
+        ("deaf", False, "What handlers left behind does not end", 0, "queued"),
+        ("deaf", True, "What handlers left behind does not end", 0, "queued"),
+        ("blocking", False, "What handlers left behind does not end", 0, "queued"),
+        ("busy", True, "A handler keeps the event loop busy", 1, "executing"),
+    ],
+)
+def test_no_handler_keeps_a_worker_that_is_to_stop(
+    ready: Cli, handler: str, at_once: bool, last_word: str, code: int, status: str
+) -> None:
+    write_app(STUBBORN)
+    task_id = ready.submit(handler)
+    grace = "3600" if at_once else "0.1"
+    with running("worker", "--app", "shop:app", "--grace", grace) as worker:
+        assert worker.process.stdout is not None
+        assert worker.process.stdout.readline() == "begun\n"
+        assert worker.stop(at_once=at_once) == code, worker.said
+        assert f"{last_word}: the process ends all the same." in worker.said
+        assert "Traceback" not in worker.said
+    assert ready.status(task_id) == status
+
+
 def test_several_processes_are_kept_alive(shop: Cli) -> None:
     with running("worker", "--app", "shop:app", "--processes", "2") as supervisor:
         supervisor.wait_for("is ready for greet", times=2)

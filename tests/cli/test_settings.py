@@ -26,7 +26,10 @@ def test_the_nearer_one_wins(tmp_path: Path) -> None:
 
 
 def test_children_get_the_same(tmp_path: Path) -> None:
-    settings = Settings("redis://h", "a:b", 7, 2, frozenset({"q", "p"}), frozenset({"gpu"}))
+    names = frozenset({"q", "p"}), frozenset({"gpu"})
+    settings = Settings(
+        "redis://h", "a:b", 7, 2, *names, lease=12.5, grace=3.0, tasks_per_child=5, name="mail"
+    )
     assert resolve({}, settings.environment(), tmp_path) == settings
 
 
@@ -38,6 +41,8 @@ def test_children_get_the_same(tmp_path: Path) -> None:
         ("concurrency = 0", "whole number, 1 or more"),
         ("concurrency = true", "whole number, 1 or more"),
         ("queues = []", "lists names"),
+        ("lease = true", "lease in fairlane.toml is a number of seconds"),
+        ('grace = "long"', "grace in fairlane.toml is a number of seconds"),
         ('queues = ["a b"]', "lists names"),
         ("queues = 3", "lists names"),
         ("store =", "not valid TOML"),

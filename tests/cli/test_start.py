@@ -34,7 +34,13 @@ def test_the_overview_agrees_with_the_command(name: str) -> None:
     assert command.get_short_help_str(200) == ENTRIES[name].help
 
 
-@pytest.mark.parametrize("name", [*ENTRIES, "dlq list", "dlq analysis", "dlq replay", "dlq purge"])
+DEEPER = [
+    *(f"dlq {name}" for name in ("list", "analysis", "replay", "purge")),
+    *(f"token {name}" for name in ("create", "list", "revoke", "rotate")),
+]
+
+
+@pytest.mark.parametrize("name", [*ENTRIES, *DEEPER])
 def test_help_of_every_command(cli: Cli, name: str) -> None:
     assert cli.ok(*name.split(), "--help").startswith(f"Usage: fairlane {name}")
 

@@ -18,18 +18,21 @@ def test_a_task_with_everything(cli: Cli) -> None:
     )
     task = cli.json("status", task_id)
     assert list(task) == [
-        *("task_id", "type", "queue", "payload", "priority", "effective_priority", "status"),
+        *("task_id", "task_type", "queue", "parameters", "priority", "effective_priority"),
+        "status",
         *("attempt", "retry_count", "max_retries", "timeout_seconds", "required_capabilities"),
-        *("created_at", "run_at", "ready_at", "started_at", "completed_at", "updated_at"),
+        *("created_at", "run_at", "ready_at", "claimed_at", "started_at", "completed_at"),
+        "updated_at",
         *("next_retry_at", "expires_at", "assigned_worker_id", "version", "result", "error"),
         *("attempts", "progress", "tags", "idempotency_key", "trace_id", "traceparent"),
-        *("depends_on", "workflow_id", "schedule_id"),
+        *("retry_policy", "returns", "depends_on", "on_parent_failure"),
+        *("workflow_id", "schedule_id"),
     ]
     told = {
         "task_id": task_id,
-        "type": "work",
+        "task_type": "work",
         "queue": "q",
-        "payload": {"n": 1, "text": "ü"},
+        "parameters": {"n": 1, "text": "ü"},
         "priority": "high",
         "status": "scheduled",
         "attempt": 0,
@@ -69,9 +72,9 @@ def test_no_timeout(cli: Cli) -> None:
 
 def test_payloads_from_elsewhere(cli: Cli) -> None:
     Path("day.json").write_text('{"from": "file"}')
-    assert cli.json("status", cli.submit("work", "@day.json"))["payload"] == {"from": "file"}
+    assert cli.json("status", cli.submit("work", "@day.json"))["parameters"] == {"from": "file"}
     piped = cli.ok("submit", "work", "-", input='{"from": "stdin"}').strip()
-    assert cli.json("status", piped)["payload"] == {"from": "stdin"}
+    assert cli.json("status", piped)["parameters"] == {"from": "stdin"}
 
 
 def test_a_file(cli: Cli) -> None:
@@ -86,7 +89,7 @@ def test_a_file(cli: Cli) -> None:
     answer = cli.json("submit", "c", "--file", "tasks.jsonl", "--queue", "q", "--delay", "1h")
     assert answer == {"submitted": 4, "known": 1}
     tasks = cli.json("list")["tasks"][::-1]
-    assert [(task["type"], task["priority"], task["payload"]) for task in tasks] == [
+    assert [(task["task_type"], task["priority"], task["parameters"]) for task in tasks] == [
         ("a", "low", {"n": 1}),
         ("b", 3, {"n": 2}),
         ("c", "medium", {}),

@@ -8,12 +8,14 @@ import pytest
 
 from fairlane.core.errors import InvalidCursor
 from fairlane.core.machine import Completed, Failed, Outcome, Released, Snoozed
-from fairlane.core.model import Event, TaskError
+from fairlane.core.model import Beat, Event, TaskError, WorkerStatus
 from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tally import BUCKETS, census
 from tests.fixtures.stores import World, settlement
+
+pytestmark = pytest.mark.local
 
 
 async def history(store: World) -> list[Event]:
@@ -75,6 +77,8 @@ async def test_other_ends_in_the_journal(store: World) -> None:
 
 async def test_workers_in_the_journal(store: World) -> None:
     leaving, dying = await store.worker(), await store.worker(lease=10)
+    for status in (None, WorkerStatus.UNHEALTHY, WorkerStatus.UNHEALTHY, WorkerStatus.ACTIVE):
+        await store.run(store.ops.heartbeat(Beat(leaving, status=status)))
     await store.run(store.ops.forget(leaving))
     await store.advance(11)
     await store.reap()
@@ -82,6 +86,8 @@ async def test_workers_in_the_journal(store: World) -> None:
     assert events == [
         ("worker_joined", leaving),
         ("worker_joined", dying),
+        ("worker_unhealthy", leaving),
+        ("worker_active", leaving),
         ("worker_left", leaving),
         ("worker_dead", dying),
     ]

@@ -59,6 +59,7 @@ async def test_a_running_task_cannot_be_deleted(store: World) -> None:
     assert await store.settle(task) is Verdict.APPLIED
 
 
+@pytest.mark.local
 async def test_only_among_the_states_that_were_meant(store: World) -> None:
     worker = await store.worker()
     queued = await store.submit()
@@ -78,6 +79,7 @@ async def test_only_among_the_states_that_were_meant(store: World) -> None:
     assert (await store.claim_one(worker)).task_id == scheduled
 
 
+@pytest.mark.local
 async def test_a_deletion_is_told(store: World) -> None:
     task_id = await store.submit()
     await store.run(store.ops.cancel([task_id]))
@@ -108,6 +110,7 @@ async def test_an_idempotency_key_of_a_deleted_task_is_free(store: World) -> Non
     assert await store.submit(idempotency_key="k") == second
 
 
+@pytest.mark.local
 async def test_prune_by_state_and_age(store: World) -> None:
     worker = await store.worker(lease=80_000)
     retention = Retention(completed=100, failed=200, cancelled=300, dead_letter=400)
@@ -133,6 +136,7 @@ async def test_prune_by_state_and_age(store: World) -> None:
     assert list(left) == ["queued"]
 
 
+@pytest.mark.local
 async def test_prune_more_than_a_batch(store: World) -> None:
     count = 2 * limits.BATCH + 50
     for start in range(0, count, limits.BATCH):
@@ -147,6 +151,7 @@ async def test_prune_more_than_a_batch(store: World) -> None:
     assert await store.census() == {}
 
 
+@pytest.mark.local
 async def test_dead_workers_are_forgotten_in_time(store: World) -> None:
     dead, holding = await store.worker(lease=10), await store.worker(lease=10)
     alive = await store.worker(lease=80_000)
@@ -166,6 +171,7 @@ async def test_dead_workers_are_forgotten_in_time(store: World) -> None:
     assert [worker.worker_id for worker in await store.run(store.ops.workers())] == [alive]
 
 
+@pytest.mark.local
 async def test_nothing_is_left_per_task(store: World) -> None:
     """After retention a store has as much in it as one that never had a task."""
 
@@ -203,6 +209,7 @@ async def test_nothing_is_left_per_task(store: World) -> None:
     assert await store.census() == {}
 
 
+@pytest.mark.local
 async def test_retentions_that_make_no_sense(store: World) -> None:
     for bad in (Retention(completed=-1), Retention(journal=float("nan"))):
         with pytest.raises(InvalidRetention):

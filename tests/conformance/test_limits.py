@@ -206,6 +206,7 @@ async def test_nothing_can_be_set_for_what_is_no_name(store: World) -> None:
     assert (controls.types, controls.paused_queues) == ({}, frozenset())
 
 
+@pytest.mark.local
 async def test_a_dead_worker_keeps_no_slot(store: World) -> None:
     """Not even that of a task which was cancelled before anybody took it from the dead."""
     await store.run(store.ops.limit("work", concurrency=1))

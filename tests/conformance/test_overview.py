@@ -62,6 +62,7 @@ async def test_workers_in_stats(store: World) -> None:
     assert (workers.total_capacity, workers.used_capacity) == (6, 3)
 
 
+@pytest.mark.local
 async def test_throughput_of_the_last_minute(store: World) -> None:
     worker = await store.worker(lease=80_000)
 
@@ -108,6 +109,7 @@ async def test_what_had_to_be_recovered(store: World) -> None:
     assert recovery.stale_results_last_hour == 2
 
 
+@pytest.mark.local
 async def test_a_place_in_the_queue(store: World) -> None:
     first = await store.submit()
     await store.advance(1)
@@ -199,6 +201,7 @@ async def test_dead_letters_in_groups(store: World) -> None:
     assert (video.type, video.retriable_share) == ("video", 1.0)
 
 
+@pytest.mark.local
 async def test_one_of_several_is_elected(store: World) -> None:
     assert await store.run(store.ops.elect("maintenance", "a", 10))
     assert not await store.run(store.ops.elect("maintenance", "b", 10))
@@ -212,6 +215,7 @@ async def test_one_of_several_is_elected(store: World) -> None:
     assert not await store.run(store.ops.elect("maintenance", "a", 10))
 
 
+@pytest.mark.local
 async def test_facts_at_a_glance(store: World) -> None:
     worker = await store.worker()
     await store.run(store.ops.limit("a", rate=5, concurrency=3))

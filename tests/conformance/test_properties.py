@@ -115,8 +115,7 @@ async def test_limits_are_never_exceeded_while_eight_workers_churn(store: World)
 
     async def work(backend: Backend) -> None:
         nonlocal in_hand, most_in_hand
-        worker = new_id()
-        await backend.run(backend.ops.register(NewWorker(worker)))
+        worker = await backend.run(backend.ops.register(NewWorker(new_id())))
         idle = 0
         while idle < 3:
             grant = await backend.run(backend.ops.claim(Ask(worker, new_id(), 3)))
@@ -175,8 +174,8 @@ async def test_nothing_is_lost_or_invented_while_everything_goes_on_at_once(stor
 
     async def work(number: int) -> None:
         backend = backends[number % 4]
-        worker = new_id()
-        await backend.run(backend.ops.register(NewWorker(worker, lease=86_400)))
+        newcomer = NewWorker(new_id(), lease=86_400)
+        worker = await backend.run(backend.ops.register(newcomer))
         idle = 0
         while idle < 4:
             request = new_id()
@@ -192,8 +191,8 @@ async def test_nothing_is_lost_or_invented_while_everything_goes_on_at_once(stor
             if rng.random() < 0.05:  # it dies with all it has, and another comes
                 await backend.run(backend.ops.forget(worker))
                 await store.reap()
-                worker = new_id()
-                await backend.run(backend.ops.register(NewWorker(worker, lease=86_400)))
+                newcomer = NewWorker(new_id(), lease=86_400)
+                worker = await backend.run(backend.ops.register(newcomer))
             batch = [settlement(task, _random_outcome(rng)) for task in grant.tasks]
             for _ in range(rng.choice([1, 1, 2])):
                 verdicts = await backend.run(backend.ops.settle(batch))

@@ -12,6 +12,8 @@ from fairlane.core.model import moment
 from fairlane.core.schedules import NewSchedule
 from tests.fixtures.stores import World
 
+pytestmark = pytest.mark.local
+
 NOON = 1_772_366_400_000_000
 HOUR = 3_600_000_000
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import Start, TaskError, Verdict
 from fairlane.core.states import State
@@ -98,6 +100,7 @@ async def test_a_flood_of_expired_tasks(store: World) -> None:
     assert await store.census() == {State.FAILED: 1_000, State.EXECUTING: 1}
 
 
+@pytest.mark.local
 async def test_the_time_limit_counts_from_the_real_start(store: World) -> None:
     task_id = await store.submit(timeout_seconds=30)
     worker = await store.worker(lease=10_000)
@@ -133,6 +136,7 @@ async def test_a_timed_out_task_keeps_its_slot_until_its_worker_lets_go(store: W
     assert len(await store.claim(worker)) == 1
 
 
+@pytest.mark.local
 async def test_no_time_limit(store: World) -> None:
     task_id = await store.submit(timeout_seconds=None)
     worker = await store.worker(lease=80_000)
@@ -142,6 +146,7 @@ async def test_no_time_limit(store: World) -> None:
     assert await store.run(store.ops.expired(10)) == []
 
 
+@pytest.mark.local
 async def test_the_reaper_looks_again_before_it_acts(store: World) -> None:
     """Between its look and its deed the task may have ended: then nothing happens."""
     await store.submit(timeout_seconds=10)

@@ -13,6 +13,8 @@ from fairlane.core.model import TaskError
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
 
+pytestmark = pytest.mark.local
+
 PATIENCE = 10.0
 
 

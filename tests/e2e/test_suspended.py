@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,8 @@ import pytest
 from fairlane.core.model import Claimed, Worker, WorkerStatus
 from fairlane.core.submission import new_task
 from tests.conftest import Servers
+from tests.e2e.chaos.arena import until
 from tests.fixtures.stores import KINDS, World, opened
-
-PATIENCE = 60.0
 
 
 @pytest.fixture(params=[kind for kind in KINDS if kind != "sqlite-memory"])
@@ -24,12 +23,6 @@ async def store(
 ) -> AsyncIterator[World]:
     async with opened(request.param, servers, tmp_path) as world:
         yield world
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not await condition():  # noqa: ASYNC110 (it happens in another process)
-            await asyncio.sleep(0.02)
 
 
 async def test_a_suspended_holder_is_counted_once(store: World) -> None:
@@ -55,10 +48,10 @@ async def test_a_suspended_holder_is_counted_once(store: World) -> None:
         return any(worker.lost for worker in await others(set()))
 
     try:
-        await until(one_is_held)
+        await until(one_is_held, "one is held")
         (first,) = await others(set())
         child.send_signal(signal.SIGSTOP)
-        await until(is_silent)
+        await until(is_silent, "its lease has run out")
         await store.reap()
         heir = await store.worker(lease=10_000)
         taken: list[Claimed] = []
@@ -69,7 +62,7 @@ async def test_a_suspended_holder_is_counted_once(store: World) -> None:
 
         # It may have been suspended in the middle of a claim, with a lock in its hands: the store
         # ends such sessions, but not at once.
-        await until(taken_over)
+        await until(taken_over, "another has it")
         (task,) = taken
         assert await held() == 1
         child.send_signal(signal.SIGCONT)
@@ -77,13 +70,13 @@ async def test_a_suspended_holder_is_counted_once(store: World) -> None:
         async def is_back() -> bool:
             return bool(await others({first.worker_id, heir}))
 
-        await until(is_back)  # under a new id: it has noticed what happened
+        await until(is_back, "it is back")  # under a new id: it has noticed what happened
         assert await store.claim(heir) == []
         assert await held() == 1
         (again,) = await others({first.worker_id, heir})
         assert (again.status, again.current_tasks) == (WorkerStatus.ACTIVE, ())
         await store.settle(task)
-        await until(one_is_held)  # and goes on with the next
+        await until(one_is_held, "one is held")  # and goes on with the next
     finally:
         child.kill()
         await child.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend
 from fairlane.core.breaker import Breaker
 from fairlane.core.filters import Filter
@@ -16,6 +17,7 @@ from fairlane.core.retention import Retention
 from fairlane.core.schedules import NewSchedule
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
+from fairlane.core.tokens import issued
 from tests.engines.redis_kit import PATIENT
 from tests.fixtures.stores import settlement
 
@@ -71,6 +73,15 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.fire("nightly", 1, 2))
     await do(ops.schedules())
     await do(ops.drop_schedule("nightly"))
+    token, _ = issued("ci", ["read"], 60.0)
+    await do(ops.put_token(token))
+    await do(ops.put_token(issued("browser", ["read"], 60.0, parent_id=token.token_id)[0]))
+    await do(ops.tokens())
+    await do(ops.token(token.digest))
+    await do(ops.retire_token(token.token_id, 30.0))
+    await do(ops.drop_token(token.token_id))
+    await do(ops.record([NewAudit.of("ci", Action.PAUSE)]))
+    await do(ops.audit(10))
     await do(ops.elect("keeper", "me", 1.0))
     await do(ops.sample())
     await do(ops.samples(0, 10))

@@ -225,9 +225,15 @@ async def test_secrets_stay_secret() -> None:
                 await attempt
             assert "s3cret" not in str(caught.value)
             assert "127.0.0.1:1" in str(caught.value)
-    with pytest.raises(InvalidStoreURL) as refused:
-        engines.open("postgresql://me:s3cret@host:port/db")
-    assert "s3cret" not in str(refused.value)
+    for url in (
+        "postgresql://me:s3cret@host:port/db",
+        "postgresql://me:s3cret/more@host/db",  # a slash that should have been escaped
+        "postgresql://me:s3cret@\u2100/db",
+        "postgresql://me:s3cret@[/db",
+    ):
+        with pytest.raises(InvalidStoreURL) as refused:
+            engines.open(url)
+        assert "s3cret" not in str(refused.value)
 
 
 # --- the server goes and comes --------------------------------------------------------------------

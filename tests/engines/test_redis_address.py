@@ -102,6 +102,9 @@ def test_tls_is_strict_unless_told_otherwise() -> None:
         "redis+sentinel://u:s3cret@one,,two/mymaster",
         "redis+sentinels://u:s3cret@one/mymaster",
         "unix://u:s3cret@",
+        "redis://u:s3cret@[",
+        "redis://u:s3cret@[]:6379",
+        "redis://u:s3cret@[::1]6379",
     ],
 )
 def test_what_makes_no_sense(url: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from fairlane import engines
 from fairlane.core.breaker import Breaker
 from fairlane.core.errors import Conflict, UnknownDependency
 from fairlane.core.ids import new_id
@@ -241,3 +242,14 @@ async def end(store: World, program: Program) -> None:
     while (await store.run(store.ops.prune(Retention(0, 0, 0, 0, 0, 0)))).more:
         pass
     assert await store.census() == {}
+
+
+def test_a_store_that_somebody_else_makes_meanwhile_is_no_stranger() -> None:
+    (keys, made) = ((b"0", [P + b"meta"]), b"1")
+    looking = engines.open("redis://127.0.0.1:1/0").ops.version().flow()
+    next(looking)
+    looking.send(None)
+    looking.send(keys)
+    with pytest.raises(StopIteration) as answer:
+        looking.send(made)
+    assert answer.value.value == 1

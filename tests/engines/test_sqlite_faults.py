@@ -367,8 +367,20 @@ def test_every_trouble_has_a_name(code: int, expected: type[StoreError]) -> None
 
 
 @pytest.mark.parametrize(
-    "url", ["sqlite://host/tasks.db", "sqlite:///tasks.db?mode=ro", "mysql://x", "tasks.db", ""]
+    "url",
+    [
+        "sqlite://u:s3cret@host/tasks.db",
+        "sqlite:///tasks.db?password=s3cret",
+        "sqlite:///tasks.db#s3cret",
+        "sqlite://u:s3cret@[",
+        "sqlite:///tasks%00s3cret.db",
+        "sqlite:///.",
+        "mysql://u:s3cret@x",
+        "tasks.db",
+        "",
+    ],
 )
 def test_a_url_that_makes_no_sense(url: str) -> None:
-    with pytest.raises(InvalidStoreURL, match="sqlite:///"):
+    with pytest.raises(InvalidStoreURL, match="sqlite:///") as refused:
         engines.open(url)
+    assert "s3cret" not in str(refused.value)

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from fairlane.core.backend import Backend, Durability, Joined, Transaction, Wakeup
+from fairlane.core.backend import Backend, Durability, Joined, Transaction, Wakeup, is_server
 from fairlane.core.flow import Flow, Op, perform, reads
 from fairlane.core.store import Operations
 
@@ -23,6 +23,8 @@ class Echo:
 
 class Loopback:
     """A driver whose calls answer themselves."""
+
+    remote = False
 
     def __init__(self) -> None:
         self.closed: list[str] = []
@@ -77,3 +79,13 @@ async def test_an_error_closes_the_driver_and_is_passed_on() -> None:
         async with Backend(OPERATIONS, driver):
             raise KeyError("lost")
     assert driver.closed == ["aclose"]
+
+
+@pytest.mark.parametrize("url", ["http://host", "https://host:8000/queue", "HTTP://host"])
+def test_a_server_s_url(url: str) -> None:
+    assert is_server(url)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "redis://http", "postgresql://host/http:", "httpx:"])
+def test_a_store_s_own_url(url: str) -> None:
+    assert not is_server(url)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.core.estimates import Position, position_of
+from fairlane.core.estimates import Outlook, Position, outlook_of, position_of
 from fairlane.core.facts import Facts, Sample, Stream
 from fairlane.core.lanes import Lane
 from fairlane.core.model import moment
@@ -170,3 +170,26 @@ class TestWait:
             samples=[Sample(NOW - 60 * SECOND, completed=1_000)],
         )
         assert position_of(stored(), now) == Position(31, None)
+
+
+class TestOutlook:
+    def test_queued_tasks_are_counted_by_queue_and_level(self) -> None:
+        streams = [
+            Stream(1, 5, 3, NOW, NOW),
+            Stream(2, 5, 4, NOW, NOW),
+            Stream(2, 8, 1, NOW, NOW),
+            Stream(3, 5, 9, NOW, NOW),
+            Stream(7, 5, 2, NOW, NOW),
+        ]
+        outlook = outlook_of(queue(*streams))
+        assert outlook == Outlook({"default": {5: 7, 8: 1}, "bulk": {5: 9}}, 19, 0.0)
+
+    def test_a_newcomer_stands_behind_its_level_and_those_above_it(self) -> None:
+        outlook = Outlook({"default": {2: 5, 5: 7, 8: 1}, "bulk": {5: 9}}, 22, 4.0)
+        assert outlook.newcomer("default", 5) == Position(9, 2.0)
+        assert outlook.newcomer("default", 10) == Position(1, 0.0)
+        assert outlook.newcomer("default", 0) == Position(14, 3.25)
+        assert outlook.newcomer("new", 5) == Position(1, 0.0)
+
+    def test_nobody_knows_how_long_while_nothing_completes(self) -> None:
+        assert Outlook({"default": {5: 7}}, 7, 0.0).newcomer("default", 5) == Position(8, None)

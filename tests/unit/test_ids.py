@@ -73,6 +73,7 @@ class TestForm:
         self, monkeypatch: pytest.MonkeyPatch, byte: bytes, start: int
     ) -> None:
         monkeypatch.setattr(ids, "os", SimpleNamespace(urandom=lambda size: byte * size))
+        monkeypatch.setattr(ids, "_noise", ids._numbers())
         numbers = [UUID(made).int for made in new_ids(1000)]
         assert [number & 2**62 - 1 for number in numbers] == list(range(start, start + 1000))
         assert {number >> 62 & 0b11 for number in numbers} == {0b10}

@@ -1,10 +1,11 @@
 """The journal: what goes in comes out, in order, with names instead of numbers."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.core.ids import new_ids
-from fairlane.core.journal import Passage, decode, encode
+from fairlane.core.journal import Passage, decode, encode, place_of
 from fairlane.core.lanes import Lane
 from fairlane.core.model import Event, moment
 from tests.unit.make import TASK_ID, quick
@@ -81,3 +82,14 @@ def passages(draw: st.DrawFn) -> Passage:
 def test_a_stored_entry_tells_what_was_put_in(written: list[Passage]) -> None:
     read = decode(encode(written))
     assert [told(passage) for passage in read] == [told(passage) for passage in written]
+
+
+def test_cursors_of_one_store_can_be_compared() -> None:
+    assert place_of("9") < place_of("10")
+    assert place_of("1700-9") < place_of("1700-10") < place_of("1701-0")
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "1-", "-", "1 2"])
+def test_what_no_engine_made_is_no_place(cursor: str) -> None:
+    with pytest.raises(ValueError, match="int"):
+        place_of(cursor)

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.core.errors import InvalidPriority
-from fairlane.core.priority import ALWAYS_YOUNG, DEFAULT, Aging, Band, band_of, level_of, shown_as
+from fairlane.core.priority import (
+    ALWAYS_YOUNG,
+    DEFAULT,
+    Aging,
+    Band,
+    band_of,
+    level_of,
+    priority_of,
+    shown_as,
+)
 from tests.unit.make import quick
 
 SECOND = 1_000_000
@@ -28,6 +37,20 @@ class TestNames:
     @pytest.mark.parametrize("level", LEVELS)
     def test_a_level_stands_for_itself(self, level: int) -> None:
         assert level_of(level) == level
+
+    @pytest.mark.parametrize(
+        ("text", "meant"),
+        [
+            ("high", "high"),
+            ("8", 8),
+            ("-1", -1),
+            ("\u0661", "\u0661"),
+            ("9" * 10, "9" * 10),
+            ("", ""),
+        ],
+    )
+    def test_text_means_a_name_or_a_number(self, text: str, meant: str | int) -> None:
+        assert priority_of(text) == meant
 
     def test_the_default_is_medium(self) -> None:
         assert level_of("medium") == DEFAULT

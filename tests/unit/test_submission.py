@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlane.core import limits
 from fairlane.core.errors import (
     InvalidCapabilities,
     InvalidDependencies,
@@ -35,7 +36,7 @@ from fairlane.core.errors import (
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.model import PLAIN, NewTask, Spec, moment
 from fairlane.core.retry import RetryPolicy
-from fairlane.core.submission import UNSET, fingerprint, new_task
+from fairlane.core.submission import UNSET, fingerprint, new_form, new_task
 from fairlane.core.uniqueness import Mode, Unique, hold
 from tests.unit.make import NOON, TASK_ID, quick, task_id, texts
 
@@ -775,3 +776,41 @@ def test_what_once_slipped_through_the_door(
 )
 def test_a_time_that_no_calendar_in_utc_has_is_refused(field: str, time: datetime) -> None:
     assert "1 to 9999" in refusal(InvalidTime, "invalid_time", **{field: time})
+
+
+OPTIONS: Any = {
+    "queue": "bulk",
+    "priority": "high",
+    "required_capabilities": {"gpu"},
+    "max_retries": 7,
+    "timeout_seconds": 1.5,
+    "delay_seconds": 2.5,
+    "expires_at": NOON,
+    "tags": {"a": "b"},
+    "depends_on": [TASK_ID],
+}
+
+
+class TestForm:
+    @pytest.mark.parametrize("options", [{}, OPTIONS, {"run_at": NOON}])
+    def test_filled_in_it_is_what_the_door_makes(self, options: dict[str, Any]) -> None:
+        filled = new_form("email", **options).filled(b'{"a":1}')
+        made = new_task("email", b'{"a":1}', task_id=filled.task_id, **options)
+        assert filled == made
+
+    def test_every_task_has_an_id_of_its_own(self) -> None:
+        form = new_form("email")
+        ids = [form.filled(b"{}").task_id for _ in range(3)]
+        assert sorted(set(ids)) == ids
+        assert all(checked_id(each) for each in ids)
+
+    def test_what_is_too_large_is_refused(self) -> None:
+        form = new_form("email")
+        assert form.filled(b"x" * limits.PAYLOAD_BYTES).payload
+        with pytest.raises(PayloadTooLarge):
+            form.filled(b"x" * (limits.PAYLOAD_BYTES + 1))
+
+    @pytest.mark.parametrize("option", ["idempotency_key", "unique", "task_id"])
+    def test_what_goes_with_one_payload_has_no_place_in_it(self, option: str) -> None:
+        with pytest.raises(AssertionError):
+            new_form("email", **{option: TASK_ID})

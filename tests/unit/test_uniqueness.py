@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairlane.core.errors import InvalidUnique
 from fairlane.core.states import LIVE, WAITING, State
-from fairlane.core.uniqueness import Hold, Mode, Unique, checked, counts, hold, mask
+from fairlane.core.uniqueness import Hold, Mode, Unique, checked, counts, hold, mask, unmask
 from tests.unit.make import SECOND, quick, texts
 
 names = st.sampled_from(["a", "b", "c"])
@@ -166,7 +166,12 @@ class TestHold:
             mask({State.QUEUED, State.COMPLETED}),
             1_500_000,
             Mode.REPLACE,
+            ("a",),
         )
+
+    @pytest.mark.parametrize("states", [set(), {State.QUEUED}, set(State)])
+    def test_states_are_the_same_out_of_a_mask_as_into_it(self, states: set[State]) -> None:
+        assert unmask(mask(states)) == states
 
     def test_a_period_is_held_in_whole_microseconds(self) -> None:
         held = hold("email", b"{}", Unique(period=1.000_001_9))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +59,17 @@ def end(how: str) -> None:
                 time.sleep(5)
                 os._exit(0)
             os._exit(7)
+        case "close":
+            # Shut down, not closed: what a thread is waiting on stays open until it wakes up.
+            for number in range(3, 256):
+                with suppress(OSError):
+                    socket.socket(fileno=number).shutdown(socket.SHUT_WR)
+            time.sleep(60)
+        case "babble":
+            for number in range(3, 256):
+                with suppress(OSError):
+                    socket.socket(fileno=number).send(b"\0\0\0\1\xc1")
+            time.sleep(60)
 
 
 @app.task(isolation="process", max_retries=1, retry=RetryPolicy(base=1000.0))
@@ -91,6 +104,24 @@ def wait_for(ctx: Context, folder: str) -> str:
     while not Path(folder, "go").exists():
         threading.Event().wait(0.01)
     return "gone on"
+
+
+@app.task(isolation="process", memory_limit=64 * 1024**2, max_retries=0)
+def gather(megabytes: int) -> dict[str, int]:
+    held = bytearray(megabytes * 1024**2)
+    return {"bytes": len(held), "pid": os.getpid()}
+
+
+@app.task(isolation="process")
+def tell(text: str) -> int:
+    logger = logging.getLogger("shop.tell")
+    logger.debug("not of interest")
+    logger.info("%s \ud800", text)
+    try:
+        int("no luck")
+    except ValueError:
+        logger.exception("it went wrong")
+    return os.getpid()
 
 
 @app.task(isolation="process")

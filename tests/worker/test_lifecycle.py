@@ -204,6 +204,34 @@ async def test_limits_in_the_code_are_set_once(app: Fairlane, world: World) -> N
     assert (rules.rate, rules.concurrency) == (50, 9)
 
 
+async def test_a_worker_for_some_types_leaves_the_others_alone(app: Fairlane, world: World) -> None:
+    @app.task(rate_limit=5)
+    async def mine() -> str:
+        return "mine"
+
+    @app.task(rate_limit=5)
+    async def theirs() -> None: ...
+
+    other = await theirs.submit()
+    async with working(app, types=frozenset({"mine"}), name="mail"):
+        assert await (await mine.submit()).result(PATIENCE) == "mine"
+        (worker,) = await world.run(world.ops.workers())
+        assert worker.worker_id.startswith("mail.")
+        assert worker.types == frozenset({"mine"})
+    assert await other.status() is State.QUEUED
+    assert (await world.run(world.ops.controls())).types.keys() == {"mine"}
+
+
+async def test_types_and_names_that_cannot_be(quick: Fairlane) -> None:
+    with pytest.raises(InvalidWorker, match="has no task 'gone'"):
+        await Worker(quick, Config(types=frozenset({"gone"}))).run(signals=False)
+    for name in ("", "a b", "x" * 101):
+        with pytest.raises(InvalidWorker, match="name has 1 to 100 characters"):
+            Config(name=name)
+    with pytest.raises(InvalidWorker, match="tasks_per_child"):
+        Config(tasks_per_child=0)
+
+
 async def test_an_unhealthy_worker_gets_no_tasks_until_it_recovers(
     app: Fairlane, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import subprocess
@@ -14,9 +15,11 @@ import pytest
 import uvloop
 
 from fairlane import Fairlane, State
-from fairlane.core.errors import InvalidWorker
+from fairlane.core.errors import InvalidHandler, InvalidWorker
+from fairlane.worker import processes
 from fairlane.worker.config import Config
 from fairlane.worker.worker import Worker
+from tests.fixtures.process import gone
 from tests.fixtures.stores import World
 from tests.worker import isolated
 from tests.worker.isolated import TARGET
@@ -29,15 +32,6 @@ async def app(memory: World) -> AsyncIterator[Fairlane]:
     isolated.app._connection.adopt(memory.backend)
     yield isolated.app
     await isolated.app.aclose()
-
-
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    # Dead, and only waits for its new parent to notice: nobody reaps in some containers.
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 async def until_gone(*pids: int) -> None:
@@ -56,6 +50,56 @@ async def test_results_cross_the_boundary_and_children_are_kept(app: Fairlane) -
     await until_gone(first["pid"])
 
 
+async def test_children_make_room_for_new_ones(app: Fairlane) -> None:
+    async with working(app, target=TARGET, concurrency=1, tasks_per_child=2):
+        pids = [
+            (await (await isolated.double.submit(n=n)).result(PATIENCE))["pid"] for n in range(5)
+        ]
+        await until_gone(pids[0], pids[2])
+    assert [pids.index(pid) for pid in pids] == [0, 0, 2, 2, 4]
+    await until_gone(pids[4])
+
+
+async def test_a_run_that_wants_too_much_memory_fails_and_nothing_else(app: Fairlane) -> None:
+    async with working(app, target=TARGET, concurrency=1):
+        first = await (await isolated.gather.submit(megabytes=32)).result(PATIENCE)
+        task = await ended(app, (await isolated.gather.submit(megabytes=512)).task_id)
+        other = await (await isolated.gather.submit(megabytes=32)).result(PATIENCE)
+    assert task.error is not None
+    assert (task.status, task.error.code) == (State.DEAD_LETTER, "MemoryError")
+    assert task.error.message == (
+        "The handler wanted more memory than its memory_limit of 67,108,864 bytes."
+    )
+    assert "isolated.py" in (task.error.traceback or "")
+    assert first["bytes"] == other["bytes"] == 32 * 1024**2
+    assert other["pid"] != first["pid"]  # what ran out of memory is not built upon
+    await until_gone(first["pid"])
+
+
+def test_a_limit_of_memory_is_one_of_a_process() -> None:
+    app = Fairlane("sqlite://")
+    for options in (
+        {"memory_limit": 1024},
+        {"memory_limit": 0, "isolation": "process"},
+        {"memory_limit": "1 GB", "isolation": "process"},
+    ):
+        with pytest.raises(InvalidHandler, match="whole number of bytes"):
+            app.task(**options)(print)
+
+
+async def test_what_a_child_logs_is_logged_here(
+    app: Fairlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "shop")
+    async with working(app, target=TARGET):
+        pid = await (await isolated.tell.submit(text="good day")).result(PATIENCE)
+    told, wrong = (record for record in caplog.records if record.name == "shop.tell")
+    assert (told.getMessage(), told.levelname, told.process) == ("good day \\ud800", "INFO", pid)
+    assert (told.module, told.funcName) == ("isolated", "tell")
+    assert wrong.getMessage().startswith("it went wrong\nTraceback")
+    assert wrong.getMessage().endswith("invalid literal for int() with base 10: 'no luck'")
+
+
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -63,11 +107,14 @@ async def test_results_cross_the_boundary_and_children_are_kept(app: Fairlane) -
         ("segfault", "SIGSEGV"),
         ("kill", "SIGKILL (out of memory, perhaps)"),
         ("fork", "exit code 7"),
+        ("close", "broke its line to the worker"),
+        ("babble", "broke its line to the worker"),
     ],
 )
 async def test_a_death_is_a_failed_attempt_and_nobody_else_s_trouble(
-    app: Fairlane, how: str, words: str
+    app: Fairlane, monkeypatch: pytest.MonkeyPatch, how: str, words: str
 ) -> None:
+    monkeypatch.setattr(processes, "LEAVE_SECONDS", 1.0)
     async with working(app, target=TARGET, concurrency=2):
         bad = await isolated.end.submit(how=how)
         good = await isolated.double.submit(n=1)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from fairlane import GIVEN, Context, Fairlane, Shared, State
+from fairlane import GIVEN, Context, Fairlane, Handle, Shared, State
 from fairlane.core.errors import InvalidHandler
 from fairlane.worker.config import Config
 from fairlane.worker.worker import Worker
@@ -152,3 +152,26 @@ async def test_a_completing_transaction_commits_with_the_handler_s_writes(
         State.DEAD_LETTER,
     )
     assert fenced.is_set()
+
+
+async def test_what_follows_is_submitted_in_the_completing_transaction(
+    app: Fairlane, world: World
+) -> None:
+    followers: list[Handle[Any]] = []
+
+    @app.task
+    async def follow() -> None: ...
+
+    @app.task(max_retries=0)
+    async def lead(ctx: Context, fail: bool) -> None:
+        async with ctx.transaction() as connection:
+            followers.append(await app.submit(follow.prepare(), connection=connection))
+            if fail:
+                raise ValueError("rolled back")
+
+    if not world.transactional or world.url == "sqlite://":
+        return  # memory has but one connection, which cannot be joined
+    async with working(app, types=frozenset({"lead"})):
+        for fail in (False, True):
+            await ended(app, (await lead.submit(fail=fail)).task_id)
+    assert [await follower.status() for follower in followers] == [State.QUEUED, None]

@@ -18,13 +18,16 @@ BUILT_IN = "fairlane.handlers"
 
 def application(settings: Settings) -> Fairlane:
     """The application that settings name, on the store that they name; or the built-in handlers."""
+    keys = settings.keys
     if settings.app is None:
-        app = Fairlane(settings.store_url)
+        app = Fairlane(settings.store_url, encryption_keys=keys, token=settings.server_token)
         _built_in().register(app)
         return app
     app = _loaded(settings.app)
     if settings.store is not None:
-        app.url = settings.store
+        app.url, app.token = settings.store, settings.server_token
+    if keys:
+        app.encryption_keys = keys
     if not app.tasks:
         raise Wrong(f"{settings.app} defines no tasks: mark functions with @app.task().")
     return app

@@ -23,6 +23,7 @@ class Entry(NamedTuple):
 SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Work": {
         "up": Entry("up", "Run everything in one, with a few sample tasks if the store is empty."),
+        "server": Entry("server", "Serve the REST API, the worker protocol and the dashboard."),
         "worker": Entry("worker", "Run tasks until told to stop."),
         "submit": Entry("submit", "Submit a task, or a file of them."),
     },
@@ -46,7 +47,10 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "stats": Entry("stats", "Show depths, ages, workers and throughput."),
         "top": Entry("top", "Watch the store live."),
         "events": Entry("events", "Show what happened lately, or as it happens."),
+        "audit": Entry("audit", "Show who changed what, the newest first."),
+        "token": Entry("token", "Make, list, replace and revoke access tokens."),
         "migrate": Entry("migrate", "Make the store ready for this version of Fairlane."),
+        "key": Entry("key", "Make a key to encrypt payloads and results with."),
         "doctor": Entry("doctor", "Check the store and its settings; exit code 1 if unwell."),
     },
 }

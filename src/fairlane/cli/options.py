@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import click
 
 from fairlane.cli.trouble import Wrong
-from fairlane.cli.words import past, priority_of, tags_of
+from fairlane.cli.words import past, tags_of
 from fairlane.core import limits
 from fairlane.core.filters import EVERYTHING, Filter, new_filter
+from fairlane.core.priority import priority_of
 from fairlane.core.states import State
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,6 +22,12 @@ store_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 utc_option = click.option("--utc", is_flag=True, help="Print exact times, in UTC.")
+log_format_option = click.option(
+    "--log-format", metavar="FORMAT", help="Log as text or as json. [default: text]"
+)
+log_transitions_option = click.option(
+    "--log-transitions", is_flag=True, default=None, help="Log every transition of a task."
+)
 limit_option = click.option(
     "--limit",
     type=click.IntRange(1, limits.PAGE),

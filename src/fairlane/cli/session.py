@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 from fairlane.cli.settings import resolve
 from fairlane.cli.trouble import Refused, scrubbed
-from fairlane.core.errors import InvalidStoreURL
 
 if TYPE_CHECKING:
     from fairlane.client.app import Fairlane
@@ -30,14 +29,16 @@ def opened(
     """
     from fairlane.client.app import Fairlane  # noqa: PLC0415 (engines take their time)
 
-    url = resolve({"store": store}).store_url
-    app = Fairlane(url, migrate=prepare, patience=patience)
-    try:
-        app.backend  # noqa: B018 (opened, not connected: a URL that cannot be is told first)
-    except ValueError as error:
-        if isinstance(error, InvalidStoreURL):
-            raise
-        raise InvalidStoreURL(f"{InvalidStoreURL.__doc__} {error}.") from None
+    settings = resolve({"store": store})
+    url = settings.store_url
+    app = Fairlane(
+        url,
+        migrate=prepare,
+        patience=patience,
+        encryption_keys=settings.keys,
+        token=settings.server_token,
+    )
+    app.backend  # noqa: B018 (opened, not connected: a URL that cannot be is told first)
     try:
         if not prepare:
             _check_present(url)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairlane.cli.trouble import Wrong
-from fairlane.core.text import NAME_RULE, is_name, shown
+from fairlane.core import limits
+from fairlane.core.backend import is_server
+from fairlane.core.errors import InvalidKey
+from fairlane.core.sealing import Key, keys_of
+from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
 
 FILE = "fairlane.toml"
 PREFIX = "FAIRLANE_"
@@ -25,6 +30,48 @@ class Settings(NamedTuple):
     processes: int = 1
     queues: frozenset[str] | None = None
     capabilities: frozenset[str] = frozenset()
+    lease: float = limits.LEASE_SECONDS
+    grace: float = 30.0
+    tasks_per_child: int | None = None
+    name: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    """Server processes."""
+    allow_hosts: frozenset[str] | None = None
+    allow_origins: frozenset[str] = frozenset()
+    per_minute: int | None = None
+    per_hour: int | None = None
+    log_format: str = "text"
+    log_transitions: bool = False
+    refuse_low: int = 10_000
+    refuse_normal: int = 50_000
+    refuse_all: int = 100_000
+    """Queued tasks from which on submissions are refused; 0: never."""
+    encryption_keys: tuple[Key, ...] = ()
+    encryption_key_file: str | None = None
+    token: str | None = None
+    token_file: str | None = None
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """What payloads and results are sealed with, wherever the keys are written down."""
+        if self.encryption_key_file is None:
+            return self.encryption_keys
+        if self.encryption_keys:
+            raise Wrong("Give either encryption_keys or encryption_key_file, not both.")
+        return _keys_in(Path(self.encryption_key_file))
+
+    @property
+    def server_token(self) -> str | None:
+        """What the server knows us by, if the store is one, wherever it is written down."""
+        if self.store is None or not is_server(self.store):
+            return None
+        if self.token_file is None:
+            return self.token
+        if self.token is not None:
+            raise Wrong("Give either token or token_file, not both.")
+        return _token(_secret_in(Path(self.token_file), "token"), self.token_file)
 
     @property
     def store_url(self) -> str:
@@ -32,7 +79,8 @@ class Settings(NamedTuple):
         return self.store or DEFAULT_STORE
 
     def environment(self) -> dict[str, str]:
-        """The same as variables, for processes that are to work alike."""
+        """The same as variables, for processes that are to work alike. Without secrets: those
+        are where this process has found them."""
         values = {
             "store": self.store,
             "app": self.app,
@@ -40,6 +88,21 @@ class Settings(NamedTuple):
             "processes": str(self.processes),
             "queues": None if self.queues is None else ",".join(sorted(self.queues)),
             "capabilities": ",".join(sorted(self.capabilities)) or None,
+            "lease": str(self.lease),
+            "grace": str(self.grace),
+            "tasks_per_child": None if self.tasks_per_child is None else str(self.tasks_per_child),
+            "name": self.name,
+            "host": self.host,
+            "port": str(self.port),
+            "allow_hosts": ",".join(sorted(self.allow_hosts or ())) or None,
+            "allow_origins": ",".join(sorted(self.allow_origins)) or None,
+            "per_minute": None if self.per_minute is None else str(self.per_minute),
+            "per_hour": None if self.per_hour is None else str(self.per_hour),
+            "log_format": self.log_format,
+            "log_transitions": "1" if self.log_transitions else None,
+            "refuse_low": str(self.refuse_low),
+            "refuse_normal": str(self.refuse_normal),
+            "refuse_all": str(self.refuse_all),
         }
         return {PREFIX + name.upper(): value for name, value in values.items() if value is not None}
 
@@ -57,7 +120,7 @@ def resolve(
         variable = PREFIX + name.upper()
         given = (flags or {}).get(name)
         if given is not None:
-            found[name] = read(given, "--" + name)
+            found[name] = read(given, "--" + name.replace("_", "-"))
         elif environ.get(variable):
             found[name] = read(environ[variable], variable)
         elif name in written:
@@ -99,17 +162,98 @@ def _count(value: object, source: str) -> int:
     raise Wrong(f"{source} is a whole number, 1 or more. Got {shown(value)}.")
 
 
-def _names(value: object, source: str) -> frozenset[str]:
+def _count_or_none(value: object, source: str) -> int:
+    """0 is for none, which environment variables cannot say otherwise."""
+    return 0 if value in (0, "0") and value is not False else _count(value, source)
+
+
+def _seconds(value: object, source: str) -> float:
+    """Whether so long makes sense is the worker's to say."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise Wrong(f"{source} is a number of seconds. Got {shown(value)}.")
+
+
+def _port(value: object, source: str) -> int:
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value[:20])
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 65_535:
+        return value
+    raise Wrong(f"{source} is a port: 0 to 65535, 0 for any free one. Got {shown(value)}.")
+
+
+def _log_format(value: object, source: str) -> str:
+    if value in ("text", "json"):
+        return str(value)
+    raise Wrong(f"{source} is text or json. Got {shown(value)}.")
+
+
+def _switch(value: object, source: str) -> bool:
+    """As a variable 0 or 1, in the file false or true."""
+    if value in ("0", "1"):
+        return value == "1"
+    if isinstance(value, bool):
+        return value
+    raise Wrong(f"{source} is 1 for yes or 0 for no, in {FILE} true or false. Got {shown(value)}.")
+
+
+def _words(value: object, source: str) -> frozenset[str]:
     """a,b or, in the file, ["a", "b"]."""
+    words = _listed(value)
+    if words and all(isinstance(word, str) and word.isprintable() for word in words):
+        return words
+    raise Wrong(f"{source} lists texts like a,b. Got {shown(value)}.")
+
+
+def _listed(value: object) -> frozenset[str]:
     if isinstance(value, str):
         value = [name.strip() for name in value.split(",") if name.strip()]
-    names = frozenset(value) if isinstance(value, Iterable) else frozenset()
+    return frozenset(value) if isinstance(value, Iterable) else frozenset()
+
+
+def _names(value: object, source: str) -> frozenset[str]:
+    """a,b or, in the file, ["a", "b"]."""
+    names = _listed(value)
     if names and all(is_name(name) for name in names):
         return names
     raise Wrong(
         f"{source} lists names like a,b; each has {NAME_RULE}. "
         f"Got {shown(sorted(map(str, names)) or value)}."
     )
+
+
+def _keys(value: object, source: str) -> tuple[Key, ...]:
+    """Nothing of the value is told: it is a secret."""
+    if not isinstance(value, str | list):
+        raise Wrong(f"{source} lists keys like id:base64.")
+    try:
+        return keys_of(value)
+    except InvalidKey as error:
+        raise Wrong(f"{source}: {error.message}") from None
+
+
+def _token(value: object, source: str) -> str:
+    """Nothing of the value is told: it is a secret."""
+    if isinstance(value, str) and is_plain(value.strip()) and value.strip():
+        return value.strip()
+    raise Wrong(f"{source} is a token, as `fairlane token create` printed it.")
+
+
+def _secret_in(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Wrong(f"The {what} cannot be read: {error}.") from None
+
+
+def _keys_in(path: Path) -> tuple[Key, ...]:
+    keys = _keys(_secret_in(path, "encryption keys"), str(path))
+    if not keys:
+        raise Wrong(f"There are no encryption keys in {path}.")
+    return keys
 
 
 _READERS: dict[str, Callable[[object, str], Any]] = {
@@ -119,4 +263,24 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "processes": _count,
     "queues": _names,
     "capabilities": _names,
+    "lease": _seconds,
+    "grace": _seconds,
+    "tasks_per_child": _count,
+    "name": _text,
+    "host": _text,
+    "port": _port,
+    "workers": _count,
+    "allow_hosts": _words,
+    "allow_origins": _words,
+    "per_minute": _count,
+    "per_hour": _count,
+    "log_format": _log_format,
+    "log_transitions": _switch,
+    "refuse_low": _count_or_none,
+    "refuse_normal": _count_or_none,
+    "refuse_all": _count_or_none,
+    "encryption_keys": _keys,
+    "encryption_key_file": _text,
+    "token": _token,
+    "token_file": _text,
 }

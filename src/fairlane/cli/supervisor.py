@@ -1,4 +1,4 @@
-"""Several worker processes, or one that follows changes of the code.
+"""Several worker or server processes, or one that follows changes of the code.
 
 A process that dies is started again, sooner at first, then later and later. Signals are passed on;
 children are in groups of their own, so that Ctrl-C reaches them once, through here. A child whose
@@ -34,11 +34,17 @@ class Supervisor:
         environ: Mapping[str, str],
         count: int,
         watched: Path | None = None,
+        *,
+        kind: str = "worker",
+        descriptors: Sequence[int] = (),
     ) -> None:
         self._command = command
         self._environ = environ
         self._count = count
         self._watched = watched
+        self._kind = kind
+        self._descriptors = descriptors
+        """Open files that every process gets, listening sockets for one."""
         self._processes: set[Process] = set()
         self._stopping = asyncio.Event()
         self._signals = 0
@@ -72,7 +78,7 @@ class Supervisor:
             if version != self._version:
                 continue
             if code == 0:
-                note(f"Worker process {number} has left.")
+                note(f"{self._kind.capitalize()} process {number} has left.")
                 return 0
             if code == WRONG and self._watched is None:
                 self._stop()  # what is wrong for one is wrong for all, and stays so
@@ -82,14 +88,19 @@ class Supervisor:
                 await self._sleep(None)
                 continue
             pause = FIRST_PAUSE if time.monotonic() - began > PROVEN_SECONDS else pause
-            note(f"Worker process {number} {_end(code)}: it is started again in {pause:g} s.")
+            which = f"{self._kind.capitalize()} process {number}"
+            note(f"{which} {_end(code)}: it is started again in {pause:g} s.")
             await self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         return 0
 
     async def _life(self) -> int:
         process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=PIPE, env=self._environ, process_group=0
+            *self._command,
+            stdin=PIPE,
+            env=self._environ,
+            process_group=0,
+            pass_fds=self._descriptors,
         )
         self._processes.add(process)
         if self._stopping.is_set():
@@ -126,7 +137,7 @@ class Supervisor:
             after = await asyncio.to_thread(snapshot, folder)
             if after == before:
                 continue
-            note(f"{_changed(before, after, folder)} changed: the worker begins anew.")
+            note(f"{_changed(before, after, folder)} changed: the {self._kind} begins anew.")
             before = after
             self._version += 1
             self._news.set()

@@ -11,18 +11,21 @@ import click
 import msgspec
 
 from fairlane.cli import shapes
+from fairlane.cli.auditing import record
 from fairlane.cli.look import console
 from fairlane.cli.trouble import REFUSED, Wrong, complain, note
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
+from fairlane.core.audit import Action, detail_of
 from fairlane.core.errors import InvalidFilter
 from fairlane.core.filters import Filter, Total
 from fairlane.core.flow import Op
 from fairlane.core.ids import checked
 from fairlane.core.machine import TRANSITIONS, Verb
-from fairlane.core.model import Cancelled, Deleted, Replayed, Swept
+from fairlane.core.model import Swept
+from fairlane.wire.changes import Change as Answer
+from fairlane.wire.changes import SweptView, changes_of
 
-Answer = Cancelled | Replayed | Deleted
 ById = Callable[[Sequence[str]], Op[Sequence[Any]]]
 ByFilter = Callable[[Filter, str | None], Op[Swept]]
 
@@ -33,6 +36,11 @@ class Change(msgspec.Struct, frozen=True):
     verb: Verb
     infinitive: str
     participle: str
+
+    @property
+    def action(self) -> Action:
+        """As the audit log has it."""
+        return Action(f"task.{self.verb}")
 
 
 def change_ids(
@@ -45,12 +53,10 @@ def change_ids(
     for start in range(0, len(task_ids), limits.BATCH):
         answers += app.run_sync(apply(task_ids[start : start + limits.BATCH]))
     applied = sum(answer.applied for answer in answers)
+    if applied:
+        record(app, change.action, f"{applied} by id", task_ids=task_ids)
     if as_json:
-        results = [
-            {"task_id": each.task_id, "applied": each.applied, "previous_status": each.state}
-            for each in answers
-        ]
-        shapes.emit({"matched": len(answers), "applied": applied, "results": results})
+        shapes.emit(changes_of(answers))
     else:
         click.echo(_told(applied, change.participle))
     for each in answers:
@@ -79,17 +85,21 @@ def change_filtered(
         confirm(f"{change.infinitive.capitalize()} {_estimate(total)}?", as_json=as_json)
     matched = applied = 0
     cursor: str | None = None
-    with progress(change.participle, total.count if total.exact else None) as advance:
-        while True:
-            swept = app.run_sync(apply(chosen, cursor))
-            matched += swept.matched
-            applied += swept.applied
-            cursor = swept.cursor
-            advance(swept.matched)
-            if cursor is None:
-                break
+    try:
+        with progress(change.participle, total.count if total.exact else None) as advance:
+            while True:
+                swept = app.run_sync(apply(chosen, cursor))
+                matched += swept.matched
+                applied += swept.applied
+                cursor = swept.cursor
+                advance(swept.matched)
+                if cursor is None:
+                    break
+    finally:  # what was done before an interruption was done
+        if applied:
+            record(app, change.action, f"{applied} by filter", **detail_of(chosen))
     if as_json:
-        shapes.emit({"matched": matched, "applied": applied})
+        shapes.emit(SweptView(matched=matched, applied=applied))
     else:
         click.echo(_told(applied, change.participle))
     if applied < matched:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -17,6 +18,10 @@ import click
 
 from fairlane.cli.escapes import printable
 from fairlane.core.errors import FairlaneError, InvalidInput
+from fairlane.core.text import concealed
+from fairlane.telemetry.logs import JsonFormatter
+
+logger = logging.getLogger("fairlane.cli")
 
 WRONG, REFUSED, INTERRUPTED = 2, 1, 130
 
@@ -49,6 +54,8 @@ def exit_code(error: BaseException) -> int:
 
 def complain(sentence: str) -> None:
     """Say on stderr what is wrong."""
+    if _logged(logging.ERROR, sentence):
+        return
     told = _laid_out(f"Error: {printable(scrubbed(sentence))}")
     if _coloured():
         told = told.replace("Error:", click.style("Error:", fg="red", bold=True), 1)
@@ -57,8 +64,18 @@ def complain(sentence: str) -> None:
 
 def note(sentence: str) -> None:
     """Say something on stderr that is no result."""
+    if _logged(logging.INFO, sentence):
+        return
     told = _laid_out(printable(scrubbed(sentence)))
     click.echo(click.style(told, dim=True) if _coloured() else told, err=True)
+
+
+def _logged(level: int, sentence: str) -> bool:
+    """Where stderr is a log of JSON lines, this is one more of them."""
+    if not any(isinstance(each.formatter, JsonFormatter) for each in logging.root.handlers):
+        return False
+    logger.log(level, "%s", sentence)
+    return True
 
 
 def _laid_out(sentence: str) -> str:
@@ -70,13 +87,14 @@ def _laid_out(sentence: str) -> str:
 
 
 def scrubbed(text: str) -> str:
-    """The text without the passwords of URLs in it."""
+    """The text without the passwords of URLs in it, and without the secrets of tokens."""
     text = _USER_INFO.sub(r"\1***@", text)
-    return _PARAMETER.sub(r"\1***", text)
+    return concealed(_PARAMETER.sub(r"\1***", text))
 
 
 # Up to the last @ that could belong to it: a password may have one that should have been escaped.
-_USER_INFO = re.compile(r"([A-Za-z][\w+.-]*://)[^\s'\"<>]*@")
+# From the first character that can belong to it: to try at each takes long with a long text.
+_USER_INFO = re.compile(r"(?<![\w+.-])([\w+.-]+://)[^\s'\"<>]*@")
 _PARAMETER = re.compile(r"((?:password|passwd|pwd|token|secret)=)[^&\s'\"<>]+", re.IGNORECASE)
 
 

@@ -76,11 +76,6 @@ def tags_of(pairs: Iterable[str]) -> dict[str, str]:
     return tags
 
 
-def priority_of(text: str) -> str | int:
-    """A priority by name or by number; the core judges it."""
-    return int(text) if re.fullmatch(r"-?\d{1,9}", text) else text
-
-
 def read_bytes(path: str) -> bytes:
     """A file's content, or what comes on standard input for a dash."""
     if path == "-":

@@ -15,7 +15,8 @@ import msgspec
 
 from fairlane.client.context import Context
 from fairlane.client.values import UNFIT, encoded, from_builtins
-from fairlane.core.errors import InvalidArguments, InvalidHandler
+from fairlane.core.errors import InvalidArguments, InvalidHandler, KeyMissing, SealBroken
+from fairlane.core.sealing import check_open
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -33,6 +34,10 @@ GIVEN: Any = msgspec.UNSET
 
 class Unreadable(InvalidArguments):
     """A stored payload does not fit its handler."""
+
+
+class Locked(KeyMissing):
+    """A stored payload is sealed with a key that is not here."""
 
 
 class Arguments:
@@ -70,6 +75,8 @@ class Arguments:
                 self._optional.append(parameter.name)
                 fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
         self._signature = signature.replace(parameters=kept)
+        self._names = {field[0] for field in fields}
+        self._required = self._names - set(self._optional)
         self._decoder = _decoder(self._name, fields, strict=self._rest is None)
 
     def _refuse_what_has_no_name(self, parameter: inspect.Parameter, hint: Any) -> None:
@@ -91,6 +98,18 @@ class Arguments:
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """A call as a payload. Raises InvalidArguments if the handler could not be called so."""
+        # By names alone, and only known ones: nothing is left for `inspect`, which takes its time.
+        if args or not self._required <= kwargs.keys() <= self._names:
+            kwargs = self._named(args, kwargs)
+        try:
+            payload = encoded(kwargs)
+            self._decoder.decode(payload)
+        except UNFIT as error:
+            raise InvalidArguments(f"{self._name}: {error}.") from None
+        return payload
+
+    def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """A call by the names of its arguments, as Python would bind them."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -98,19 +117,20 @@ class Arguments:
         named = dict(bound.arguments)
         if self._rest is not None:
             named |= named.pop(self._rest, {})
-        try:
-            payload = encoded(named)
-            self._decoder.decode(payload)
-        except UNFIT as error:
-            raise InvalidArguments(f"{self._name}: {error}.") from None
-        return payload
+        return named
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """A payload as keyword arguments. Raises Unreadable if it does not fit the hints."""
+        """A payload as keyword arguments. Raises Unreadable if it does not fit the hints, and
+        Locked if it is sealed with a key that is not here."""
         try:
+            check_open(payload)
             values: dict[str, Any] = msgspec.structs.asdict(self._decoder.decode(payload))
             if self._rest is not None:
                 values = msgspec.json.decode(payload) | values
+        except KeyMissing as error:
+            raise Locked(error.message) from None
+        except SealBroken as error:
+            raise Unreadable(error.message) from None
         except UNFIT as error:
             raise Unreadable(f"The payload does not fit {self._name}: {error}.") from None
         for name in self._optional:

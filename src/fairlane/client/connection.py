@@ -10,15 +10,27 @@ from typing import Any, TypeVar
 from fairlane import engines
 from fairlane.core.backend import Backend
 from fairlane.core.flow import Op
+from fairlane.core.sealing import Key
 
 T = TypeVar("T")
 
 
 class Connection:
-    """A store by its URL. `migrate`: bring it up to date, or see whether somebody else has."""
+    """A store by its URL, the keys to what is sealed there, the token if it is a server. `migrate`:
+    bring it up to date, or see whether somebody else has."""
 
-    def __init__(self, url: str, options: Mapping[str, Any], *, migrate: bool) -> None:
+    def __init__(
+        self,
+        url: str,
+        keys: tuple[Key, ...],
+        token: str | None,
+        options: Mapping[str, Any],
+        *,
+        migrate: bool,
+    ) -> None:
         self.url = url
+        self.keys = keys
+        self.token = token
         self._options = options
         self._migrate = migrate
         self._guard = threading.Lock()
@@ -30,19 +42,22 @@ class Connection:
         """The store, opened when it is first needed."""
         with self._guard:
             if self._backend is None:
-                self._backend = engines.open(self.url, **self._options)
+                self._backend = engines.open(
+                    self.url, encryption_keys=self.keys, token=self.token, **self._options
+                )
             return self._backend
 
-    async def run(self, op: Op[T]) -> T:
+    async def run(self, op: Op[T], own: Any = None) -> T:
+        """Perform an operation; on a caller's `own` connection, if there is one."""
         backend = self.backend
         if not self._prepared:
             await backend.run(self._preparation(backend))
             self._prepared = True
-        return await backend.run(op)
+        return await (backend if own is None else backend.driver.join(own)).run(op)
 
-    def run_sync(self, op: Op[T]) -> T:
+    def run_sync(self, op: Op[T], own: Any = None) -> T:
         self.prepare()
-        return self.backend.run_sync(op)
+        return (self.backend if own is None else self.backend.driver.join(own)).run_sync(op)
 
     def prepare(self) -> None:
         """Bring the store up to date, or see that it is; from ordinary code."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from fairlane.client.arguments import Unreadable
+from fairlane.client.arguments import Locked, Unreadable
 from fairlane.client.context import Context, Run
 from fairlane.client.outcomes import Fail, Retry, Snooze
 from fairlane.client.task import TaskFunction, Terms
@@ -28,6 +28,9 @@ from fairlane.core.model import Claimed, TaskError
 UNREADABLE = "INVALID_PAYLOAD"
 BAD_RESULT = "INVALID_RESULT"
 RESULT_TOO_LARGE = "RESULT_TOO_LARGE"
+
+LOCKED_SECONDS = 60.0
+"""For how long a worker leaves a task alone whose payload it has no key for."""
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -115,6 +118,10 @@ def raised(error: BaseException, terms: Terms) -> Outcome:
             return Failed(_told(error, code="RETRY"), error.after)
         case Fail():
             return Failed(_told(error, code=error.code, retriable=False))
+        case Locked():
+            # Not the task's fault: it waits for a worker that has the key, however long that takes.
+            logger.error("A task is put off by %g s. %s", LOCKED_SECONDS, text_of(error))
+            return Snoozed(LOCKED_SECONDS)
         case Unreadable():
             return _for_good(UNREADABLE, text_of(error))
         case asyncio.CancelledError() | SystemExit() | KeyboardInterrupt() | GeneratorExit():
@@ -157,4 +164,4 @@ def settlement_of(task: Claimed, outcome: Outcome, seconds: float | None) -> Set
     """A run's outcome under its fence."""
     change = decide(task, outcome, random.random())
     assert isinstance(change, Change)
-    return Settlement(task.task_id, task.attempt, task.worker_id, change, seconds)
+    return Settlement(task.task_id, task.attempt, task.worker_id, change, seconds, outcome)

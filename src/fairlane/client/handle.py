@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from fairlane.client.values import decoded
 from fairlane.core.errors import ResultTimeout, TaskFailed
 from fairlane.core.model import Cancelled, Progress, Task
+from fairlane.core.sealing import check_open
 from fairlane.core.states import State
 
 R = TypeVar("R")
@@ -19,6 +20,9 @@ class Knows(Protocol):
     async def get(self, task_id: str) -> Task | None: ...
     async def cancel(self, task_id: str) -> Cancelled: ...
     async def ended(self, task_id: str) -> Task | None: ...
+    def get_sync(self, task_id: str) -> Task | None: ...
+    def cancel_sync(self, task_id: str) -> Cancelled: ...
+    def ended_sync(self, task_id: str, timeout: float | None = None) -> Task | None: ...
 
 
 class Handle(Generic[R]):
@@ -45,26 +49,56 @@ class Handle(Generic[R]):
             async with asyncio.timeout(timeout):
                 task = await self._app.ended(self.task_id)
         except TimeoutError:
-            assert timeout is not None
-            raise ResultTimeout(
-                f"Task {self.task_id} has not ended within {timeout:g} s: it goes on."
-            ) from None
-        value: R = result_of(task, self.task_id, self._hint)
-        return value
+            raise self._not_yet(timeout) from None
+        return self._result_of(task)
+
+    def result_sync(self, timeout: float | None = None) -> R:
+        """The same from ordinary code."""
+        try:
+            task = self._app.ended_sync(self.task_id, timeout)
+        except TimeoutError:
+            raise self._not_yet(timeout) from None
+        return self._result_of(task)
 
     async def status(self) -> State | None:
         """Where the task stands; None when it is gone."""
-        task = await self._app.get(self.task_id)
-        return None if task is None else task.status
+        return _status(await self._app.get(self.task_id))
+
+    def status_sync(self) -> State | None:
+        """The same from ordinary code."""
+        return _status(self._app.get_sync(self.task_id))
 
     async def progress(self) -> Progress | None:
         """What it last told of itself."""
-        task = await self._app.get(self.task_id)
-        return None if task is None else task.progress
+        return _progress(await self._app.get(self.task_id))
+
+    def progress_sync(self) -> Progress | None:
+        """The same from ordinary code."""
+        return _progress(self._app.get_sync(self.task_id))
 
     async def cancel(self) -> Cancelled:
         """End it as cancelled, at once. A handler that runs is told."""
         return await self._app.cancel(self.task_id)
+
+    def cancel_sync(self) -> Cancelled:
+        """The same from ordinary code."""
+        return self._app.cancel_sync(self.task_id)
+
+    def _not_yet(self, timeout: float | None) -> ResultTimeout:
+        assert timeout is not None
+        return ResultTimeout(f"Task {self.task_id} has not ended within {timeout:g} s: it goes on.")
+
+    def _result_of(self, task: Task | None) -> R:
+        value: R = result_of(task, self.task_id, self._hint)
+        return value
+
+
+def _status(task: Task | None) -> State | None:
+    return None if task is None else task.status
+
+
+def _progress(task: Task | None) -> Progress | None:
+    return None if task is None else task.progress
 
 
 def result_of(task: Task | None, task_id: str, hint: Any) -> Any:
@@ -72,6 +106,8 @@ def result_of(task: Task | None, task_id: str, hint: Any) -> Any:
     if task is None:
         raise TaskFailed(f"There is no task {task_id}: it was deleted, or never submitted here.")
     if task.status is State.COMPLETED:
-        return decoded(task.result or b"null", hint)
+        result = task.result or b"null"
+        check_open(result)
+        return decoded(result, hint)
     why = f": {task.error.message}" if task.error is not None else ""
     raise TaskFailed(f"Task {task_id} is {task.status}{why}")

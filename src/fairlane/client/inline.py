@@ -56,11 +56,11 @@ class Inline:
         async with AsyncExitStack() as stack:
             shared = await provided(self._lifespans, self._tasks.values(), stack)
             around = Surroundings(shared, self._middleware, asyncio.to_thread)
-            await run(ops.register(worker))
+            worker_id = await run(ops.register(worker))
             runs = 0
             while runs < MOST_RUNS:
                 able = frozenset(self._capabilities)
-                ask = Ask(worker.worker_id, new_id(), 1, types=worker.types, capabilities=able)
+                ask = Ask(worker_id, new_id(), 1, types=worker.types, capabilities=able)
                 grant = await run(ops.claim(ask))
                 for task in grant.tasks:
                     await self._run(task, around)
@@ -69,7 +69,7 @@ class Inline:
                     if not skip_time or grant.next_due_in is None:
                         break
                     await run(ops.shift_clock(max(grant.next_due_in, 0.001)))
-            await run(ops.forget(worker.worker_id))
+            await run(ops.forget(worker_id))
         return runs
 
     async def _run(self, task: Claimed, around: Surroundings) -> None:

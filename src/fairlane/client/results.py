@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,6 +13,7 @@ from fairlane.core.model import Task
 from fairlane.core.states import TERMINAL
 
 Get = Callable[[Sequence[str]], Coroutine[Any, Any, list[Task | None]]]
+GetOne = Callable[[str], Task | None]
 
 _SHORTEST, _LONGEST = 0.002, 0.1
 
@@ -38,7 +40,11 @@ class Results:
         self._newcomer.set()
         if self._looking is None:
             self._looking = loop.create_task(self._look())
-        return await answer
+        try:
+            return await answer
+        finally:
+            if answer.cancelled():
+                self._leave(task_id, answer)
 
     async def _look(self) -> None:
         try:
@@ -55,13 +61,12 @@ class Results:
 
     async def _rest(self) -> None:
         """A while, cut short by whoever comes anew: what he waits for may have ended long ago."""
-        pause, self._pause = self._pause, min(self._pause * 1.5, _LONGEST)
+        pause, self._pause = self._pause, _longer(self._pause)
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._newcomer.wait()
 
     async def _look_once(self) -> None:
-        self._drop_those_who_left()
         wanted = list(self._waiting)
         for start in range(0, len(wanted), limits.BATCH):
             ids = wanted[start : start + limits.BATCH]
@@ -72,10 +77,13 @@ class Results:
                         if not answer.done():
                             answer.set_result(task)
 
-    def _drop_those_who_left(self) -> None:
-        for task_id, answers in list(self._waiting.items()):
-            if all(answer.done() for answer in answers):
-                del self._waiting[task_id]
+    def _leave(self, task_id: str, answer: asyncio.Future[Task | None]) -> None:
+        """Nobody waits for this answer any more."""
+        others = [each for each in self._waiting.get(task_id, ()) if each is not answer]
+        if others:
+            self._waiting[task_id] = others
+        else:
+            self._waiting.pop(task_id, None)
 
     def _tell_all(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, {}
@@ -83,3 +91,24 @@ class Results:
             for answer in answers:
                 if not answer.done():
                     answer.set_exception(error)
+
+
+def ended(get: GetOne, task_id: str, timeout: float | None) -> Task | None:
+    """The task once it has ended, for ordinary code. Raises TimeoutError."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    pause = _SHORTEST
+    while True:
+        task = get(task_id)
+        if task is None or task.status in TERMINAL:
+            return task
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            pause = min(pause, left)
+        time.sleep(pause)
+        pause = _longer(pause)
+
+
+def _longer(pause: float) -> float:
+    return min(pause * 1.5, _LONGEST)

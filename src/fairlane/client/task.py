@@ -16,7 +16,7 @@ from fairlane.client.handle import Handle
 from fairlane.core.errors import InvalidHandler
 from fairlane.core.model import NewTask
 from fairlane.core.retry import RetryPolicy
-from fairlane.core.submission import new_task
+from fairlane.core.submission import PAYLOAD_OPTIONS, Form, new_form, new_task
 from fairlane.core.text import NAME_RULE, is_name
 from fairlane.core.uniqueness import Unique
 
@@ -58,6 +58,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     rate_limit: float | None = None
     concurrency: int | None = None
     isolation: Isolation | None = None
+    memory_limit: int | None = None
+    """Bytes that a run may take beyond what its own process has anyway."""
     retry_on: tuple[type[BaseException], ...] = (Exception,)
     no_retry_on: tuple[type[BaseException], ...] = ()
 
@@ -70,6 +72,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         if self.isolation not in {None, "process"}:
             raise InvalidHandler(
                 f'isolation is "process", or left out; it cannot be {self.isolation!r}.'
+            )
+        most = self.memory_limit
+        if most is not None and (self.isolation is None or not isinstance(most, int) or most < 1):
+            raise InvalidHandler(
+                "memory_limit is a whole number of bytes, 1 or more, and goes with "
+                'isolation="process": only a process of its own can be kept within it.'
             )
 
 
@@ -96,6 +104,7 @@ class TaskFunction(Generic[P, R]):
         self.arguments = Arguments(handler)
         self.is_async = inspect.iscoroutinefunction(handler)
         self._options = _checked_options(name, options)
+        self._form = _form(name, options)
         self.__name__ = name
         self.__doc__ = handler.__doc__
         self.__wrapped__ = handler
@@ -103,7 +112,7 @@ class TaskFunction(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<task {self.name}>"
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call the handler here and now, as if it were no task."""
         return self.handler(*args, **kwargs)
 
@@ -111,25 +120,40 @@ class TaskFunction(Generic[P, R]):
         """The same task with other options for what is submitted through it."""
         other = copy.copy(self)
         other._options = _checked_options(self.name, {**self._options, **options})
+        other._form = _form(self.name, other._options)
         return other
 
-    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
+    def prepare(self, /, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
         """A call to be submitted by `app.submit_many`."""
         payload = self.arguments.encode(args, kwargs)
-        return Prepared(_task(self.name, payload, self._options), self.arguments.returns)
+        if self._form is None:
+            task = _task(self.name, payload, self._options)
+        else:
+            task = self._form.filled(payload)
+        return Prepared(task, self.arguments.returns)
 
-    async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    async def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Submit a call; answers when it is stored."""
         return await self.app.submit(self.prepare(*args, **kwargs))
 
-    def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def submit_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """The same from ordinary code."""
         return self.app.submit_sync(self.prepare(*args, **kwargs))
 
 
 def _task(name: str, payload: bytes, options: Options) -> NewTask:
-    given: dict[str, Any] = {_NAMES.get(name, name): value for name, value in options.items()}
-    return new_task(name, payload, **given)
+    return new_task(name, payload, **_at_the_door(options))
+
+
+def _form(name: str, options: Options) -> Form | None:
+    """What all submissions with these options share, where that is everything but the payload."""
+    if PAYLOAD_OPTIONS & options.keys():
+        return None
+    return new_form(name, **_at_the_door(options))
+
+
+def _at_the_door(options: Options) -> dict[str, Any]:
+    return {_NAMES.get(name, name): value for name, value in options.items()}
 
 
 def _checked_options(name: str, options: Options) -> Options:

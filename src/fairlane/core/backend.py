@@ -14,6 +14,11 @@ from fairlane.core.store import Operations
 T = TypeVar("T")
 
 
+def is_server(url: str) -> bool:
+    """Whether the URL of a store is that of a server, which has the store."""
+    return url.partition(":")[0].lower() in {"http", "https"}
+
+
 class Durability(msgspec.Struct, frozen=True):
     """What an acknowledged submission survives, as read from the engine's own settings.
 
@@ -58,6 +63,11 @@ class Transaction(Protocol):
 
 class Driver(Protocol):
     """Performs operations. Nothing is opened before the first one."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether the store is behind a server, which does its maintenance, and keeps a claim that
+        may wait until there is a task."""
 
     async def run(self, op: Op[T]) -> T:
         """Perform an operation, waiting out short troubles of the store."""

@@ -70,9 +70,10 @@ def checked_parents(depends_on: object) -> tuple[str, ...]:
 
 def checked_policy(policy: object) -> OnParentFailure:
     """What a caller means by `on_parent_failure`."""
-    for known in OnParentFailure:
-        if policy == known:
-            return known
+    if policy == OnParentFailure.CANCEL:  # nearly always
+        return OnParentFailure.CANCEL
+    if policy == OnParentFailure.CONTINUE:
+        return OnParentFailure.CONTINUE
     raise InvalidDependencies(f"on_parent_failure is cancel or continue. Got {shown(policy)}.")
 
 

@@ -7,18 +7,23 @@
     │   ├── InvalidTaskId
     │   ├── BatchTooLarge
     │   ├── InvalidWorker
+    │   ├── InvalidResult
+    │   │   └── ResultTooLarge
     │   ├── InvalidLimit
     │   ├── InvalidFilter
     │   ├── InvalidCursor
     │   ├── InvalidRetention
     │   ├── InvalidSchedule
+    │   ├── InvalidToken
     │   ├── InvalidConnection
+    │   ├── InvalidKey
     │   └── InvalidStoreURL
     ├── Conflict                      understood, but the present state does not allow it
     │   ├── IdempotencyConflict
     │   ├── DuplicateTask
     │   ├── TooManyLanes
     │   ├── WorkerGone
+    │   ├── UnknownToken
     │   ├── LeaseLost
     │   ├── TaskFailed
     │   └── ResultTimeout
@@ -31,6 +36,8 @@
             ├── DriverMissing
             ├── NotSupported
             ├── AccessDenied
+            ├── KeyMissing
+            ├── SealBroken
             ├── NotAFairlaneStore
             ├── SchemaMissing
             ├── SchemaTooOld
@@ -192,6 +199,18 @@ class InvalidWorker(InvalidInput):
     code = "invalid_worker"
 
 
+class InvalidResult(InvalidInput):
+    """A result is JSON that everyone can read: finite numbers, valid Unicode, not too deep."""
+
+    code = "invalid_result"
+
+
+class ResultTooLarge(InvalidResult):
+    """The result is too large: store it elsewhere and report a reference to it."""
+
+    code = "result_too_large"
+
+
 class InvalidLimit(InvalidInput):
     """A limit is a number, zero or more; zero means unlimited."""
 
@@ -222,10 +241,22 @@ class InvalidSchedule(InvalidInput):
     code = "invalid_schedule"
 
 
+class InvalidToken(InvalidInput):
+    """The token cannot be stored as it stands."""
+
+    code = "invalid_token"
+
+
 class InvalidConnection(InvalidInput):
     """A caller's own connection leads to the store's database and is of a driver that is known."""
 
     code = "invalid_connection"
+
+
+class InvalidKey(InvalidInput):
+    """An encryption key is an id and 32 bytes in base64, id:base64: `fairlane key` makes one."""
+
+    code = "invalid_key"
 
 
 class InvalidStoreURL(InvalidInput):
@@ -265,6 +296,12 @@ class WorkerGone(Conflict):
     code = "worker_gone"
 
 
+class UnknownToken(Conflict):
+    """There is no such token, or it has expired: `fairlane token list` shows those there are."""
+
+    code = "unknown_token"
+
+
 class LeaseLost(Conflict):
     """This attempt is no longer the worker's: what it did is not recorded."""
 
@@ -293,6 +330,8 @@ class StoreUnavailable(StoreError):
     """The store cannot be reached at the moment: the same call may go through later."""
 
     code = "store_unavailable"
+    after: float = 0.0
+    """Seconds for which the store asked to be left alone."""
 
 
 class StoreBusy(StoreUnavailable):
@@ -335,6 +374,18 @@ class AccessDenied(StoreUnusable):
     """The store refused access: check the user, the password and the rights in the store URL."""
 
     code = "access_denied"
+
+
+class KeyMissing(StoreUnusable):
+    """This was sealed with an encryption key that is not here: add it to encryption_keys."""
+
+    code = "key_missing"
+
+
+class SealBroken(StoreUnusable):
+    """What is stored here was altered, or taken from another task: it cannot be opened."""
+
+    code = "seal_broken"
 
 
 class NotAFairlaneStore(StoreUnusable):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 
 import msgspec
 
@@ -37,5 +39,37 @@ def position_of(task: Task, facts: Facts) -> Position | None:
 
 
 def _wait(ahead: float, facts: Facts) -> float | None:
-    gain = since(facts, sample_of(facts.tallies, facts.now), MINUTE)
-    return ahead / (gain.completed / MINUTE) if gain.completed > 0 else None
+    completed = _completed(facts)
+    return ahead / (completed / MINUTE) if completed > 0 else None
+
+
+def _completed(facts: Facts) -> float:
+    """Tasks that completed within the last minute."""
+    return since(facts, sample_of(facts.tallies, facts.now), MINUTE).completed
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """What whoever submits can be told at once: queued tasks by queue and level, and their pace."""
+
+    depths: Mapping[str, Mapping[int, int]]
+    depth: int
+    """Queued tasks in all."""
+    per_second: float
+    """Tasks that completed lately."""
+
+    def newcomer(self, queue: str, level: int) -> Position:
+        """Where a task stands that is queued now."""
+        levels = self.depths.get(queue, {})
+        ahead = sum(depth for each, depth in levels.items() if each >= level)
+        return Position(1 + ahead, ahead / self.per_second if self.per_second else None)
+
+
+def outlook_of(facts: Facts) -> Outlook:
+    """The outlook as the facts have it."""
+    depths: dict[str, Counter[int]] = {}
+    for stream in facts.streams:
+        lane = facts.lanes.get(stream.lane)
+        if lane is not None:
+            depths.setdefault(lane.queue, Counter())[stream.level] += stream.depth
+    depth = sum(stream.depth for stream in facts.streams)
+    return Outlook(depths, depth, _completed(facts) / MINUTE)

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 import msgspec
 
-from fairlane.core.errors import InvalidCursor, InvalidFilter, InvalidPriority
+from fairlane.core import cursors
+from fairlane.core.errors import InvalidFilter, InvalidPriority
 from fairlane.core.lanes import Lane
 from fairlane.core.model import Spec, Task, microseconds_of
 from fairlane.core.priority import level_of
@@ -146,22 +147,16 @@ def new_filter(
 
 
 _TASKS = "t"
-"""Cursors of lists of tasks begin with it, so that those of other lists are told apart."""
 
 
 def cursor_of(task_id: str) -> str:
     """The cursor that goes on after this task."""
-    return _TASKS + task_id.replace("-", "")
+    return cursors.cursor_of(_TASKS, task_id)
 
 
 def task_id_of(cursor: str | None) -> str | None:
     """The task that a cursor goes on after, None to begin with the newest."""
-    if cursor is None:
-        return None
-    digits = cursor[1:] if isinstance(cursor, str) else ""
-    if len(digits) != 32 or cursor[0] != _TASKS or set(digits) - set("0123456789abcdef"):
-        raise InvalidCursor
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return cursors.item_of(_TASKS, cursor)
 
 
 def _several(given: object, one: Callable[[object], T]) -> frozenset[T] | None:

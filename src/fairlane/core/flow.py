@@ -149,7 +149,7 @@ class Patience:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise error
-        pause = min(random.uniform(0, self._ceiling), left)
+        pause = min(max(random.uniform(0, self._ceiling), error.after), left)
         self._ceiling = min(2 * self._ceiling, 2.0)
         return pause
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeGuard
 
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId
@@ -24,12 +25,20 @@ _SHAPES: Final = re.compile(rf"(?:{_ID})*\Z")
 PACKED: Final = 16
 """Bytes per packed id."""
 
-_VERSION = 0x7 << 76
 _VARIANT = 0x2 << 62
 _RANDOM_BITS = 62
 _lock = threading.Lock()
 _last_tick = 0
 _last_random = 0
+
+
+def _numbers() -> Iterator[int]:
+    """Random ones of 64 bits; the kernel is asked for many at once."""
+    while True:
+        yield from struct.unpack("=256Q", os.urandom(2048))
+
+
+_noise = _numbers()
 
 
 def new_ids(count: int) -> list[str]:
@@ -44,10 +53,11 @@ def new_ids(count: int) -> list[str]:
         if tick <= _last_tick:
             tick, start = _last_tick, _last_random + 1
         else:
-            start = int.from_bytes(os.urandom(8)) >> (64 - _RANDOM_BITS + 1)
+            start = next(_noise) >> (64 - _RANDOM_BITS + 1)
         _last_tick, _last_random = tick, start + count
-        head = (tick >> 12) << 80 | _VERSION | (tick & 0xFFF) << 64 | _VARIANT
-    return [_text(head | number) for number in range(start, start + count)]
+    head = f"{tick >> 28:08x}-{tick >> 12 & 0xFFFF:04x}-7{tick & 0xFFF:03x}-"
+    first = _VARIANT | start
+    return [head + _tail(number) for number in range(first, first + count)]
 
 
 def new_id() -> str:
@@ -62,14 +72,17 @@ def pack(ids: Iterable[str]) -> bytes:
 
 def unpack(packed: bytes) -> list[str]:
     """What `pack` was given."""
-    return [
-        _dashed(packed[start : start + PACKED].hex()) for start in range(0, len(packed), PACKED)
-    ]
+    return [dashed(packed[start : start + PACKED].hex()) for start in range(0, len(packed), PACKED)]
+
+
+def is_id(value: object) -> TypeGuard[str]:
+    """Whether it is an id in canonical form."""
+    return isinstance(value, str) and _SHAPE.match(value) is not None
 
 
 def checked(task_id: object) -> str:
     """The id, if it is one in canonical form."""
-    if isinstance(task_id, str) and _SHAPE.match(task_id):
+    if is_id(task_id):
         return task_id
     raise InvalidTaskId(f"{InvalidTaskId.__doc__} Got {shown(task_id)}.")
 
@@ -85,16 +98,18 @@ def checked_all(task_ids: Sequence[str], most: int = limits.BATCH) -> None:
 
 def _start_over() -> None:
     """A forked child must not go on counting where its parent does."""
-    global _last_tick, _last_random
-    _last_tick, _last_random = 0, 0
+    global _last_tick, _last_random, _noise
+    _last_tick, _last_random, _noise = 0, 0, _numbers()
 
 
 os.register_at_fork(after_in_child=_start_over)
 
 
-def _text(number: int) -> str:
-    return _dashed(f"{number:032x}")
+def _tail(number: int) -> str:
+    digits = f"{number:016x}"
+    return f"{digits[:4]}-{digits[4:]}"
 
 
-def _dashed(digits: str) -> str:
+def dashed(digits: str) -> str:
+    """An id from its 32 hexadecimal digits."""
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

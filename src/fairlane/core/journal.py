@@ -83,3 +83,14 @@ def decode(entry: bytes) -> list[Passage]:
         Passage(verb, worker_id, lane, level, unpack(ids), attempts, seconds)
         for verb, worker_id, lane, level, ids, attempts, seconds in _decoder.decode(entry)
     ]
+
+
+Place = tuple[int, ...]
+
+
+def place_of(cursor: str) -> Place:
+    """Where a cursor stands: those of one store can be compared, whatever engine it has.
+
+    Raises ValueError for what no engine made.
+    """
+    return tuple(map(int, cursor.split("-")))

@@ -34,6 +34,11 @@ LANES = 10_000
 SCHEDULES = 10_000
 SCHEDULE_BYTES = 512 * 1024  # a payload, and what stands around it
 
+# Access: tokens and the sessions made from them together, and where no further session is made.
+TOKENS = 10_000
+SESSIONS = 9_000
+TOKEN_SECONDS = 10 * 366 * 86_400.0
+
 # Reading: how many tasks are answered, and how many are looked at to find them.
 PAGE = 1_000
 SCAN = 5_000
@@ -62,3 +67,6 @@ TIMEOUT_GROWTH_CAP = 3600.0
 
 # How long history is kept for readers who come back with a cursor.
 JOURNAL_ENTRIES = 10_000
+AUDIT_ENTRIES = 10_000
+AUDIT_SUBJECT_CHARACTERS = 1_000
+AUDIT_DETAIL_CHARACTERS = 4_000

@@ -164,13 +164,17 @@ Fence = tuple[str, int, str]
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """A change under its fence. `seconds`: how long the attempt ran, None when it never began."""
+    """A change under its fence. `seconds`: how long the attempt ran, None when it never began.
+
+    `outcome` is what the change was decided from, for stores that decide themselves.
+    """
 
     task_id: str
     attempt: int
     worker_id: str
     change: Change
     seconds: float | None = None
+    outcome: Outcome | None = None
 
     @property
     def fence(self) -> Fence:

@@ -20,6 +20,7 @@ import msgspec
 from fairlane.core import limits, retry
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
+from fairlane.core.text import storable
 from fairlane.core.uniqueness import Hold
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,20 +62,14 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
     ) -> TaskError:
         """An error whose texts are cut to size and safe to store anywhere."""
         return cls(
-            message=_storable(message, limits.ERROR_MESSAGE_CHARACTERS),
-            code=None if code is None else _storable(code, limits.NAME_LENGTH),
+            message=storable(message, limits.ERROR_MESSAGE_CHARACTERS),
+            code=None if code is None else storable(code, limits.NAME_LENGTH),
             retriable=retriable,
             reason=reason,
             traceback=None
             if traceback is None
-            else _storable(traceback, limits.TRACEBACK_CHARACTERS),
+            else storable(traceback, limits.TRACEBACK_CHARACTERS),
         )
-
-
-def _storable(text: str, most: int) -> str:
-    # Lone surrogates have no UTF-8 form: show them as escapes rather than fail to record a failure.
-    text = text[:most].encode("utf-8", "backslashreplace").decode("utf-8") + text[most : most + 1]
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -146,7 +141,8 @@ class Ask(msgspec.Struct, frozen=True):
     """What a worker wants: up to `slots` tasks to run now and `ahead` more to hold.
 
     What is held ahead never includes types with a rate or concurrency limit. `None` for types or
-    queues means all of them. A repeated `request_id` gets the same tasks again.
+    queues means all of them. A repeated `request_id` gets the same tasks again. `wait`: for so many
+    seconds a remote store may keep the answer back until there is a task; others never do.
     """
 
     worker_id: str
@@ -156,6 +152,7 @@ class Ask(msgspec.Struct, frozen=True):
     types: frozenset[str] | None = None
     queues: frozenset[str] | None = None
     capabilities: frozenset[str] = frozenset()
+    wait: float = 0.0
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):

@@ -7,6 +7,7 @@ storage, so a million tasks that come of age are promoted at that very instant, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -50,6 +51,11 @@ def level_of(priority: object) -> int:
         if LOWEST <= priority <= HIGHEST:
             return int(priority)
     raise InvalidPriority(f"{InvalidPriority.__doc__} Got {shown(priority)}.")
+
+
+def priority_of(text: str) -> str | int:
+    """What a caller means who can only write text: a name, or a number. See `level_of`."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else text
 
 
 def shown_as(level: int) -> str | int:

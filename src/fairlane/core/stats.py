@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from fairlane.core.breakdown import census_by
 from fairlane.core.facts import Facts, Sample, Stream, sample_of
 from fairlane.core.model import Worker, WorkerStatus
 from fairlane.core.priority import MICROSECONDS, Band, band_of
 from fairlane.core.states import State
-from fairlane.core.tally import Tally, census
+from fairlane.core.tally import census
 
 MINUTE = 60.0
 HOUR = 3600.0
@@ -82,7 +83,7 @@ def stats_of(facts: Facts) -> Stats:
             ),
         ),
         by_status=by_status,
-        by_type=_by_type(facts),
+        by_type=census_by(facts, lambda lane: lane.type),
         dlq_size=by_status[State.DEAD_LETTER],
         p50_age_seconds=age_percentile(facts.streams, facts.now, 0.50),
         p95_age_seconds=age_percentile(facts.streams, facts.now, 0.95),
@@ -189,12 +190,3 @@ def _workers(workers: Iterable[Worker]) -> WorkerStats:
         total_capacity=capacity,
         used_capacity=used,
     )
-
-
-def _by_type(facts: Facts) -> dict[str, dict[State, int]]:
-    tallies: dict[str, list[Tally]] = {}
-    for tally in facts.tallies:
-        lane = facts.lanes.get(tally.key.lane)
-        if lane is not None:
-            tallies.setdefault(lane.type, []).append(tally)
-    return {type: census(found) for type, found in sorted(tallies.items())}

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from fairlane.core.analysis import Analysis
+from fairlane.core.audit import AuditPage, NewAudit
 from fairlane.core.breaker import Breaker
 from fairlane.core.estimates import Position
 from fairlane.core.facts import Facts, Sample
@@ -45,6 +46,7 @@ from fairlane.core.schedules import NewSchedule, Schedule
 from fairlane.core.states import State
 from fairlane.core.stats import Stats
 from fairlane.core.tally import Tally
+from fairlane.core.tokens import NewToken, Token
 from fairlane.core.why import Reason
 
 
@@ -156,6 +158,15 @@ class Inspect(Protocol):
     def schedules(self) -> Op[list[Schedule]]:
         """All schedules, by id."""
 
+    def tokens(self) -> Op[list[Token]]:
+        """All tokens and sessions that count at this moment, the oldest first."""
+
+    def token(self, digest: bytes) -> Op[Token | None]:
+        """The token or session with this digest, if there is one that counts."""
+
+    def audit(self, limit: int, cursor: str | None = None) -> Op[AuditPage]:
+        """The audit log, newest first, up to 1,000 entries. Raises InvalidCursor."""
+
     # What follows is made from the above, once for all engines: see `queries`.
 
     def page(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Page]:
@@ -254,8 +265,25 @@ class Control(Protocol):
     def fire(self, schedule_id: str, tick: int, next_at: int | None) -> Op[bool]:
         """Move a schedule on from a tick; False when someone else already has."""
 
-    def register(self, worker: NewWorker) -> Op[None]:
-        """Make a worker known. Registering the same one again renews it, unless it is dead."""
+    def put_token(self, token: NewToken) -> Op[Token]:
+        """Store a token, or a session made from one. At most 10,000, of which 9,000 sessions.
+
+        A session expires no later than its token. Raises UnknownToken when that one is gone.
+        """
+
+    def retire_token(self, token_id: str, seconds: float) -> Op[bool]:
+        """Let a token, and the sessions made from it, count for so long at the most; False when
+        there is none."""
+
+    def drop_token(self, token_id: str) -> Op[bool]:
+        """Take a token away, and the sessions made from it; False when there is none."""
+
+    def record(self, entries: Sequence[NewAudit]) -> Op[None]:
+        """Write up to 500 entries to the audit log. The newest 10,000 are kept."""
+
+    def register(self, worker: NewWorker) -> Op[str]:
+        """Make a worker known; answers the id it goes by: its own, unless the store gives ids
+        itself. Registering the same one again renews it, unless it is dead."""
 
     def mark(self, worker_id: str, status: WorkerStatus) -> Op[bool]:
         """Set a worker's status (draining, say). False when there is no such worker, or dead."""

@@ -116,6 +116,45 @@ def new_task(
     )
 
 
+class Form(msgspec.Struct, frozen=True):
+    """A submission of which everything is said but its payload: checked once, filled in again and
+    again."""
+
+    model: NewTask
+
+    def filled(self, payload: bytes) -> NewTask:
+        """The submission with a payload that `checked_payload`, or an encoder, made."""
+        if len(payload) > limits.PAYLOAD_BYTES:
+            raise _too_large(len(payload), limits.PAYLOAD_BYTES)
+        model = self.model
+        return NewTask(
+            new_id(),
+            model.type,
+            model.queue,
+            model.capabilities,
+            model.level,
+            payload,
+            model.max_retries,
+            model.timeout,
+            model.delay,
+            model.run_at,
+            model.expires_at,
+            None,
+            None,
+            model.spec,
+        )
+
+
+PAYLOAD_OPTIONS: Final = frozenset({"idempotency_key", "unique", "task_id"})
+"""What cannot be in a form: it goes with one payload."""
+
+
+def new_form(type: str, **options: Any) -> Form:
+    """A form with everything checked. Takes what `new_task` takes, but for `PAYLOAD_OPTIONS`."""
+    assert not PAYLOAD_OPTIONS & options.keys()
+    return Form(new_task(type, b"{}", **options))
+
+
 def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
     """A payload as bytes of JSON that every engine and every handler can read."""
     if isinstance(payload, bytes):

@@ -13,6 +13,11 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 NAME_RULE: Final = f"1 to {limits.NAME_LENGTH} characters out of A-Z a-z 0-9 _ . : - only"
 
 
+SECRET_PREFIX: Final = "fl_"
+"""What the secrets of tokens begin with, so that they are noticed where they do not belong."""
+_SECRET: Final = re.compile(rf"{SECRET_PREFIX}[A-Za-z0-9_\-]{{16,}}")
+
+
 def is_name(value: object) -> TypeGuard[str]:
     """Whether it can name a type, a queue, a capability or a worker."""
     return isinstance(value, str) and _NAME.match(value) is not None
@@ -23,10 +28,22 @@ def is_plain(value: object, most: int = limits.NAME_LENGTH) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) <= most and not _UNPRINTABLE.search(value)
 
 
+def storable(text: str, most: int) -> str:
+    """The text cut to so many characters, in a form that can be stored anywhere as UTF-8."""
+    # Lone surrogates have no such form: show them as escapes rather than fail to record a failure.
+    text = text[:most].encode("utf-8", "backslashreplace").decode("utf-8") + text[most : most + 1]
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def concealed(text: str) -> str:
+    """The text without secrets of tokens in it."""
+    return _SECRET.sub(f"{SECRET_PREFIX}***", text)
+
+
 def shown(value: object) -> str:
     """A value as an error message quotes it: short, and harmless wherever it is printed."""
     try:
-        text = ascii(value)
+        text = concealed(ascii(value))
     except ValueError:  # an integer of more digits than Python prints
         return "a number of thousands of digits"
     return text if len(text) <= 80 else text[:80] + "…"

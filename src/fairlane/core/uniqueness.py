@@ -52,12 +52,16 @@ class Unique(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """The same as engines need it. `states` has a bit per state code, `period` microseconds."""
+    """The same as engines need it. `states` has a bit per state code, `period` microseconds.
+
+    `arguments` are those the key was made from, for stores that make it themselves.
+    """
 
     key: bytes
     states: int
     period: int | None
     mode: Mode
+    arguments: tuple[str, ...] | None = None
 
     def blocks(self, state: State, created_at: int, now: int) -> bool:
         """Whether a holder in this state, submitted then, makes this one a duplicate."""
@@ -73,6 +77,11 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 def mask(states: Iterable[State]) -> int:
     """States as engines store a set of them."""
     return sum(1 << state.code for state in set(states))
+
+
+def unmask(states: int) -> frozenset[State]:
+    """The states of a stored set."""
+    return frozenset(state for state in State if counts(states, state))
 
 
 def counts(states: int, state: State) -> bool:
@@ -94,7 +103,8 @@ def hold(type: str, payload: bytes, unique: object) -> Hold | None:
         ]
     kind = msgspec.json.encode([type, states, arguments], order="sorted")
     period = None if how.period is None else int(how.period * MICROSECONDS)
-    return Hold(blake2b(kind, digest_size=16).digest(), states, period, how.mode)
+    key = blake2b(kind, digest_size=16).digest()
+    return Hold(key, states, period, how.mode, how.arguments)
 
 
 def checked(unique: object) -> Unique:

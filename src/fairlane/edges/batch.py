@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from fairlane.client.app import Fairlane
 from fairlane.client.execution import raised, returned, settlement_of
 from fairlane.client.task import TaskFunction
@@ -34,9 +36,10 @@ async def hurry(app: Fairlane, tasks: Tasks) -> None:
 
 async def run_batch(app: Fairlane, tasks: Tasks, most: int) -> int:
     """Run up to so many tasks; answers how many. To others it looks like a worker that came by."""
-    worker = Config(concurrency=1).introduction(frozenset(tasks))
+    newcomer = Config(concurrency=1).introduction(frozenset(tasks))
     ops = app.backend.ops
-    await app.run(ops.register(worker))
+    worker_id = await app.run(ops.register(newcomer))
+    worker = msgspec.structs.replace(newcomer, worker_id=worker_id)
     heart = Heart(app.backend, worker.worker_id, worker.lease, dict, _nothing, _nothing)
     heart.start()
     threads = Threads()

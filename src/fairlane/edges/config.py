@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from fairlane.core import limits, retry
-from fairlane.core.model import NewWorker
 from fairlane.worker.config import Config as WorkerConfig
 
 
@@ -38,21 +37,9 @@ class Config(msgspec.Struct, frozen=True):
 
     def worker(self, concurrency: int, poll_interval: float) -> WorkerConfig:
         """How a worker works under these terms."""
-        return NamedWorker(
+        return WorkerConfig(
             concurrency=concurrency,
             poll_interval=poll_interval,
             lease=self.lock_timeout_seconds,
             name=self.worker_id,
         )
-
-
-class NamedWorker(WorkerConfig, frozen=True, kw_only=True):
-    """A worker whose ids begin with a name. Only begin: an id is never used by two processes."""
-
-    name: str | None = None
-
-    def introduction(self, types: frozenset[str]) -> NewWorker:
-        worker = super().introduction(types)
-        if self.name is None:
-            return worker
-        return msgspec.structs.replace(worker, worker_id=f"{self.name}.{worker.worker_id}")

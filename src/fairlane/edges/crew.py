@@ -52,7 +52,7 @@ class Crew:
     def _hire(self, config: Config) -> None:
         worker = Worker(self._app, config)
         run = self._thread.begin(worker.run(signals=False))
-        run.add_done_callback(partial(_told, ", ".join(self._app.tasks)))
+        run.add_done_callback(partial(_told, ", ".join(config.types or ())))
         self._working.append((worker, config.concurrency))
         self._runs = [each for each in self._runs if not each.done()] + [run]
 

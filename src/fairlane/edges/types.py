@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import inspect
 from collections.abc import Callable
 from datetime import datetime
@@ -14,10 +13,6 @@ import msgspec
 from fairlane.client.app import Fairlane
 from fairlane.client.task import TaskFunction, Terms
 from fairlane.core import limits
-from fairlane.core.errors import InvalidRetries
-from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
-from fairlane.core.submission import new_task
-from fairlane.core.text import shown
 from fairlane.edges.crew import Crew
 from fairlane.edges.threads import LoopThread
 from fairlane.wire import spec
@@ -43,9 +38,8 @@ class TaskTypeContext:
         self._settings = settings
         self._timeout = settings.task_timeout
         self._count = 1
-        # The same store with this type alone: its workers are for nothing else.
-        self._app = _sharing(app)
-        self._crew = Crew(self._app, thread)
+        self._app = app
+        self._crew = Crew(app, thread)
 
     @property
     def task(self) -> TaskFunction[..., Any] | None:
@@ -71,14 +65,13 @@ class TaskTypeContext:
         priority: str | int | None = None,
     ) -> str:
         """Store a task; answers its id."""
-        task = new_task(
+        task = spec.new_spec_task(
             self._type,
-            spec.wrapped(payload),
-            priority=DEFAULT_LEVEL if priority is None else priority,
-            max_retries=_retries(max_attempts),
-            timeout_seconds=self._timeout,
-            run_at=run_after,
-            retry_policy=spec.RETRY,
+            payload,
+            max_attempts=max_attempts,
+            run_after=run_after,
+            timeout=self._timeout,
+            priority=priority,
         )
         (accepted,) = self._app.run_sync(self._app.backend.ops.submit([task]))
         return accepted.task_id
@@ -120,6 +113,7 @@ class TaskTypeContext:
                     concurrency=self._count,
                     poll_interval=self._settings.poll_interval,
                     grace=grace,
+                    types=frozenset({self._type}),
                 )
             )
 
@@ -128,22 +122,6 @@ def opened(app: Fairlane) -> Fairlane:
     """The application, with its store opened and prepared: one that cannot be used is told now."""
     app.run_sync(app.backend.ops.controls())
     return app
-
-
-def _sharing(app: Fairlane) -> Fairlane:
-    """An application with the same store, and no tasks yet."""
-    other = copy.copy(opened(app))
-    other.tasks = {}
-    return other
-
-
-def _retries(max_attempts: int) -> int:
-    if isinstance(max_attempts, int) and 1 <= max_attempts <= limits.RETRIES + 1:
-        return max_attempts - 1
-    raise InvalidRetries(
-        f"max_attempts is a whole number from 1 to {limits.RETRIES + 1:,}. "
-        f"Got {shown(max_attempts)}."
-    )
 
 
 def _unwrapping(handler: Handler) -> Callable[..., Any]:

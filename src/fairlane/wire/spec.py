@@ -8,14 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
-from fairlane.core.model import Task
+from fairlane.core import limits
+from fairlane.core.errors import InvalidRetries
+from fairlane.core.model import NewTask, Task
+from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
 from fairlane.core.stats import Stats
+from fairlane.core.submission import new_task
+from fairlane.core.text import shown
 
 RETRY: Final = RetryPolicy(base=10.0, factor=2.0, cap=6 * 3600.0, jitter=0.2)
 MAX_ATTEMPTS: Final = 3
@@ -32,6 +37,8 @@ STATUS: Final = {
     State.CANCELLED: "cancelled",
 }
 
+StatusName = Annotated[str, msgspec.Meta(extra_json_schema={"enum": sorted(set(STATUS.values()))})]
+
 _WRAPPER: Final = "$value"
 
 
@@ -46,9 +53,62 @@ def wrapped(payload: Any) -> Mapping[str, Any]:
     return {_WRAPPER: payload}
 
 
+def wrapped_json(payload: bytes) -> bytes:
+    """The same for JSON that is stored as it was sent."""
+    try:
+        value = msgspec.json.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return payload  # the door says what is wrong with it
+    if isinstance(value, dict) and value.keys() != {_WRAPPER}:
+        return payload
+    return b'{"%s":%s}' % (_WRAPPER.encode(), payload)
+
+
+def unwrapped_json(payload: bytes) -> msgspec.Raw:
+    """What `wrapped_json` was given, to the letter."""
+    value = msgspec.json.decode(payload)
+    if value.keys() != {_WRAPPER}:
+        return msgspec.Raw(payload)
+    return msgspec.json.decode(payload, type=_Wrapped).value
+
+
+class _Wrapped(msgspec.Struct):
+    value: msgspec.Raw = msgspec.field(name=_WRAPPER)
+
+
 def unwrapped(payload: Mapping[str, Any]) -> Any:
     """What `wrapped` was given."""
     return payload[_WRAPPER] if payload.keys() == {_WRAPPER} else payload
+
+
+def new_spec_task(
+    type: str,
+    payload: Any,
+    *,
+    max_attempts: int = MAX_ATTEMPTS,
+    run_after: datetime | None = None,
+    timeout: float | None = TASK_TIMEOUT,
+    priority: str | int | None = None,
+) -> NewTask:
+    """A submission on 001's terms. Bytes are JSON that is stored as it is."""
+    return new_task(
+        type,
+        wrapped_json(payload) if isinstance(payload, bytes) else wrapped(payload),
+        priority=DEFAULT_LEVEL if priority is None else priority,
+        max_retries=_retries(max_attempts),
+        timeout_seconds=timeout,
+        run_at=run_after,
+        retry_policy=RETRY,
+    )
+
+
+def _retries(max_attempts: object) -> int:
+    if isinstance(max_attempts, int) and 1 <= max_attempts <= limits.RETRIES + 1:
+        return max_attempts - 1
+    raise InvalidRetries(
+        f"max_attempts is a whole number from 1 to {limits.RETRIES + 1:,}. "
+        f"Got {shown(max_attempts)}."
+    )
 
 
 class SpecTask(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -21,8 +21,11 @@ from fairlane.client.app import Fairlane
 from fairlane.client.execution import Call, Surroundings, execute, text_of
 from fairlane.client.lifespans import provided
 from fairlane.core.errors import NotSupported
+from fairlane.core.machine import Outcome
 from fairlane.core.model import Claimed
 from fairlane.worker.loading import loaded
+from fairlane.worker.logs import send_to_worker
+from fairlane.worker.memory import explained, limited, spent
 from fairlane.worker.messages import LENGTH, Broken, Ended, Hello, Order, Reported, framed, ordered
 
 _PR_SET_PDEATHSIG = 1
@@ -81,11 +84,20 @@ class Child:
             around = Surroundings(shared, app.middleware, _in_place)
             threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
             while (order := await self._orders.get()) is not None:
-                run = ChildRun(order.task, self._line)
-                outcome = await execute(app.tasks[order.task.type], run, around)
+                outcome = await self._outcome(order.task, around)
                 self._busy = False
                 self._line.say(Ended.of(outcome))
         await app.aclose()
+
+    async def _outcome(self, task: Claimed, around: Surroundings) -> Outcome:
+        definition = self._app.tasks[task.type]
+        most = definition.terms.memory_limit
+        try:
+            with limited(most):
+                outcome = await execute(definition, ChildRun(task, self._line), around)
+        except MemoryError:
+            outcome = spent()
+        return explained(outcome, most)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         while (message := self._line.hear()) is not None:
@@ -116,7 +128,8 @@ def main() -> None:
     sys.path[:] = hello.path
     try:
         app = loaded(hello.target)
-        app.url = hello.url
+        app.url, app.encryption_keys, app.token = hello.url, hello.keys, hello.token
+        send_to_worker(line.say, hello.levels)
         asyncio.run(Child(app, line).serve())
     except (Exception, SystemExit) as error:  # noqa: BLE001 (told to the worker)
         line.say(Broken(text_of(error)))

@@ -19,6 +19,7 @@ from fairlane.core.errors import StoreError
 from fairlane.core.flow import Op
 from fairlane.core.machine import Settlement
 from fairlane.core.model import Report, Start, Verdict
+from fairlane.telemetry.watch import Watch
 from fairlane.upkeep.pauses import Pauses
 
 logger = logging.getLogger("fairlane.worker")
@@ -30,11 +31,16 @@ class Committer:
     """Settlements, starts and progress on their way to the store."""
 
     def __init__(
-        self, backend: Backend, worker_id: str, settled: Callable[[int], None] = lambda _: None
+        self,
+        backend: Backend,
+        worker_id: str,
+        settled: Callable[[int], None] = lambda _: None,
+        watch: Watch | None = None,
     ) -> None:
         self._backend = backend
         self._worker_id = worker_id
         self._settled = settled
+        self._watch = watch
         self._settlements: list[Settlement] = []
         self._starts: list[Start] = []
         self._reports: dict[tuple[str, int], Report] = {}
@@ -93,13 +99,18 @@ class Committer:
         if self._starts:
             starts, self._starts = self._starts[: limits.BATCH], self._starts[limits.BATCH :]
             await self._deliver(starts, lambda some: ops.start(self._worker_id, some))
+            if self._watch is not None:
+                self._watch.started(starts)
         if self._reports_due:
             reports = self._take_reports()
             await self._deliver(reports, lambda some: ops.progress(self._worker_id, some))
         if self._settlements:
             batch = self._settlements[: limits.BATCH]
             del self._settlements[: limits.BATCH]
+            since = 0 if self._watch is None else self._watch.now()
             verdicts = await self._deliver(batch, ops.settle)
+            if self._watch is not None:
+                self._watch.settled(batch, verdicts, since)
             self._settled(len(batch))
             refused = sum(verdict is not Verdict.APPLIED for verdict in verdicts)
             if refused:

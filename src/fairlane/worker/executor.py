@@ -19,6 +19,7 @@ from fairlane.client.task import TaskFunction
 from fairlane.core.backend import Backend
 from fairlane.core.machine import Outcome, Released, TimedOut
 from fairlane.core.model import Start
+from fairlane.telemetry.watch import Watch
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.processes import Processes
@@ -44,6 +45,7 @@ class Executor:
         backend: Backend,
         buffer: Buffer,
         committer: Committer,
+        watch: Watch | None = None,
     ) -> None:
         self._tasks = tasks
         self._around = around
@@ -51,6 +53,7 @@ class Executor:
         self._backend = backend
         self._buffer = buffer
         self._committer = committer
+        self._watch = watch
         self._running: dict[tuple[str, int], CurrentRun] = {}
         self._consumers: set[asyncio.Task[None]] = set()
         self._dismissed = False
@@ -137,17 +140,20 @@ class Executor:
     async def _consume(self) -> None:
         this = asyncio.current_task()
         assert this is not None
-        report = self._committer.report
+        report, watch = self._committer.report, self._watch
         while True:
             task = await self._buffer.take()
             run = CurrentRun(task, self._backend, report, this)
             self._running[task.task_id, task.attempt] = run
             self._quiet.clear()
+            leave = None if watch is None else watch.enter(task)
             definition = self._tasks[task.type]
             if definition.terms.isolation is None:
                 outcome = await execute(definition, run, self._around)
             else:
                 outcome = await self._processes.execute(run)
+            if leave is not None:
+                leave()
             if run.given_up or self._dismissed:
                 return
             self._leave(run)
@@ -184,10 +190,15 @@ class Executor:
 
     def _hand_on(self, run: CurrentRun, outcome: Outcome) -> None:
         if run.done:
-            return  # the completing transaction has told the store already
+            # The completing transaction has told the store already.
+            if self._watch is not None:
+                self._watch.ended(run.task, outcome, told=True)
+            return
         if run.stop is Stop.TIMED_OUT:
             outcome = TimedOut()
         elif run.stop is not None:
             # Of a run that was let go this is refused, and frees the slot that it still held.
             outcome = Released()
+        if self._watch is not None:
+            self._watch.ended(run.task, outcome, told=False)
         self._committer.settle(settlement_of(run.task, outcome, run.seconds))

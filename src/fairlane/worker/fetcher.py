@@ -13,6 +13,8 @@ from fairlane.core.backend import Backend, Wakeup
 from fairlane.core.errors import StoreError
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Grant
+from fairlane.telemetry.watch import Watch
+from fairlane.upkeep.listening import listening
 from fairlane.upkeep.pauses import Pauses, jittered
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.prefetch import Prefetch
@@ -20,6 +22,8 @@ from fairlane.worker.prefetch import Prefetch
 logger = logging.getLogger("fairlane.worker")
 
 LAST_CLAIM_SECONDS = 2.0
+WAIT_SECONDS = 20.0
+"""How long a claim may stay with a remote store that has nothing to give."""
 
 
 class Fetcher:
@@ -32,16 +36,19 @@ class Fetcher:
         buffer: Buffer,
         prefetch: Prefetch,
         poll_interval: float,
+        watch: Watch | None = None,
     ) -> None:
         self._backend = backend
         self._like = like
         self._buffer = buffer
         self._prefetch = prefetch
         self._poll_interval = poll_interval
+        self._watch = watch
+        self._waits = backend.driver.remote
 
     async def run(self) -> None:
         """Fetch, until cancelled. Raises WorkerGone when the worker has been declared dead."""
-        wakeup = await self._listen()
+        wakeup = await listening(self._backend.driver)
         try:
             while True:
                 slots, ahead = self._room()
@@ -68,6 +75,9 @@ class Fetcher:
         try:
             return await asyncio.shield(claim)
         except asyncio.CancelledError:
+            if self._waits:
+                # It may take long, and what it is given after all goes back when the worker leaves.
+                claim.cancel()
             await asyncio.wait([claim], timeout=LAST_CLAIM_SECONDS)
             if claim.done() and not (claim.cancelled() or claim.exception()):
                 self._buffer.put(claim.result().tasks)
@@ -76,14 +86,26 @@ class Fetcher:
 
     async def _claim(self, slots: int, ahead: int) -> Grant:
         # The same request until it is answered: a lost reply costs nothing.
-        ask = msgspec.structs.replace(self._like, request_id=new_id(), slots=slots, ahead=ahead)
+        ask = msgspec.structs.replace(
+            self._like,
+            request_id=new_id(),
+            slots=slots,
+            ahead=ahead,
+            # Who has no room now may have some soon, and then for more kinds of tasks.
+            wait=WAIT_SECONDS if self._waits and slots else 0.0,
+        )
         pauses = Pauses()
         while True:
             try:
-                return await self._backend.run(self._backend.ops.claim(ask))
+                since = 0 if self._watch is None else self._watch.now()
+                grant = await self._backend.run(self._backend.ops.claim(ask))
             except StoreError as error:
                 logger.warning("No tasks can be claimed: %s", error)
                 await asyncio.sleep(pauses.next())
+                continue
+            if self._watch is not None:
+                self._watch.claimed(grant.tasks, since)
+            return grant
 
     async def _rest(self, wakeup: Wakeup, due_in: float | None) -> None:
         seconds = jittered(self._poll_interval)
@@ -94,12 +116,3 @@ class Fetcher:
         except StoreError as error:
             logger.warning("Cannot listen for work: %s", error)
             await asyncio.sleep(seconds)
-
-    async def _listen(self) -> Wakeup:
-        pauses = Pauses()
-        while True:
-            try:
-                return await self._backend.driver.listen()
-            except StoreError as error:
-                logger.warning("Cannot listen for work yet: %s", error)
-                await asyncio.sleep(pauses.next())

@@ -14,6 +14,7 @@ from fairlane.client.execution import Surroundings, settlement_of
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.machine import Released
 from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
+from fairlane.telemetry.watch import watching
 from fairlane.upkeep.maintenance import Maintenance, pace_of
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
@@ -53,15 +54,20 @@ class Life:
         self._prefetch = Prefetch()
         self._buffer = Buffer()
         self._threads = Threads()
-        self._processes = Processes(config.target, app.url)
+        self._processes = Processes(
+            config.target, app.url, config.tasks_per_child, app.encryption_keys, app.token
+        )
+        watch = watching()
         self._health = Health(config, self._threads)
-        self._committer = Committer(backend, worker.worker_id, self._prefetch.finished)
+        self._committer = Committer(backend, worker.worker_id, self._prefetch.finished, watch)
         around = Surroundings(shared, app.middleware, self._threads.run)
         self._executor = Executor(
-            app.tasks, around, self._processes, backend, self._buffer, self._committer
+            app.tasks, around, self._processes, backend, self._buffer, self._committer, watch
         )
         ask = Ask(worker.worker_id, "", 0, 0, worker.types, worker.queues, worker.capabilities)
-        self._fetcher = Fetcher(backend, ask, self._buffer, self._prefetch, config.poll_interval)
+        self._fetcher = Fetcher(
+            backend, ask, self._buffer, self._prefetch, config.poll_interval, watch
+        )
         self._maintenance = Maintenance(
             backend, worker.worker_id, config.retention, pace=pace_of(config.lease)
         )
@@ -120,7 +126,7 @@ class Life:
             self._health.watch(),
             self._keep_lease(),
         ]
-        if self._config.maintenance:
+        if self._config.maintenance and not self._backend.driver.remote:
             works.append(self._maintenance.run())
         return works
 

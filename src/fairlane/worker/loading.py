@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from importlib import import_module
 from operator import attrgetter
+from typing import Any
 
 from fairlane.client.app import Fairlane
 from fairlane.client.execution import text_of
+from fairlane.client.task import TaskFunction
 from fairlane.core.errors import InvalidWorker
 from fairlane.core.text import shown
+
+Tasks = Mapping[str, TaskFunction[..., Any]]
 
 
 def loaded(target: str) -> Fairlane:
@@ -28,11 +34,28 @@ def loaded(target: str) -> Fairlane:
     return app
 
 
-def check_processes(app: Fairlane, target: str | None) -> None:
-    """Raise InvalidWorker if a child process could not find a task that is to run in one."""
-    wanted = {task.name for task in app.tasks.values() if task.terms.isolation == "process"}
-    if not wanted:
+def served(app: Fairlane, types: frozenset[str] | None) -> Tasks:
+    """Those of an application's tasks that a worker is to run. Raises InvalidWorker."""
+    if types is None:
+        return app.tasks
+    missing = types - app.tasks.keys()
+    if missing:
+        raise InvalidWorker(
+            f"The application has no task {', '.join(map(shown, sorted(missing)))}: the types of a "
+            "worker are names of its tasks."
+        )
+    return {name: app.tasks[name] for name in types}
+
+
+def check_processes(tasks: Tasks, target: str | None) -> None:
+    """Raise InvalidWorker if a child process could not find or keep a task that is to run in
+    one."""
+    apart = [task for task in tasks.values() if task.terms.isolation == "process"]
+    if not apart:
         return
+    if sys.platform != "linux" and any(task.terms.memory_limit for task in apart):
+        raise InvalidWorker("memory_limit needs Linux: no other system keeps a process within it.")
+    wanted = {task.name for task in apart}
     names = ", ".join(sorted(wanted))
     if target is None:
         raise InvalidWorker(

@@ -8,14 +8,20 @@ import msgspec
 
 from fairlane.core.machine import Completed, Failed, Outcome, Snoozed
 from fairlane.core.model import Claimed, TaskError
+from fairlane.core.sealing import Key
 
 
 class Hello(msgspec.Struct):
-    """The first word to a child: where to find the application, and where that finds its store."""
+    """The first word to a child: where to find the application, where that finds its store, the
+    levels at which it logs, the keys to what it submits, and the token if
+    that is a server."""
 
     path: list[str]
     target: str
     url: str
+    levels: dict[str, int]
+    keys: tuple[Key, ...] = ()
+    token: str | None = None
 
 
 class Order(msgspec.Struct):
@@ -59,13 +65,27 @@ class Ended(msgspec.Struct, tag=True):
         return Snoozed(self.after or 0.0)
 
 
+class Logged(msgspec.Struct, tag=True):
+    """A line of the child's log."""
+
+    name: str
+    level: int
+    message: str
+    created: float
+    path: str
+    line: int
+    function: str
+    process: int
+    thread: str
+
+
 class Broken(msgspec.Struct, tag=True):
     """The child cannot run anything."""
 
     message: str
 
 
-Said = Reported | Ended | Broken
+Said = Reported | Ended | Logged | Broken
 
 LENGTH = struct.Struct("!I")
 

@@ -8,6 +8,7 @@ with what this process has open.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -15,20 +16,27 @@ import sys
 from asyncio.subprocess import DEVNULL, Process
 from contextlib import suppress
 
+import msgspec
+
 from fairlane.core.machine import Failed, Outcome
 from fairlane.core.model import TaskError
+from fairlane.core.sealing import Key
+from fairlane.worker.logs import levels, log
+from fairlane.worker.memory import exhausted
 from fairlane.worker.messages import (
     LENGTH,
     Broken,
     Ended,
     Hello,
+    Logged,
     Order,
     Reported,
-    Said,
     framed,
     said,
 )
 from fairlane.worker.runs import CurrentRun
+
+logger = logging.getLogger("fairlane.worker")
 
 PROCESS_DIED = "PROCESS_DIED"
 LEAVE_SECONDS = 5.0
@@ -41,12 +49,23 @@ class Died(Exception):
 
 class Processes:
     """The children of a worker. `target` is where they find the application, module:attribute, and
-    `url` where that finds its store."""
+    `url` where that finds its store; after so many `runs` a child makes room for a new one."""
 
-    def __init__(self, target: str | None, url: str) -> None:
+    def __init__(
+        self,
+        target: str | None,
+        url: str,
+        runs: int | None = None,
+        keys: tuple[Key, ...] = (),
+        token: str | None = None,
+    ) -> None:
         self._target = target
         self._url = url
+        self._runs = runs
+        self._keys = keys
+        self._token = token
         self._idle: list[ChildProcess] = []
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def execute(self, run: CurrentRun) -> Outcome:
         """Run a task in a child. Cancelled, the child is killed."""
@@ -60,13 +79,23 @@ class Processes:
             if child is not None:
                 await child.kill()
             return Failed(TaskError.of(f"The process was given up. {error}", code=PROCESS_DIED))
-        self._idle.append(child)
+        if child.runs == self._runs or exhausted(outcome):
+            self._send_away(child)
+        else:
+            self._idle.append(child)
         return outcome
 
     async def stop(self) -> None:
         """Let idle children go."""
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(child.leave() for child in idle))
+        for child in idle:
+            self._send_away(child)
+        await asyncio.gather(*self._leaving)
+
+    def _send_away(self, child: ChildProcess) -> None:
+        leaving = asyncio.create_task(child.leave())
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
 
     def _rested(self) -> ChildProcess | None:
         while self._idle:
@@ -90,7 +119,8 @@ class Processes:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,  # to be killed with all that it has started
             )
-        writer.write(framed(Hello(sys.path, self._target, self._url)))
+        hello = Hello(sys.path, self._target, self._url, levels(), self._keys, self._token)
+        writer.write(framed(hello))
         return ChildProcess(process, reader, writer)
 
 
@@ -103,7 +133,11 @@ class ChildProcess:
         self._process = process
         self._reader = reader
         self._writer = writer
+        self._said: asyncio.Queue[Reported | Ended | Broken | None] = asyncio.Queue()
+        self._listening = asyncio.ensure_future(self._listen())
         self._end = asyncio.ensure_future(self._watch())
+        self.runs = 0
+        """How many runs it has begun."""
 
     @property
     def alive(self) -> bool:
@@ -111,9 +145,12 @@ class ChildProcess:
 
     async def execute(self, run: CurrentRun) -> Outcome:
         """What came of a run. Raises Died."""
+        self.runs += 1
         self._writer.write(framed(Order(run.task)))
         while True:
-            match await self._hear():
+            match await self._said.get():
+                case None:
+                    raise Died(await self._last_known())
                 case Reported(percent, message):
                     run.progress(percent, message)
                 case Ended() as ended:
@@ -137,19 +174,38 @@ class ChildProcess:
                 await asyncio.shield(self._end)
         await self.kill()
 
-    async def _hear(self) -> Said:
+    async def _listen(self) -> None:
+        """Hear what the child says, for as long as it can: also while it idles."""
         try:
-            (length,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
-            return said.decode(await self._reader.readexactly(length))
+            while True:
+                (length,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
+                match said.decode(await self._reader.readexactly(length)):
+                    case Logged() as line:
+                        log(line)
+                    case other:
+                        self._said.put_nowait(other)
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise Died(_obituary(await asyncio.shield(self._end))) from None
+            return
+        except msgspec.DecodeError as error:  # it has forked, and several speak at the same time
+            logger.warning("A handler's process cannot be understood: %s", error)
+        finally:
+            self._said.put_nowait(None)
+
+    async def _last_known(self) -> str:
+        """What became of a child that says no more."""
+        await asyncio.wait([self._end], timeout=LEAVE_SECONDS)
+        if self.alive:
+            await self.kill()
+            return "The handler's process broke its line to the worker, and was killed."
+        return _obituary(self._end.result())
 
     async def _watch(self) -> int:
         code = await self._process.wait()
         # What it said last may still be on its way. But what it forked may keep the line open for
         # ever, so not for long.
-        await asyncio.sleep(LAST_WORD_SECONDS)
+        await asyncio.wait([self._listening], timeout=LAST_WORD_SECONDS)
         self._writer.transport.abort()
+        await self._listening
         return code
 
 

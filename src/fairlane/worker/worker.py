@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
+import msgspec
+
 from fairlane.client.app import Fairlane
 from fairlane.client.lifespans import provided
-from fairlane.core.errors import StoreError, StoreUnusable
+from fairlane.core.errors import AccessDenied, StoreError, StoreUnusable
 from fairlane.core.flow import Op
 from fairlane.upkeep.pauses import Pauses
 from fairlane.worker.config import Config
 from fairlane.worker.life import End, Life
-from fairlane.worker.loading import check_processes
+from fairlane.worker.loading import Tasks, check_processes, served
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -35,6 +37,8 @@ class Worker:
         self._config = config
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
+        self._known = False
+        """The store has taken it for a worker before."""
 
     def stop(self) -> None:
         """Stop claiming and let what runs finish; called again: stop at once."""
@@ -60,24 +64,34 @@ class Worker:
                     loop.remove_signal_handler(number)
 
     async def _work(self) -> None:
-        check_processes(self._app, self._config.target)
+        tasks = served(self._app, self._config.types)
+        check_processes(tasks, self._config.target)
         async with AsyncExitStack() as stack:
-            shared = await provided(self._app.lifespans, self._app.tasks.values(), stack)
+            shared = await provided(self._app.lifespans, tasks.values(), stack)
             with suppress(_Stopped):
-                await self._declare_limits()
+                await self._declare_limits(tasks)
                 while not self._stopping.is_set():
-                    if await self._live(shared) is End.LEFT:
+                    if await self._live(tasks, shared) is End.LEFT:
                         return
 
-    async def _declare_limits(self) -> None:
+    async def _declare_limits(self, tasks: Tasks) -> None:
         """Limits from the code hold until an operator says otherwise."""
         ops = self._app.backend.ops
-        known = (await self._patiently(ops.controls(), unusable=StoreUnusable)).types
-        for task in self._app.tasks.values():
-            terms = task.terms
-            if task.name not in known and (terms.rate_limit or terms.concurrency):
-                op = ops.limit(task.name, rate=terms.rate_limit, concurrency=terms.concurrency)
-                await self._patiently(op)
+        await self._patiently(ops.verify(), unusable=StoreUnusable)
+        limited = [
+            task for task in tasks.values() if task.terms.rate_limit or task.terms.concurrency
+        ]
+        if not limited:
+            return
+        try:
+            known = (await self._patiently(ops.controls(), unusable=AccessDenied)).types
+            for task in limited:
+                if task.name not in known:
+                    rate, most = task.terms.rate_limit, task.terms.concurrency
+                    op = ops.limit(task.name, rate=rate, concurrency=most)
+                    await self._patiently(op, unusable=AccessDenied)
+        except AccessDenied as error:
+            logger.warning("The limits of this code are not set: %s", error)
 
     async def _patiently(self, op: Op[T], unusable: type[StoreError] | tuple[()] = ()) -> T:
         """Perform an operation, however long the store is away; a stop is heeded meanwhile."""
@@ -95,12 +109,17 @@ class Worker:
             if self._stopping.is_set():
                 raise _Stopped
 
-    async def _live(self, shared: Mapping[str, Any]) -> End:
+    async def _live(self, tasks: Tasks, shared: Mapping[str, Any]) -> End:
         """One life, from registering to leaving."""
-        newcomer = self._config.introduction(frozenset(self._app.tasks))
-        await self._patiently(self._app.backend.ops.register(newcomer))
-        logger.info("Worker %s is ready for %s", newcomer.worker_id, ", ".join(self._app.tasks))
-        life = Life(self._app, self._config, newcomer, shared)
+        newcomer = self._config.introduction(frozenset(tasks))
+        # A token that is not for workers is told at once; one that is revoked later may come back.
+        refused = () if self._known else AccessDenied
+        op = self._app.backend.ops.register(newcomer)
+        worker_id = await self._patiently(op, unusable=refused)
+        self._known = True
+        logger.info("Worker %s is ready for %s", worker_id, ", ".join(tasks))
+        worker = msgspec.structs.replace(newcomer, worker_id=worker_id)
+        life = Life(self._app, self._config, worker, shared)
         return await life.run(self._stopping, self._at_once)
 
 

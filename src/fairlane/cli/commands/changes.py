@@ -9,10 +9,9 @@ import click
 from fairlane.cli.options import filter_options, json_option, need_choice, store_option
 from fairlane.cli.session import opened
 from fairlane.cli.sweeping import Change, change_filtered, change_ids
-from fairlane.cli.words import priority_of
 from fairlane.core.filters import Filter
 from fairlane.core.machine import Verb
-from fairlane.core.priority import level_of
+from fairlane.core.priority import level_of, priority_of
 
 CANCEL = Change(Verb.CANCEL, "cancel", "cancelled")
 RETRY = Change(Verb.REPLAY, "retry", "made ready again")

@@ -30,9 +30,9 @@ from fairlane.cli.session import opened
 from fairlane.cli.sweeping import change_filtered
 from fairlane.cli.trouble import note
 from fairlane.core.filters import Filter
-from fairlane.core.states import State
+from fairlane.wire.figures import analysis_of
+from fairlane.wire.filters import DEAD
 
-DEAD = frozenset({State.DEAD_LETTER})
 COLUMNS = (
     Column("count", right=True),
     Column("type", least=8),
@@ -74,15 +74,7 @@ def analysis_command(store: str | None, utc: bool, as_json: bool) -> None:
     with opened(store) as app:
         found = app.run_sync(app.backend.ops.dlq_analysis())
     if as_json:
-        groups = [
-            {
-                **{name: getattr(group, name) for name in group.__struct_fields__},
-                "first_seen": shapes.iso(group.first_seen),
-                "last_seen": shapes.iso(group.last_seen),
-            }
-            for group in found.groups
-        ]
-        shapes.emit({"groups": groups, "analysed": found.analysed, "complete": found.complete})
+        shapes.emit(analysis_of(found))
         return
     if not found.groups:
         note("No dead letters.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -26,13 +26,14 @@ from fairlane.core.errors import FairlaneError, InvalidInput
 from fairlane.core.facts import Facts
 from fairlane.core.model import Overdue, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.sealing import Key
 from fairlane.core.states import State
 from fairlane.core.stats import HOUR, Stats, stats_of
 
 PATIENCE = 2.0
 CLOCK_SECONDS = 5.0
 """By how much the store's clock may differ from ours before it is worth a word."""
-DRIVERS = ("psycopg", "asyncpg", "redis", "hiredis", "uvloop")
+DRIVERS = ("psycopg", "asyncpg", "redis", "hiredis", "uvloop", "cryptography")
 
 
 class Verdict(StrEnum):
@@ -63,8 +64,9 @@ _LOOKS = {
 @json_option
 def doctor_command(store: str | None, as_json: bool) -> None:
     """Check the store and its settings; exit code 1 if unwell."""
-    url = scrubbed(resolve({"store": store}).store_url)
-    checks = [_versions()]
+    settings = resolve({"store": store})
+    url = scrubbed(settings.store_url)
+    checks = [_versions(), *_encryption(settings.keys)]
     try:
         with opened(store, patience=PATIENCE) as app:
             asyncio.run(_examine(app, url, checks))
@@ -116,6 +118,14 @@ def _versions() -> Check:
         Verdict.OK,
         f"Fairlane {__version__}, Python {python}; {', '.join(drivers) or 'no further drivers'}.",
     )
+
+
+def _encryption(keys: Sequence[Key]) -> Iterator[Check]:
+    if keys:
+        first, *others = (key.id for key in keys)
+        older = f"; what {', '.join(others)} sealed can be read" if others else ""
+        told = f"Payloads and results are sealed with the key {first}{older}."
+        yield Check("encryption", Verdict.OK, told)
 
 
 def _installed(package: str) -> str | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import click
 
 from fairlane.cli import shapes
+from fairlane.cli.auditing import record
 from fairlane.cli.look import Cell, Column, Row, console, names, table, when
 from fairlane.cli.options import json_option, store_option, utc_option
 from fairlane.cli.session import opened
 from fairlane.cli.trouble import Refused, Wrong, note
+from fairlane.core.audit import Action
 from fairlane.core.model import Worker, WorkerStatus
 from fairlane.core.text import NAME_RULE, is_name, shown
+from fairlane.wire.fleet import WorkerState, workers_of
 
 COLUMNS = (
     Column("worker"),
@@ -40,7 +43,7 @@ def workers_command(store: str | None, utc: bool, as_json: bool) -> None:
         workers = app.run_sync(app.backend.ops.workers())
     workers.sort(key=lambda worker: worker.worker_id)
     if as_json:
-        shapes.emit({"workers": [shapes.worker(worker) for worker in workers]})
+        shapes.emit(workers_of(workers))
         return
     if not workers:
         note("No workers: start one with `fairlane worker`.")
@@ -60,10 +63,12 @@ def drain_command(worker_id: str, store: str | None, as_json: bool) -> None:
         raise Wrong(f"The id of a worker has {NAME_RULE}. Got {shown(worker_id)}.")
     with opened(store) as app:
         known = app.run_sync(app.backend.ops.mark(worker_id, WorkerStatus.DRAINING))
+        if known:
+            record(app, Action.DRAIN, worker_id)
     if not known:
         raise Refused(f"There is no worker {worker_id}, or it is dead: see `fairlane workers`.")
     if as_json:
-        shapes.emit({"worker_id": worker_id, "status": WorkerStatus.DRAINING})
+        shapes.emit(WorkerState(worker_id, WorkerStatus.DRAINING))
     else:
         click.echo(f"Worker {worker_id} takes no more tasks.")
 

@@ -7,15 +7,18 @@ from typing import Literal
 import click
 
 from fairlane.cli import shapes
+from fairlane.cli.auditing import record
 from fairlane.cli.look import NONE, Cell, Column, Row, console, fields, table, when
 from fairlane.cli.options import json_option, store_option
 from fairlane.cli.session import opened
 from fairlane.cli.trouble import Wrong
 from fairlane.cli.words import seconds_of
+from fairlane.core.audit import Action, subject_of
 from fairlane.core.breaker import Breaker
 from fairlane.core.lanes import Controls, Rules, checked_scope
 from fairlane.core.model import moment_or_none
 from fairlane.core.text import shown
+from fairlane.wire.flow import controls_of, type_rules
 
 COLUMNS = (
     Column("type", least=10),
@@ -64,8 +67,9 @@ def _set_pause(
     checked_scope(queue if type is None else type)
     with opened(store) as app:
         controls = app.run_sync(app.backend.ops.pause(paused, queue=queue, type=type))
+        record(app, Action.PAUSE if paused else Action.RESUME, subject_of(queue, type))
     if as_json:
-        shapes.emit(shapes.controls(controls))
+        shapes.emit(controls_of(controls))
         return
     what = f"Queue {queue}" if queue else f"Type {type}" if type else "Everything"
     verb = "is paused: what runs goes on" if paused else "flows again"
@@ -115,10 +119,14 @@ def limit_command(
             if changes
             else ops.controls()
         )
+        if changes:
+            given = {"rate": rate, "concurrency": concurrency, "breaker": breaker}
+            if no_breaker:
+                given["breaker"] = "none"
+            record(app, Action.LIMIT, subject_of(None, type), **given)
     if as_json:
-        found = shapes.controls(controls)
         shapes.emit(
-            found if type is None else {"type": type, **shapes.rules(_rules_of(type, controls))}
+            controls_of(controls) if type is None else type_rules(type, _rules_of(type, controls))
         )
     else:
         _show(controls, type)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from fairlane.cli import shapes
 from fairlane.cli.look import NONE, Cell, Column, Row, console, count, fields, span, table, text
@@ -56,7 +55,7 @@ def stats_command(store: str | None, as_json: bool) -> None:
     with opened(store) as app:
         stats = app.run_sync(app.backend.ops.stats())
     if as_json:
-        shapes.emit(msgspec.to_builtins(stats))
+        shapes.emit(stats)
         return
     out = console()
     for line in overview(stats, out.width):

@@ -18,14 +18,16 @@ from fairlane.cli.options import json_option, store_option
 from fairlane.cli.session import opened
 from fairlane.cli.sweeping import progress
 from fairlane.cli.trouble import Refused, Wrong, note
-from fairlane.cli.words import duration, instant, payload_of, priority_of, seconds_of, tags_of
+from fairlane.cli.words import duration, instant, payload_of, seconds_of, tags_of
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
 from fairlane.core.errors import FairlaneError, ResultTimeout
 from fairlane.core.model import NewTask, Task
+from fairlane.core.priority import priority_of
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.text import shown
+from fairlane.wire.tasks import task_of
 
 GLANCE_SECONDS = 0.5
 """How often somebody who waits at a terminal is shown how far a task has come."""
@@ -232,10 +234,10 @@ def _show_end(task: Task | None, task_id: str, *, as_json: bool) -> None:
     if task is None:
         raise Refused(f"Task {task_id} was deleted before it ended.")
     if as_json:
-        shapes.emit(shapes.task(task))
+        shapes.emit(task_of(task))
     elif task.status is State.COMPLETED:
         result = msgspec.json.format(task.result or b"null", indent=2).decode("utf-8")
         click.echo(harmless_json(result))
     if task.status is not State.COMPLETED:
         why = "" if task.error is None else f": {task.error.message}"
-        raise Refused(f"Task {task_id} is {task.status}{why}.")
+        raise Refused(f"Task {task_id} is {task.status}{why}".rstrip(".") + ".")

@@ -37,6 +37,7 @@ from fairlane.client.app import Fairlane
 from fairlane.core.filters import Filter, Page
 from fairlane.core.model import Attempt, Task
 from fairlane.core.priority import shown_as
+from fairlane.wire import tasks as wire
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,7 +91,7 @@ def status_command(task_id: str, store: str | None, utc: bool, as_json: bool) ->
     if task is None:
         raise no_such_task(task_id)
     if as_json:
-        shapes.emit(shapes.task(task))
+        shapes.emit(wire.task_of(task))
     else:
         show_task(task, utc=utc)
 
@@ -108,8 +109,7 @@ def why_command(task_id: str, store: str | None, as_json: bool) -> None:
     if task is None or reasons is None:
         raise no_such_task(task_id)
     if as_json:
-        found = [{"code": each.code, "message": each.message} for each in reasons]
-        shapes.emit({"task_id": task_id, "status": task.status, "reasons": found})
+        shapes.emit(wire.why_of(reasons))
         return
     out = console()
     if not reasons:
@@ -136,8 +136,7 @@ def page_of(app: Fairlane, chosen: Filter, limit: int, cursor: str | None) -> Pa
 def show_page(page: Page, *, utc: bool, as_json: bool) -> None:
     """A page of tasks, for people or programs."""
     if as_json:
-        tasks = [shapes.task(task) for task in page.tasks]
-        shapes.emit({"tasks": tasks, "next_cursor": page.next_cursor})
+        shapes.emit(wire.page_of(page))
         return
     if not page.tasks:
         note("No tasks.")

@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from fairlane.cli import shapes
 from fairlane.cli.commands import fleet
@@ -30,6 +29,7 @@ from fairlane.core.facts import Facts, sample_of
 from fairlane.core.model import moment
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.stats import stats_of
+from fairlane.wire.fleet import workers_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -55,8 +55,8 @@ def top_command(store: str | None, as_json: bool) -> None:
     with opened(store, patience=PATIENCE) as app:
         facts = app.run_sync(app.backend.ops.facts())
         if as_json:
-            workers = [shapes.worker(worker) for worker in facts.workers]
-            shapes.emit({"stats": msgspec.to_builtins(stats_of(facts)), "workers": workers})
+            workers = workers_of(facts.workers).workers
+            shapes.emit({"stats": stats_of(facts), "workers": workers})
             return
         screen = Screen(url)
         screen.take(facts)

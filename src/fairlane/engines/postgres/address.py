@@ -28,10 +28,11 @@ class Address:
         try:
             parts = urlsplit(url)
             places = _places(parts.netloc)
-        except ValueError as error:
+        except ValueError:
+            # What the error quotes may be a part of the password.
             raise InvalidStoreURL(
-                "A PostgreSQL URL looks like postgresql://user:password@host:5432/database: "
-                f"{error} in the one given."
+                "A PostgreSQL URL looks like postgresql://user:password@host:5432/database: there "
+                "is no reading the host or the port of the one given. (In a password, / is %2F.)"
             ) from None
         options = parse_qsl(parts.query, keep_blank_values=True)
         told = dict(options)

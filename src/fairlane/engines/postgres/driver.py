@@ -62,6 +62,8 @@ _TOGETHER = {Mode.TRANSACTION, Mode.SCHEMA}
 class PostgresDriver:
     """Performs operations on one PostgreSQL database."""
 
+    remote = False
+
     def __init__(
         self,
         url: str,

@@ -6,6 +6,7 @@ from fairlane.core import queries
 from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
 from fairlane.engines.postgres import (
+    audit,
     claim,
     control,
     deletion,
@@ -18,6 +19,7 @@ from fairlane.engines.postgres import (
     schema,
     settle,
     submit,
+    tokens,
 )
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.driver import PostgresDriver
@@ -51,6 +53,10 @@ class PostgresOperations(Context):
     put_schedule = schedules.put_schedule
     drop_schedule = schedules.drop_schedule
     fire = schedules.fire
+    put_token = tokens.put_token
+    retire_token = tokens.retire_token
+    drop_token = tokens.drop_token
+    record = audit.record
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
@@ -62,6 +68,9 @@ class PostgresOperations(Context):
     facts = overview.facts
     samples = overview.samples
     schedules = schedules.schedules
+    token = tokens.token
+    tokens = tokens.tokens
+    audit = audit.audit
     page = queries.page
     total = queries.total
     stats = queries.stats

@@ -95,7 +95,7 @@ def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
 
 
 @writes
-def register(self: Context, worker: NewWorker) -> Flow[None]:
+def register(self: Context, worker: NewWorker) -> Flow[str]:
     checked(worker)
     rows = yield Query(
         SQL["register"],
@@ -112,6 +112,7 @@ def register(self: Context, worker: NewWorker) -> Flow[None]:
     )
     if not rows:
         raise WorkerGone
+    return worker.worker_id
 
 
 @transacts

@@ -105,8 +105,10 @@ def _endpoint(text: str, port: int) -> Endpoint:
     if "," in text:
         _refuse("names one server; Sentinels have redis+sentinel:// for it.")
     if text.startswith("["):
-        host, _, tail = text[1:].partition("]")
-        digits = tail.removeprefix(":")
+        host, closed, tail = text[1:].partition("]")
+        if not (host and closed) or tail[:1] not in {"", ":"}:
+            _refuse("has an IPv6 address in brackets: redis://[::1]:6379/0.")
+        digits = tail[1:]
     else:
         host, _, digits = text.partition(":")
     if digits and not (digits.isascii() and digits.isdigit() and 0 < int(digits) < 65536):

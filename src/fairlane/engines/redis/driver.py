@@ -33,6 +33,8 @@ _ALONE = (
 class RedisDriver:
     """Performs operations on one Redis or Valkey server, or on whichever is the master."""
 
+    remote = False
+
     def __init__(
         self, url: str, *, verify: Callable[[], Op[None]], channel: str, patience: float = 10.0
     ) -> None:

@@ -6,6 +6,7 @@ from fairlane.core import queries
 from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
 from fairlane.engines.redis import (
+    audit,
     claim,
     control,
     find,
@@ -17,6 +18,7 @@ from fairlane.engines.redis import (
     schema,
     settle,
     submit,
+    tokens,
     upkeep,
 )
 from fairlane.engines.redis.context import Context
@@ -52,6 +54,10 @@ class RedisOperations(Context):
     put_schedule = schedules.put_schedule
     drop_schedule = schedules.drop_schedule
     fire = schedules.fire
+    put_token = tokens.put_token
+    retire_token = tokens.retire_token
+    drop_token = tokens.drop_token
+    record = audit.record
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
@@ -63,6 +69,9 @@ class RedisOperations(Context):
     facts = overview.facts
     samples = overview.samples
     schedules = schedules.schedules
+    token = tokens.token
+    tokens = tokens.tokens
+    audit = audit.audit
     page = queries.page
     total = queries.total
     stats = queries.stats

@@ -66,6 +66,12 @@ NAMES = {
     # Who does what besides workers, and when.
     "ROLES": "roles",  # hash: role -> the end of its lease in 8 bytes, who has it
     "SCHEDULES": "schedules",  # hash: id -> times, version and definition, see schedules.py
+    # Who may do what over the network, and who did.
+    "TOKENS": "tokens",  # hash: id -> times, parent, digest and terms, see tokens.py
+    "TOKEN_DIGESTS": "token_digests",  # hash: digest -> id
+    "TOKEN_ENDS": "token_ends",  # zset: ids of tokens that expire, by that time
+    "AUDIT": "audit",  # hash: id of an entry -> JSON
+    "AUDIT_TIMES": "audit_times",  # zset: ids of entries by their time
     "WAKE": "wake",  # a channel, not a key: hints that there is work
 }
 

@@ -111,7 +111,7 @@ def _overdue(cause: bytes, raw: bytes, stored_record: bytes, task: bytes) -> Ove
 
 
 @writes
-def register(self: Context, worker: NewWorker) -> Flow[None]:
+def register(self: Context, worker: NewWorker) -> Flow[str]:
     checked(worker)
     fields: dict[str, Argument] = {
         "capacity": worker.capacity,
@@ -125,6 +125,7 @@ def register(self: Context, worker: NewWorker) -> Flow[None]:
     flat = [part for field in fields.items() for part in field]
     if (yield from self.call(REGISTER, worker.worker_id, *flat)) == b"gone":
         raise WorkerGone
+    return worker.worker_id
 
 
 @writes

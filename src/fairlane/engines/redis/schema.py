@@ -18,7 +18,8 @@ _SCAN_AT_ONCE = 1_000
 
 
 def _version(self: Context) -> Flow[int]:
-    found = yield Command(("HGET", self.prefix + NAMES["META"], "format"))
+    asked = Command(("HGET", self.prefix + NAMES["META"], "format"))
+    found = yield asked
     if found is not None:
         return int(found)
     # Looks through the whole database, but only where there is no store yet.
@@ -28,6 +29,9 @@ def _version(self: Context) -> Flow[int]:
             ("SCAN", cursor, "MATCH", f"{self.prefix}*", "COUNT", _SCAN_AT_ONCE)
         )
         if keys:
+            found = yield asked  # somebody else may have made the store meanwhile
+            if found is not None:
+                return int(found)
             raise NotAFairlaneStore(
                 f"There are keys that begin with {self.prefix} and are not Fairlane's: "
                 "nothing was changed. Use another prefix or database."

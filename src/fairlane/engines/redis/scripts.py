@@ -66,6 +66,7 @@ def _numbers() -> dict[str, int]:
         "BATCH": limits.BATCH,
         "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
         "JOURNAL_BYTES": JOURNAL_BYTES,
+        "AUDIT_ENTRIES": limits.AUDIT_ENTRIES,
         "LINE": record.LINE.size,
     }
 

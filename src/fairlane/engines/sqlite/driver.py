@@ -41,6 +41,8 @@ _JOBS_PER_TRANSACTION = 100
 class SqliteDriver:
     """Performs operations on one SQLite file, or on memory when `path` is None."""
 
+    remote = False
+
     def __init__(
         self,
         path: Path | None,

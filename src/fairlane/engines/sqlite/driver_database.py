@@ -19,6 +19,7 @@ from fairlane.core.errors import (
     StoreUnavailable,
 )
 from fairlane.engines.sqlite.lock import FileLock
+from fairlane.engines.sqlite.notices import Notices
 
 APPLICATION_ID = 0x46_61_69_72  # "Fair", in the file's header
 
@@ -151,6 +152,7 @@ class FileWatch:
     """A connection that does nothing but look whether others have committed."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._last = 0
 
@@ -159,6 +161,11 @@ class FileWatch:
         with suppress(sqlite3.OperationalError):
             (self._last,) = self._connection.execute("PRAGMA data_version").fetchone()
         return self._last
+
+    def notices(self) -> Notices | None:
+        # Every commit is written to the log, which stays where it is while we are connected.
+        self.version()
+        return Notices.of(self._path.with_name(self._path.name + "-wal"))
 
     def close(self) -> None:
         self._connection.close()

@@ -8,6 +8,7 @@ from fairlane.core import queries
 from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
 from fairlane.engines.sqlite import (
+    audit,
     claim,
     control,
     deletion,
@@ -20,6 +21,7 @@ from fairlane.engines.sqlite import (
     schema,
     settle,
     submit,
+    tokens,
 )
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import SqliteDriver
@@ -53,6 +55,10 @@ class SqliteOperations(Context):
     put_schedule = schedules.put_schedule
     drop_schedule = schedules.drop_schedule
     fire = schedules.fire
+    put_token = tokens.put_token
+    retire_token = tokens.retire_token
+    drop_token = tokens.drop_token
+    record = audit.record
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
@@ -64,6 +70,9 @@ class SqliteOperations(Context):
     facts = overview.facts
     samples = overview.samples
     schedules = schedules.schedules
+    token = tokens.token
+    tokens = tokens.tokens
+    audit = audit.audit
     page = queries.page
     total = queries.total
     stats = queries.stats

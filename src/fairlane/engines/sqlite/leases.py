@@ -91,6 +91,8 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
     status = status_after_beat(WorkerStatus(current), beat.status)
     health = None if beat.health is None else msgspec.json.encode(beat.health).decode()
     yield Execute(SQL["beat"], (beat.worker_id, now, beat.load, status, health))
+    if status != current:
+        yield from _tell(f"worker_{status}", [beat.worker_id], now)
     lingering = yield Execute(SQL["lingering"], (beat.worker_id, limits.BATCH))
     return Pulse(lease / MICROSECONDS, status, list(lingering))
 
@@ -104,7 +106,7 @@ def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
 
 
 @writes
-def register(self: Context, worker: NewWorker) -> Flow[None]:
+def register(self: Context, worker: NewWorker) -> Flow[str]:
     checked(worker)
     now = self.clock()
     row = (yield Execute(SQL["worker"], (worker.worker_id,))).fetchone()
@@ -126,6 +128,7 @@ def register(self: Context, worker: NewWorker) -> Flow[None]:
     )
     if row is None:
         yield from _tell("worker_joined", [worker.worker_id], now)
+    return worker.worker_id
 
 
 @writes

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Iterator
 from typing import Protocol
 
+from fairlane.engines.sqlite.notices import Notices
 from fairlane.engines.waiters import Waiters
 
-# Often enough for a pickup within 10 ms, seldom enough to cost less than a hundredth of a core.
 POLL_SECONDS = 0.008
+"""How often the version is looked at where the kernel tells nothing of other processes' commits:
+often enough for a pickup within 10 ms, seldom enough to cost about a hundredth of a core. Where it
+does, nothing is looked at for so long after a hint: others may commit a thousand times a second,
+and each time it may be of no use here."""
+LOOKS_AFTER_A_WRITE = (0.001,) * 32 + tuple(0.002 * 2**n for n in range(8))
+"""The kernel tells of the writing; the commit counts a while later, when it is on the disk."""
 
 
 class Watch(Protocol):
@@ -17,12 +25,15 @@ class Watch(Protocol):
     def version(self) -> int:
         """A number that changes when another connection commits."""
 
+    def notices(self) -> Notices | None:
+        """News of commits as they happen, where that can be had."""
+
     def close(self) -> None:
         """Stop looking."""
 
 
 class SqliteWakeup:
-    """Hints from this process at once, from others by watching the file's version."""
+    """Hints from this process at once, from others by watching the file."""
 
     def __init__(self, waiters: Waiters, watch: Watch | None) -> None:
         self._waiters = waiters
@@ -30,26 +41,64 @@ class SqliteWakeup:
         self._event = asyncio.Event()
         self._entry = waiters.add(self._event)
         self._seen = self._version()
+        self._notices = None if watch is None else watch.notices()
+        self._hinted_at = float("-inf")
+        self._timer: asyncio.TimerHandle | None = None
 
     async def wait(self, seconds: float) -> bool:
-        deadline = asyncio.get_running_loop().time() + seconds
-        while not self._hinted():
-            left = deadline - asyncio.get_running_loop().time()
-            if left <= 0:
-                return False
-            nap = left if self._watch is None else min(left, POLL_SECONDS)
-            try:
-                async with asyncio.timeout(nap):
-                    await self._event.wait()
-            except TimeoutError:
-                continue
-        return True
+        if self._hinted():
+            return True
+        if self._watch is not None:
+            self._look_again(self._pauses())
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return self._hinted()
+        finally:
+            self._rest()
+        return self._hinted()
+
+    def _pauses(self) -> Iterator[float]:
+        if self._notices is None:
+            return itertools.repeat(POLL_SECONDS)
+        recovery = self._hinted_at + POLL_SECONDS - asyncio.get_running_loop().time()
+        return iter((recovery,) if recovery > 0 else ())
+
+    def _look_again(self, pauses: Iterator[float]) -> None:
+        """After these pauses; and then when the kernel gives reason to."""
+        loop = asyncio.get_running_loop()
+        pause = next(pauses, None)
+        if pause is not None:
+            # A bare timer: a coroutine that wakes up so often would cost twice as much.
+            self._timer = loop.call_later(pause, self._look, pauses)
+        elif self._notices is not None:
+            loop.add_reader(self._notices.fileno(), self._noticed, self._notices)
+
+    def _look(self, pauses: Iterator[float]) -> None:
+        if self._version() == self._seen:
+            self._look_again(pauses)
+        else:
+            self._event.set()
+
+    def _noticed(self, notices: Notices) -> None:
+        asyncio.get_running_loop().remove_reader(notices.fileno())
+        notices.clear()
+        self._look(iter(LOOKS_AFTER_A_WRITE))
+
+    def _rest(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._notices is not None:
+            asyncio.get_running_loop().remove_reader(self._notices.fileno())
 
     def _hinted(self) -> bool:
         version = self._version()
         hinted = self._event.is_set() or version != self._seen
         self._event.clear()
         self._seen = version
+        if hinted:
+            self._hinted_at = asyncio.get_running_loop().time()
         return hinted
 
     def _version(self) -> int:
@@ -57,5 +106,7 @@ class SqliteWakeup:
 
     async def aclose(self) -> None:
         self._waiters.remove(self._entry)
+        if self._notices is not None:
+            self._notices.close()
         if self._watch is not None:
             self._watch.close()

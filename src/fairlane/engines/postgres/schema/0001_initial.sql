@@ -320,6 +320,24 @@ CREATE TABLE fairlane.schedules (
     version     integer NOT NULL DEFAULT 1
 );
 
+-- Access tokens, and sessions made from them: see core/tokens.py.
+CREATE TABLE fairlane.tokens (
+    token_id   text PRIMARY KEY,
+    digest     bytea  NOT NULL UNIQUE,
+    parent_id  text,
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    terms      bytea  NOT NULL  -- JSON
+);
+
+-- Who changed what: see core/audit.py.
+CREATE TABLE fairlane.audit (
+    entry_id uuid PRIMARY KEY,
+    at       bigint NOT NULL,
+    entry    bytea  NOT NULL  -- JSON
+);
+CREATE INDEX audit_by_time ON fairlane.audit (at, entry_id);
+
 -- Every task as it stands. Each place is looked at only if the task was in none of those before, and
 -- through its index: a join would be planned by how much there is in a table, which may be nothing.
 CREATE VIEW fairlane.standing AS

@@ -66,6 +66,10 @@ WITH beaten AS (
         health = coalesce($5, health)
     WHERE worker_id = $1 AND status = $3
     RETURNING true AS yes
+),
+entry AS (
+    INSERT INTO fairlane.journal (at, verb, worker_id)
+    SELECT fairlane.now_us(), 'worker_' || $4::text, $1 FROM beaten WHERE $4::text <> $3::text
 )
 SELECT (SELECT yes FROM beaten), slot.task_id, slot.attempt
 FROM (SELECT) AS once

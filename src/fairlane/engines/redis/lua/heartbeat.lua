@@ -1,4 +1,5 @@
 #!lua flags=allow-oom
+-- needs: record books
 -- ARGV: worker, load, health (JSON, '' to leave it), how many runs to name,
 --       then pairs of a status and the one that follows it after this beat.
 local worker = ARGV[1]
@@ -8,6 +9,9 @@ if not status or status == 'dead' then
 end
 for i = 5, #ARGV, 2 do
     if ARGV[i] == status then
+        if ARGV[i + 1] ~= status then
+            note_worker('worker_' .. ARGV[i + 1], worker)
+        end
         status = ARGV[i + 1]
         break
     end
@@ -16,4 +20,5 @@ call('HSET', WORKER_HASH .. worker, 'seen_at', now_text, 'load', ARGV[2], 'statu
 if ARGV[3] ~= '' then
     call('HSET', WORKER_HASH .. worker, 'health', ARGV[3])
 end
+post()
 return {'alive', lease, status, call('HRANDFIELD', LINGERING .. worker, ARGV[4])}

@@ -305,3 +305,21 @@ CREATE TABLE schedules (
     updated_at  INTEGER NOT NULL,
     version     INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- Access tokens, and sessions made from them: see core/tokens.py.
+CREATE TABLE tokens (
+    token_id   TEXT PRIMARY KEY,
+    digest     BLOB    NOT NULL UNIQUE,
+    parent_id  TEXT,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    terms      BLOB    NOT NULL  -- JSON
+) WITHOUT ROWID;
+
+-- Who changed what: see core/audit.py.
+CREATE TABLE audit (
+    entry_id TEXT PRIMARY KEY,
+    at       INTEGER NOT NULL,
+    entry    BLOB    NOT NULL  -- JSON
+) WITHOUT ROWID;
+CREATE INDEX audit_by_time ON audit (at, entry_id);

@@ -1,0 +1,112 @@
+"""Serving over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from fairlane.cli.apps import application
+from fairlane.cli.commands.worker import follow_supervisor
+from fairlane.cli.ending import run, stopped_by_signals
+from fairlane.cli.logs import log_to_stderr
+from fairlane.cli.options import log_format_option
+from fairlane.cli.serving import (
+    PATIENCE,
+    Serving,
+    address_of,
+    check_store,
+    check_tokens,
+    config_of,
+)
+from fairlane.cli.settings import Settings, resolve
+from fairlane.cli.supervisor import Supervisor
+from fairlane.cli.trouble import note
+from fairlane.client.app import Fairlane
+from fairlane.core.errors import StoreUnavailable
+from fairlane.server.http.limits import Limits
+from fairlane.server.http.listening import bind, inherited
+
+
+@click.command("server")
+@click.option("--store", metavar="URL", help="The store. [default: sqlite:///fairlane.db]")
+@click.option("--app", metavar="MODULE:APP", help="An application, for the store that it names.")
+@click.option("--host", metavar="HOST", help="Where to listen. [default: 127.0.0.1]")
+@click.option("--port", type=int, metavar="N", help="The port; 0: a free one. [default: 8000]")
+@click.option("--workers", type=int, metavar="N", help="Server processes. [default: 1]")
+@click.option("--allow-hosts", metavar="A,B", help="Host names it is known by; * for any.")
+@click.option("--allow-origins", metavar="URL,…", help="Where its pages are, behind a proxy.")
+@click.option("--per-minute", type=int, metavar="N", help="Submissions of one client a minute.")
+@click.option("--per-hour", type=int, metavar="N", help="Submissions of one client an hour.")
+@click.option(
+    "--refuse-low", type=int, metavar="N", help="Refuse low from so many queued on; 0: off."
+)
+@click.option("--refuse-normal", type=int, metavar="N", help="The same for all below high.")
+@click.option("--refuse-all", type=int, metavar="N", help="The same for all but exempt tokens.")
+@log_format_option
+@click.option("--descriptors", hidden=True, help="Listening sockets of the supervisor.")
+def server_command(descriptors: str | None, **flags: Any) -> None:
+    """Serve the REST API, the worker protocol and the dashboard.
+
+    Beyond this machine it is reachable only once there are tokens: see `fairlane token create`.
+    """
+    settings = resolve(flags)
+    supervised = descriptors is not None
+    log_to_stderr(settings, supervised=supervised)
+    app = _application(settings)
+    check_store(app)
+    if descriptors is not None:
+        follow_supervisor()
+        sockets = [inherited(int(number)) for number in descriptors.split(",")]
+        run(_serve(app, settings, sockets))
+        return
+    run(_check(app, settings))
+    sockets = bind(settings.host, settings.port)
+    note(f"Fairlane serves {app.url} at {address_of(sockets)}. Ctrl-C stops it.")
+    if settings.workers > 1:
+        sys.exit(asyncio.run(_supervise(settings, sockets)))
+    run(_serve(app, settings, sockets))
+
+
+def _application(settings: Settings) -> Fairlane:
+    if settings.app is not None:
+        return application(settings)
+    return Fairlane(settings.store_url, patience=PATIENCE, encryption_keys=settings.keys)
+
+
+async def _check(app: Fairlane, settings: Settings) -> None:
+    """What is wrong for good is told before anything is served."""
+    try:
+        await app.run(app.backend.ops.controls())
+    except StoreUnavailable as error:
+        note(f"{error.message} The server waits for it.")
+    try:
+        await check_tokens(app, settings)
+    finally:
+        await app.aclose()
+
+
+async def _serve(app: Fairlane, settings: Settings, sockets: Sequence[socket.socket]) -> None:
+    serving = Serving(app, config_of(settings), sockets)
+    try:
+        with stopped_by_signals(serving.stop, Limits().grace_seconds):
+            await serving.run()
+    finally:
+        await app.aclose()
+
+
+async def _supervise(settings: Settings, sockets: Sequence[socket.socket]) -> int:
+    # Through the environment: a command line, with the password in a URL, is there for all to read.
+    environ = {**os.environ, **settings.environment()}
+    descriptors = [each.fileno() for each in sockets]
+    listed = ",".join(map(str, descriptors))
+    command = [sys.executable, "-m", "fairlane", "server", "--descriptors", listed]
+    supervisor = Supervisor(
+        command, environ, settings.workers, kind="server", descriptors=descriptors
+    )
+    return await supervisor.run()

@@ -1,0 +1,181 @@
+"""Access tokens: who may do what over the network."""
+
+from __future__ import annotations
+
+import click
+
+from fairlane.cli import shapes
+from fairlane.cli.auditing import record
+from fairlane.cli.look import Cell, Column, console, names, span, table, when
+from fairlane.cli.options import json_option, store_option, utc_option
+from fairlane.cli.session import opened
+from fairlane.cli.trouble import Refused, note
+from fairlane.cli.words import duration
+from fairlane.client.app import Fairlane
+from fairlane.core.audit import Action
+from fairlane.core.text import shown
+from fairlane.core.tokens import Scope, Token, issued, successor
+from fairlane.wire.times import iso_or_none
+
+COLUMNS = (
+    Column("token"),
+    Column("name", least=8),
+    Column("scopes", least=6, wide=60),
+    Column("created", wide=85),
+    Column("expires", wide=75),
+    Column("kind", wide=100),
+)
+
+which_argument = click.argument("which", metavar="ID|NAME")
+
+
+@click.group("token")
+def token_command() -> None:
+    """Make, list, replace and revoke access tokens."""
+
+
+@token_command.command("create")
+@click.option("--name", required=True, metavar="NAME", help="Whose it is, or what it is for.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice([scope.value for scope in Scope]),
+    help="What it may be used for. May be repeated; admin may submit and read as well.",
+)
+@click.option(
+    "--expires", type=duration, metavar="T", help="After how long: 12h, 90d. [default: never]"
+)
+@click.option("--exempt", is_flag=True, help="Never refuse its tasks because there are too many.")
+@store_option
+@json_option
+def create_command(
+    name: str,
+    scopes: tuple[str, ...],
+    expires: float | None,
+    exempt: bool,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Make a token and print its secret, once."""
+    new, secret = issued(name, scopes, expires, exempt=exempt)
+    with opened(store) as app:
+        token = app.run_sync(app.backend.ops.put_token(new))
+        record(app, Action.CREATE_TOKEN, token.name, **_told(token))
+    _show_secret(token, secret, as_json=as_json)
+
+
+@token_command.command("list")
+@click.option("--sessions", is_flag=True, help="Sessions in browsers, too.")
+@store_option
+@utc_option
+@json_option
+def list_command(sessions: bool, store: str | None, utc: bool, as_json: bool) -> None:
+    """List tokens, the oldest first; never their secrets."""
+    with opened(store) as app:
+        tokens = app.run_sync(app.backend.ops.tokens())
+    tokens = [token for token in tokens if sessions or token.kind == "token"]
+    if as_json:
+        shapes.emit({"tokens": [shapes.token(token) for token in tokens]})
+        return
+    if not tokens:
+        note("No tokens: make one with `fairlane token create`.")
+        return
+    rows = [
+        (
+            token.token_id,
+            token.name,
+            names(token.scopes),
+            Cell(when(token.created_at, utc=utc), "dim"),
+            "never" if token.expires_at is None else when(token.expires_at, utc=utc),
+            token.kind,
+        )
+        for token in tokens
+    ]
+    out = console()
+    for line in table(COLUMNS, rows, out.width):
+        out.print(line)
+
+
+@token_command.command("revoke")
+@which_argument
+@store_option
+@json_option
+def revoke_command(which: str, store: str | None, as_json: bool) -> None:
+    """Take a token away, with its sessions; by name: all that have it."""
+    with opened(store) as app:
+        tokens = _meant(app, which)
+        for token in tokens:
+            app.run_sync(app.backend.ops.drop_token(token.token_id))
+            record(app, Action.REVOKE_TOKEN, token.name, token_id=token.token_id)
+    if as_json:
+        shapes.emit({"revoked": [token.token_id for token in tokens]})
+    for token in () if as_json else tokens:
+        click.echo(f"Token {token.token_id} is revoked.")
+
+
+@token_command.command("rotate")
+@which_argument
+@click.option(
+    "--overlap",
+    type=duration,
+    default="1h",
+    metavar="T",
+    show_default=True,
+    help="For how long the old secret still works.",
+)
+@store_option
+@json_option
+def rotate_command(which: str, overlap: float, store: str | None, as_json: bool) -> None:
+    """Print a new secret for a token; the old one works for a while.
+
+    Name, scopes and lifetime stay the same. Sessions made with the old secret end with it.
+    """
+    with opened(store) as app:
+        old, *others = _meant(app, which)
+        if others:
+            raise Refused(f"{1 + len(others)} tokens have this name: say which by its id.")
+        token, secret = _rotated(app, old, overlap)
+    _show_secret(token, secret, as_json=as_json)
+    if not as_json:
+        note(f"The old one works for {span(overlap)}.")
+
+
+def _rotated(app: Fairlane, old: Token, overlap: float) -> tuple[Token, str]:
+    ops = app.backend.ops
+    new, secret = successor(old)
+    # In this order: whatever happens in between, there is one that works.
+    token = app.run_sync(ops.put_token(new))
+    if not app.run_sync(ops.retire_token(old.token_id, overlap)):
+        app.run_sync(ops.drop_token(token.token_id))
+        raise Refused(f"Token {old.token_id} was revoked in the meantime.")
+    record(app, Action.ROTATE_TOKEN, token.name, replaces=old.token_id, **_told(token))
+    return token, secret
+
+
+def _meant(app: Fairlane, which: str) -> list[Token]:
+    """The token with this id, or those with this name."""
+    tokens = app.run_sync(app.backend.ops.tokens())
+    found = [token for token in tokens if token.token_id == which] or [
+        token for token in tokens if token.name == which and token.kind == "token"
+    ]
+    if not found:
+        raise Refused(f"There is no token {shown(which)}: see `fairlane token list`.")
+    return found
+
+
+def _told(token: Token) -> dict[str, object]:
+    return {
+        "token_id": token.token_id,
+        "scopes": sorted(token.scopes),
+        "expires_at": iso_or_none(token.expires_at),
+    }
+
+
+def _show_secret(token: Token, secret: str, *, as_json: bool) -> None:
+    if as_json:
+        shapes.emit({**shapes.token(token), "secret": secret})
+        return
+    click.echo(secret)
+    note("This is the only time that it is shown.")

@@ -1,0 +1,112 @@
+"""Serving over HTTP, as the command line sets it up."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Sequence
+
+from fairlane.cli.settings import Settings
+from fairlane.cli.trouble import Refused, Wrong, note
+from fairlane.client.app import Fairlane
+from fairlane.core.backend import is_server
+from fairlane.core.errors import StoreUnavailable
+from fairlane.server.app import site
+from fairlane.server.config import Admission, ServerConfig
+from fairlane.server.gate import LOOPBACK
+from fairlane.server.http.listening import shown
+from fairlane.server.http.serving import serve
+
+PATIENCE = 2.0
+"""Seconds that a request waits for a store that is away."""
+
+
+def is_local(host: str) -> bool:
+    """Whether an address can be reached from this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_exposed(settings: Settings) -> bool:
+    """Whether others than this machine's users are meant to reach it, directly or by a proxy."""
+    names = [settings.host, *(settings.allow_hosts or ())]
+    return not all(is_local(name.strip("[]")) for name in names)
+
+
+def config_of(settings: Settings) -> ServerConfig:
+    """What the settings ask of a server."""
+    hosts = settings.allow_hosts
+    return ServerConfig(
+        tokens_required=is_exposed(settings),
+        hosts=None if hosts is None else hosts | LOOPBACK,
+        origins=settings.allow_origins,
+        admission=Admission(
+            low=settings.refuse_low or None,
+            normal=settings.refuse_normal or None,
+            all=settings.refuse_all or None,
+            per_minute=settings.per_minute,
+            per_hour=settings.per_hour,
+        ),
+    )
+
+
+def check_store(app: Fairlane) -> None:
+    """Refuse a store that is another server's."""
+    if is_server(app.url):
+        raise Wrong("A server has a store of its own: name that, not another server.")
+
+
+async def check_tokens(app: Fairlane, settings: Settings) -> None:
+    """Refuse to be reachable by everyone."""
+    if not is_exposed(settings):
+        return
+    try:
+        tokens = await app.run(app.backend.ops.tokens())
+    except StoreUnavailable as error:
+        note(f"{error.message} Until it is there, nobody is let in.")
+        return
+    if not tokens:
+        named = settings.host if not is_local(settings.host) else "A server with --allow-hosts"
+        raise Refused(
+            f"{named} can be reached from other machines, and no tokens are set up: make one with "
+            "`fairlane token create`, or listen on 127.0.0.1 alone."
+        )
+
+
+def address_of(sockets: Sequence[socket.socket]) -> str:
+    """Where a browser finds the server."""
+    host, port = sockets[0].getsockname()[:2]
+    return f"http://{shown(host, port)}"
+
+
+class Serving:
+    """A server that can be told to stop: to let what runs finish, or, the second time, at once."""
+
+    def __init__(
+        self, app: Fairlane, config: ServerConfig, sockets: Sequence[socket.socket]
+    ) -> None:
+        self._site = site(app, config)
+        self._sockets = sockets
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Until it is told to stop."""
+        asgi, services = self._site
+        self._task = asyncio.current_task()
+        try:
+            await serve(asgi, self._sockets, self._stop, on_stop=services.stopping.set)
+        except asyncio.CancelledError:
+            if not self._stop.is_set():
+                raise
+
+    def stop(self) -> None:
+        """Stop."""
+        if self._stop.is_set() and self._task is not None:
+            self._task.cancel()
+        self._stop.set()

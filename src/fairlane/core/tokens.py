@@ -1,0 +1,236 @@
+"""Access tokens: who may do what over the network.
+
+A token is a secret that is shown once. Stores keep its SHA-256 digest, by which it is looked up:
+what a comparison could tell by the time it takes is about the digest, and of no use to anyone. A
+browser session is a short-lived token made from another one: it may do no more, and ends with it at
+the latest.
+
+Whether a token still counts is for the store's clock to say. An answer tells for how many seconds
+more (`expires_in`), so that others need not know what time it is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidToken, UnknownToken
+from fairlane.core.ids import is_id, new_id
+from fairlane.core.model import moment, moment_or_none
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.text import SECRET_PREFIX, is_plain, shown
+
+
+class Scope(StrEnum):
+    """What a token is for."""
+
+    SUBMIT = "submit"
+    READ = "read"
+    ADMIN = "admin"
+    WORKER = "worker"
+
+
+def allows(held: Iterable[Scope], needed: Scope) -> bool:
+    """Whether these scopes are enough. An admin may submit and read; what workers do is theirs."""
+    return needed in held or (needed is not Scope.WORKER and Scope.ADMIN in held)
+
+
+class NewToken(msgspec.Struct, frozen=True):
+    """A token to be stored: see `issued`. `lifetime` is in seconds, None for ever.
+
+    `parent_id`: the token that a session is made from. `exempt`: not refused by admission control.
+    """
+
+    token_id: str
+    name: str
+    digest: bytes
+    scopes: frozenset[Scope]
+    lifetime: float | None = None
+    parent_id: str | None = None
+    exempt: bool = False
+
+    @property
+    def lifespan(self) -> int | None:
+        """Its lifetime as engines compute with it: microseconds."""
+        return None if self.lifetime is None else int(self.lifetime * MICROSECONDS)
+
+    def terms(self) -> bytes:
+        """What no engine computes with, as engines store it."""
+        return _terms.encode(_Terms(self.name, self.scopes, self.lifetime, self.exempt))
+
+
+class _Terms(msgspec.Struct, frozen=True, omit_defaults=True):
+    name: str
+    scopes: frozenset[Scope]
+    lifetime: float | None = None
+    exempt: bool = False
+
+
+_terms = msgspec.json.Encoder(order="deterministic")
+_terms_decoder = msgspec.json.Decoder(_Terms)
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A token that counts. `lifetime` is what it was given, `expires_in` the seconds that were left
+    of it when the store answered; both None when it does not expire."""
+
+    token_id: str
+    name: str
+    digest: bytes
+    scopes: frozenset[Scope]
+    created_at: datetime
+    expires_at: datetime | None
+    expires_in: float | None
+    lifetime: float | None
+    parent_id: str | None
+    exempt: bool
+
+    @property
+    def kind(self) -> Literal["token", "session"]:
+        """Whether it was made from another one."""
+        return "token" if self.parent_id is None else "session"
+
+    def may(self, needed: Scope) -> bool:
+        """Whether its scopes are enough."""
+        return allows(self.scopes, needed)
+
+
+def token_of(
+    token_id: str,
+    digest: bytes,
+    parent_id: str | None,
+    created_at: int,
+    expires_at: int | None,
+    terms: bytes,
+    now: int,
+) -> Token:
+    """A stored token as others see it at a time."""
+    stored = _terms_decoder.decode(terms)
+    return Token(
+        token_id=token_id,
+        name=stored.name,
+        digest=digest,
+        scopes=stored.scopes,
+        created_at=moment(created_at),
+        expires_at=moment_or_none(expires_at),
+        expires_in=None if expires_at is None else (expires_at - now) / MICROSECONDS,
+        lifetime=stored.lifetime,
+        parent_id=parent_id,
+        exempt=stored.exempt,
+    )
+
+
+def in_order(tokens: Iterable[Token]) -> list[Token]:
+    """The oldest first."""
+    return sorted(tokens, key=lambda token: (token.created_at, token.token_id))
+
+
+_RANDOM_BYTES = 24
+
+
+def issued(
+    name: str,
+    scopes: Iterable[Scope | str],
+    lifetime: float | None = None,
+    *,
+    parent_id: str | None = None,
+    exempt: bool = False,
+) -> tuple[NewToken, str]:
+    """A token to be stored, and its secret, which is nowhere else."""
+    secret = SECRET_PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+    digest = digest_of(secret)
+    token = NewToken(new_id(), name, digest, _scopes(scopes), lifetime, parent_id, exempt)
+    return checked(token), secret
+
+
+def successor(token: Token) -> tuple[NewToken, str]:
+    """A token like this one under a new secret: once it is stored, let the old one retire."""
+    if token.kind == "session":
+        raise InvalidToken("A session has no successor: sign in again.")
+    return issued(token.name, token.scopes, token.lifetime, exempt=token.exempt)
+
+
+def digest_of(secret: str) -> bytes:
+    """By which a secret is looked up, whatever someone sent for one."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def checked(token: NewToken) -> NewToken:
+    """The token, if it can be stored."""
+    if not is_id(token.token_id) or len(token.digest) != _DIGEST_BYTES:
+        raise InvalidToken("A token's id is a UUID, and its digest a SHA-256.")
+    if not (is_plain(token.name) and token.name.strip()):
+        raise InvalidToken(
+            f"A token's name is a text of 1 to {limits.NAME_LENGTH} characters without control "
+            f"characters. Got {shown(token.name)}."
+        )
+    if not token.scopes:
+        raise InvalidToken(f"A token has at least one scope of {', '.join(Scope)}.")
+    if token.lifetime is None:
+        if token.parent_id is not None:
+            raise InvalidToken("A session has a lifetime.")
+    elif not checked_seconds(token.lifetime):
+        raise InvalidToken("A token has to count for some time: leave its lifetime out for ever.")
+    return token
+
+
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+def checked_parent(token: NewToken, parent: Token | None) -> None:
+    """Raise unless a session may be made from this token."""
+    if parent is None:
+        raise UnknownToken
+    if parent.kind == "session":
+        raise InvalidToken("A session is made from a token, not from another session.")
+    if not all(parent.may(scope) for scope in token.scopes):
+        raise InvalidToken("A session has no scope that its token does not have.")
+
+
+def checked_id(token_id: object) -> str:
+    """What may be the id of a token."""
+    if is_id(token_id):
+        return token_id
+    raise InvalidToken(f"A token's id is a UUID in lower case. Got {shown(token_id)}.")
+
+
+def checked_seconds(seconds: object) -> int:
+    """For how long a token is to count; answers microseconds."""
+    if (
+        isinstance(seconds, int | float)
+        and not isinstance(seconds, bool)
+        and 0 <= seconds <= limits.TOKEN_SECONDS
+    ):
+        return int(seconds * MICROSECONDS)
+    raise InvalidToken(
+        f"A token counts for a number of seconds from 0 to {limits.TOKEN_SECONDS:,.0f}. "
+        f"Got {shown(seconds)}."
+    )
+
+
+def most(token: NewToken) -> int:
+    """How many there may be beside this one: sessions leave room for tokens."""
+    return limits.TOKENS if token.parent_id is None else limits.SESSIONS
+
+
+def too_many(token: NewToken) -> InvalidToken:
+    """What is raised when there are as many already."""
+    return InvalidToken(
+        f"No more than {most(token):,} tokens and sessions are kept: revoke some that are no "
+        "longer needed, or wait until some have expired."
+    )
+
+
+def _scopes(given: Iterable[Any]) -> frozenset[Scope]:
+    named = [given] if isinstance(given, str) else list(given)
+    unknown = [name for name in named if name not in list(Scope)]
+    if unknown:
+        raise InvalidToken(f"A scope is one of {', '.join(Scope)}. Got {shown(unknown[0])}.")
+    return frozenset(map(Scope, named))

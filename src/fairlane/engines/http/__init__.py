@@ -1,0 +1,1 @@
+"""A server as an engine: the same operations over its HTTP API."""

@@ -1,0 +1,52 @@
+"""Filters in the words of the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlane.core.errors import NotSupported
+from fairlane.core.filters import EVERYTHING, Filter
+from fairlane.core.model import moment
+from fairlane.wire.times import iso
+
+
+def admits_nothing(filter: Filter) -> bool:
+    """Whether no task could be meant: over HTTP, nothing named means that all are."""
+    chosen = (filter.states, filter.types, filter.queues, filter.levels)
+    return any(each is not None and not each for each in chosen)
+
+
+def query_of(filter: Filter) -> dict[str, Any]:
+    """A filter as parameters of a query."""
+    words = _words(filter)
+    tags = words.pop("tags", None)
+    if tags:
+        words["tag"] = [f"{name}:{value}" for name, value in tags.items()]
+    return words
+
+
+def body_of(filter: Filter, cursor: str | None) -> dict[str, Any]:
+    """A filter as the body of a change."""
+    body = _words(filter)
+    if filter == EVERYTHING:
+        body["all"] = True
+    if cursor is not None:
+        body["cursor"] = cursor
+    return body
+
+
+def _words(filter: Filter) -> dict[str, Any]:
+    if filter.workflow_id is not None or filter.schedule_id is not None:
+        raise NotSupported("A server does not choose tasks by workflow or schedule yet.")
+    words: dict[str, Any] = {
+        "status": None if filter.states is None else sorted(filter.states),
+        "type": None if filter.types is None else sorted(filter.types),
+        "queue": None if filter.queues is None else sorted(filter.queues),
+        "priority": None if filter.levels is None else sorted(filter.levels),
+        "tags": dict(filter.tags) or None,
+        "worker": filter.worker_id,
+    }
+    for name in ("since", "until", "ended_before"):
+        time = getattr(filter, name)
+        words[name] = None if time is None else iso(moment(time))
+    return {name: value for name, value in words.items() if value is not None}

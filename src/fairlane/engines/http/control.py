@@ -1,0 +1,177 @@
+"""pause, limit, cancel, replay, delete, mark: what operators change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from fairlane.core.breaker import Breaker
+from fairlane.core.errors import NotSupported
+from fairlane.core.filters import Filter
+from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import checked_all
+from fairlane.core.lanes import Controls, checked_limits, checked_scope
+from fairlane.core.model import Cancelled, Deleted, Replayed, Swept, WorkerStatus
+from fairlane.core.states import State
+from fairlane.engines.http.calls import Request, asked, encoded, part, post, read
+from fairlane.engines.http.choosing import admits_nothing, body_of
+from fairlane.engines.http.inspect import CONTROL, TASKS, controls_now
+from fairlane.engines.http.troubles import Reply, code_of, details_of
+from fairlane.wire.changes import CancelledView, ChangeView, SweptView
+from fairlane.wire.fleet import WorkerState
+from fairlane.wire.flow import ControlsView, QueueState, TypeRules
+
+
+@writes
+def pause(
+    _: object, paused: bool, *, queue: str | None = None, type: str | None = None
+) -> Flow[Controls]:
+    checked_scope(queue)
+    if queue is not None:
+        verb = "pause" if paused else "resume"
+        yield from post(f"/api/v1/queues/{part(queue)}/{verb}", {}, QueueState)
+    if type is not None:
+        yield from _patched(type, {"paused": paused})
+    if queue is None and type is None:
+        yield from post(CONTROL, {"paused": paused}, ControlsView)
+    return (yield from controls_now())
+
+
+@writes
+def limit(
+    _: object,
+    type: str | None,
+    *,
+    rate: float | None = None,
+    concurrency: int | None = None,
+    breaker: Breaker | Literal[False] | None = None,
+) -> Flow[Controls]:
+    wanted = checked_limits(type, rate, concurrency, breaker)
+    patch: dict[str, Any] = {}
+    if wanted.rate is not None:
+        patch["rate_limit"] = wanted.rate
+    if type is None:
+        yield from post(CONTROL, patch, ControlsView)
+        return (yield from controls_now())
+    if wanted.concurrency is not None:
+        patch["concurrency"] = wanted.concurrency
+    if wanted.breaker is False:
+        patch["circuit_breaker"] = None
+    elif wanted.breaker is not None:
+        patch["circuit_breaker"] = {
+            "failures": wanted.breaker.failures,
+            "within_seconds": wanted.breaker.within,
+            "cooldown_seconds": wanted.breaker.cooldown,
+        }
+    yield from _patched(type, patch)
+    return (yield from controls_now())
+
+
+def _patched(type: str, patch: dict[str, Any]) -> Flow[TypeRules]:
+    checked_scope(type)
+    request = Request("PATCH", f"/api/v1/types/{part(type)}", encoded(patch))
+    return (yield from asked(request, TypeRules))
+
+
+@writes
+def cancel(
+    _: object, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+) -> Flow[list[Cancelled]]:
+    if len(task_ids) == 1 and among is None:  # which takes no more rights than to submit
+        return [(yield from _cancelled(task_ids[0]))]
+    changes = yield from _changed("cancel", task_ids, {}, among)
+    return [Cancelled(each.task_id, each.applied, each.previous_status) for each in changes]
+
+
+@writes
+def replay(
+    _: object,
+    task_ids: Sequence[str],
+    *,
+    reset_retry_count: bool = True,
+    level: int | None = None,
+    among: frozenset[State] | None = None,
+) -> Flow[list[Replayed]]:
+    terms = _terms(reset_retry_count, level)
+    changes = yield from _changed("retry", task_ids, terms, among)
+    return [Replayed(each.task_id, each.applied, each.previous_status) for each in changes]
+
+
+@writes
+def delete(
+    _: object, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+) -> Flow[list[Deleted]]:
+    changes = yield from _changed("delete", task_ids, {}, among)
+    return [Deleted(each.task_id, each.applied, each.previous_status) for each in changes]
+
+
+@writes
+def cancel_where(_: object, filter: Filter, cursor: str | None = None) -> Flow[Swept]:
+    return (yield from _swept("cancel", filter, cursor, {}))
+
+
+@writes
+def replay_where(
+    _: object,
+    filter: Filter,
+    cursor: str | None = None,
+    *,
+    reset_retry_count: bool = True,
+    level: int | None = None,
+) -> Flow[Swept]:
+    return (yield from _swept("retry", filter, cursor, _terms(reset_retry_count, level)))
+
+
+@writes
+def delete_where(_: object, filter: Filter, cursor: str | None = None) -> Flow[Swept]:
+    return (yield from _swept("delete", filter, cursor, {}))
+
+
+@writes
+def mark(_: object, worker_id: str, status: WorkerStatus) -> Flow[bool]:
+    if status is not WorkerStatus.DRAINING:
+        raise NotSupported("Over HTTP a worker can be drained; how it is otherwise it says itself.")
+    path = f"/api/v1/workers/{part(worker_id)}/drain"
+    reply: Reply = yield Request("POST", path, b"{}")
+    if code_of(reply) == "worker_not_found":
+        return False
+    read(reply, WorkerState)
+    return True
+
+
+def _cancelled(task_id: str) -> Flow[Cancelled]:
+    checked_all([task_id])
+    reply: Reply = yield Request("DELETE", f"{TASKS}/{task_id}")
+    match code_of(reply):
+        case "task_not_found":
+            return Cancelled(task_id, applied=False, state=None)
+        case "conflict":
+            return Cancelled(task_id, applied=False, state=State(details_of(reply)["status"]))
+        case _:
+            before = read(reply, CancelledView).previous_status
+            return Cancelled(task_id, applied=True, state=before)
+
+
+def _changed(
+    verb: str, task_ids: Sequence[str], terms: dict[str, Any], among: frozenset[State] | None
+) -> Flow[tuple[ChangeView, ...]]:
+    if among is not None:
+        raise NotSupported("Over HTTP tasks are chosen by id or by state, not by both.")
+    checked_all(task_ids)
+    if not task_ids:
+        return ()
+    answer = yield from post(f"{TASKS}/{verb}", {"task_ids": task_ids, **terms}, SweptView)
+    assert isinstance(answer.results, tuple)
+    return answer.results
+
+
+def _swept(verb: str, filter: Filter, cursor: str | None, terms: dict[str, Any]) -> Flow[Swept]:
+    if admits_nothing(filter):
+        return Swept(0, 0, None)
+    body = {**body_of(filter, cursor), **terms}
+    answer = yield from post(f"{TASKS}/{verb}", body, SweptView)
+    return Swept(answer.matched, answer.applied, answer.next_cursor)
+
+
+def _terms(reset_retry_count: bool, level: int | None) -> dict[str, Any]:
+    return {"reset_retry_count": reset_retry_count, "new_priority": level}

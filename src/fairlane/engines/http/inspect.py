@@ -1,0 +1,164 @@
+"""get, find, page, total, stats, workers and the rest: looking without touching."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fairlane.core import limits
+from fairlane.core.analysis import Analysis
+from fairlane.core.backend import Durability
+from fairlane.core.errors import AccessDenied, InvalidFilter
+from fairlane.core.facts import Sample
+from fairlane.core.filters import Filter, Found, Page, Total
+from fairlane.core.flow import Flow, reads
+from fairlane.core.ids import checked, checked_all
+from fairlane.core.lanes import Controls
+from fairlane.core.model import Task, Worker, moment
+from fairlane.core.states import State
+from fairlane.core.stats import Stats
+from fairlane.core.why import Reason
+from fairlane.engines.http import reading
+from fairlane.engines.http.calls import Request, get, post, read
+from fairlane.engines.http.choosing import admits_nothing, query_of
+from fairlane.engines.http.troubles import Reply, code_of
+from fairlane.wire.figures import AnalysisView, SampleList
+from fairlane.wire.fleet import WorkerList
+from fairlane.wire.flow import ControlsView
+from fairlane.wire.health import Ready
+from fairlane.wire.session import Session
+from fairlane.wire.tasks import TaskPage, TasksFound, WhyView
+from fairlane.wire.times import iso
+
+TASKS: Final = "/api/v1/tasks"
+CONTROL: Final = "/api/v1/control"
+_VERSION: Final = 1
+"""Of the API."""
+
+
+@reads
+def get_tasks(_: object, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    checked_all(task_ids, limits.SUBMIT_BATCH)
+    if not task_ids:
+        return []
+    answer = yield from post(f"{TASKS}/lookup", {"task_ids": task_ids}, TasksFound)
+    return [None if task is None else reading.task_of(task) for task in answer.tasks]
+
+
+@reads
+def page(_: object, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Page]:
+    return (yield from _page(filter, limit, cursor))
+
+
+@reads
+def find(_: object, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Found]:
+    found = yield from _page(filter, limit, cursor)
+    return Found([task.task_id for task in found.tasks], found.next_cursor)
+
+
+@reads
+def total(_: object, filter: Filter) -> Flow[Total]:
+    if admits_nothing(filter):
+        return Total(0, exact=True)
+    if filter == Filter(states=filter.states, types=filter.types):
+        stats = yield from get("/api/v1/queue/stats", Stats)
+        return Total(_counted(stats, filter), exact=True)
+    found = yield from _page(filter, limits.PAGE, None)
+    return Total(len(found.tasks), exact=found.next_cursor is None)
+
+
+@reads
+def why(_: object, task_id: str) -> Flow[list[Reason] | None]:
+    checked(task_id)
+    reply: Reply = yield Request("GET", f"{TASKS}/{task_id}/why")
+    if code_of(reply) == "task_not_found":
+        return None
+    answer = read(reply, WhyView)
+    return [Reason(each.code, each.message) for each in answer.reasons]
+
+
+@reads
+def stats(_: object) -> Flow[Stats]:
+    return (yield from get("/api/v1/queue/stats", Stats))
+
+
+@reads
+def workers(_: object) -> Flow[list[Worker]]:
+    answer = yield from get("/api/v1/workers", WorkerList)
+    return [reading.worker_of(each) for each in answer.workers]
+
+
+@reads
+def controls(_: object) -> Flow[Controls]:
+    return (yield from controls_now())
+
+
+def controls_now() -> Flow[Controls]:
+    """What is paused and limited."""
+    return reading.controls_of((yield from get(CONTROL, ControlsView)))
+
+
+@reads
+def dlq_analysis(_: object) -> Flow[Analysis]:
+    return reading.analysis_of((yield from get("/api/v1/dlq/analysis", AnalysisView)))
+
+
+@reads
+def samples(_: object, since: int, limit: int) -> Flow[list[Sample]]:
+    query: dict[str, Any] = {"since": iso(moment(since)), "limit": limit}
+    answer = yield from get("/api/v1/stats/history", SampleList, query)
+    return [reading.sample_of(each) for each in answer.samples]
+
+
+@reads
+def durability(_: object) -> Flow[Durability]:
+    found = (yield from get("/readyz", Ready)).durability
+    return Durability(found.engine, dict(found.settings), found.warnings)
+
+
+@reads
+def version(_: object) -> Flow[int]:
+    return (yield from _known())
+
+
+@reads
+def verify(_: object) -> Flow[None]:
+    yield from _known()
+
+
+@reads
+def migrate(_: object) -> Flow[int]:
+    """The server sees to its store: there is nothing to be done but to see that it is there."""
+    return (yield from _known())
+
+
+def _known() -> Flow[int]:
+    """Whether there is a server here that knows us."""
+    session = yield from get("/auth/session", Session)
+    if session.required and session.name is None:
+        raise AccessDenied(
+            "The server wants a token that it knows: give it as token=…, or as FAIRLANE_TOKEN. "
+            "`fairlane token create` makes one."
+        )
+    return _VERSION
+
+
+def _page(filter: Filter, limit: int, cursor: str | None) -> Flow[Page]:
+    if not 1 <= limit <= limits.PAGE:
+        raise InvalidFilter(f"A page has 1 to {limits.PAGE:,} tasks, not {limit:,}.")
+    if admits_nothing(filter):
+        return Page([], None)
+    query = {**query_of(filter), "limit": limit, **({} if cursor is None else {"cursor": cursor})}
+    answer = yield from get(TASKS, TaskPage, query)
+    return Page([reading.task_of(task) for task in answer.tasks], answer.next_cursor)
+
+
+def _counted(stats: Stats, filter: Filter) -> int:
+    """What the counters say of states and types."""
+    by_state = (
+        [stats.by_status]
+        if filter.types is None
+        else [stats.by_type.get(type, {}) for type in filter.types]
+    )
+    states = frozenset(State) if filter.states is None else filter.states
+    return sum(count for each in by_state for state, count in each.items() if state in states)

@@ -1,0 +1,184 @@
+"""register, claim, start, progress, settle, heartbeat, forget: what workers do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from fairlane.core.errors import NotSupported, WorkerGone
+from fairlane.core.flow import Flow, writes
+from fairlane.core.ids import checked_all
+from fairlane.core.leases import checked
+from fairlane.core.machine import (
+    Completed,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Settlement,
+    Snoozed,
+    TimedOut,
+)
+from fairlane.core.model import (
+    Ask,
+    Beat,
+    Grant,
+    NewWorker,
+    Pulse,
+    Report,
+    Start,
+    Verdict,
+)
+from fairlane.engines.http.calls import MOST_BYTES, part, post
+from fairlane.wire.crew import ClaimAnswer, Ending, Failing, PulseView, Verdicts
+from fairlane.wire.protocol import Left, Registered
+
+WORKERS: Final = "/internal/workers"
+_ROOM: Final = MOST_BYTES // 2
+"""What a batch of results may have about: escapes make texts longer on their way."""
+
+
+@writes
+def register(_: object, worker: NewWorker) -> Flow[str]:
+    checked(worker)
+    name, dot, _number = worker.worker_id.rpartition(".")
+    body = {
+        "worker_id": worker.worker_id,
+        "name": name if dot else None,
+        "capabilities": sorted(worker.capabilities),
+        "capacity": worker.capacity,
+        "queues": _names(worker.queues),
+        "types": _names(worker.types),
+        "host": worker.host,
+        "version": worker.version,
+        "lease_seconds": worker.lease,
+    }
+    answer = yield from post(f"{WORKERS}/register", body, Registered)
+    return answer.worker_id
+
+
+@writes
+def claim(_: object, ask: Ask) -> Flow[Grant]:
+    body = {
+        "request_id": ask.request_id,
+        "slots": ask.slots,
+        "ahead": ask.ahead,
+        "wait_seconds": ask.wait,
+        "capabilities": sorted(ask.capabilities),
+        "queues": _names(ask.queues),
+        "types": _names(ask.types),
+    }
+    path = f"{WORKERS}/{part(ask.worker_id)}/claim"
+    answer = yield from post(path, body, ClaimAnswer, ask.wait)
+    return answer.grant(ask.worker_id)
+
+
+@writes
+def start(_: object, worker_id: str, starts: Sequence[Start]) -> Flow[list[Verdict]]:
+    checked_all([each.task_id for each in starts])
+    return (yield from _judged(worker_id, "starts", {"starts": list(starts)}, len(starts)))
+
+
+@writes
+def progress(_: object, worker_id: str, reports: Sequence[Report]) -> Flow[list[Verdict]]:
+    checked_all([each.task_id for each in reports])
+    told = [
+        {
+            "task_id": each.task_id,
+            "attempt": each.attempt,
+            "progress_percent": each.percent,
+            "status_message": each.message,
+        }
+        for each in reports
+    ]
+    return (yield from _judged(worker_id, "reports", {"reports": told}, len(told)))
+
+
+@writes
+def settle(
+    _: object, settlements: Sequence[Settlement], *, reaping: bool = False
+) -> Flow[list[Verdict]]:
+    if reaping:
+        raise NotSupported("The server looks after dead workers and time limits itself.")
+    checked_all([each.task_id for each in settlements])
+    verdicts: list[Verdict] = []
+    for batch in _batches(settlements):
+        body = {"results": [_ended_run(each) for each in batch]}
+        verdicts += yield from _judged(batch[0].worker_id, "results", body, len(batch))
+    return verdicts
+
+
+@writes
+def heartbeat(_: object, beat: Beat) -> Flow[Pulse]:
+    body = {"current_load": beat.load, "status": beat.status, "health": beat.health}
+    answer = yield from post(f"{WORKERS}/{part(beat.worker_id)}/pulse", body, PulseView)
+    let_go = [(each.task_id, each.attempt) for each in answer.let_go]
+    return Pulse(answer.remaining_seconds, answer.status, let_go)
+
+
+@writes
+def forget(_: object, worker_id: str) -> Flow[bool]:
+    try:
+        yield from post(f"{WORKERS}/{part(worker_id)}/deregister", {}, Left)
+    except WorkerGone:
+        return False
+    return True
+
+
+def _ended_run(settlement: Settlement) -> dict[str, Any]:
+    """How a run ended, for a server to decide what follows from it."""
+    return {
+        "task_id": settlement.task_id,
+        "attempt": settlement.attempt,
+        "execution_duration_seconds": settlement.seconds,
+        **_words(settlement.outcome, settlement.change.after),
+    }
+
+
+def _words(outcome: Outcome | None, pause: float) -> dict[str, Any]:
+    """`pause`: what a handler asked for, brought into range."""
+    match outcome:
+        case Completed(result):
+            return {"status": Ending.COMPLETED, "result": msgspec.Raw(result)}
+        case Failed(error, after):
+            failing = Failing(error.message, error.code, error.retriable, error.traceback)
+            wanted = None if after is None else pause
+            return {"status": Ending.FAILED, "error": failing, "after_seconds": wanted}
+        case TimedOut():
+            return {"status": Ending.TIMED_OUT}
+        case Released():
+            return {"status": Ending.RELEASED}
+        case Snoozed():
+            return {"status": Ending.SNOOZED, "after_seconds": pause}
+        case Lost() | None:
+            raise NotSupported("A server is told how a run ended, and decides itself what follows.")
+
+
+def _batches(settlements: Sequence[Settlement]) -> Iterator[list[Settlement]]:
+    """Runs of one worker each, few enough for one request."""
+    batch: list[Settlement] = []
+    room = _ROOM
+    for each in settlements:
+        error = each.change.error
+        size = len(each.change.result or b"") + len((error and error.traceback) or "")
+        if batch and (size > room or each.worker_id != batch[0].worker_id):
+            yield batch
+            batch, room = [], _ROOM
+        batch.append(each)
+        room -= size
+    if batch:
+        yield batch
+
+
+def _judged(worker_id: str, call: str, body: Any, count: int) -> Flow[list[Verdict]]:
+    try:
+        answer = yield from post(f"{WORKERS}/{part(worker_id)}/{call}", body, Verdicts)
+    except WorkerGone:  # it was never this server's: none of it can be its own
+        return [Verdict.STALE] * count
+    return list(answer.verdicts)
+
+
+def _names(names: frozenset[str] | None) -> list[str] | None:
+    return None if names is None else sorted(names)

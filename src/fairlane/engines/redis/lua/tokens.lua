@@ -1,0 +1,2 @@
+#!lua flags=no-writes
+return {now_text, call('HGETALL', TOKENS)}

@@ -1,0 +1,138 @@
+"""An engine's operations with what they store sealed, and what they answer opened.
+
+Only those that carry payloads, results or schedules are here; all others are the engine's own.
+Sealing never fails, and what cannot be opened is answered as it is stored: looking at tasks takes
+no key. Whoever is to use such a value refuses it (`fairlane.core.sealing.check_open`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from fairlane.core import sealing
+from fairlane.core.errors import InvalidPayload
+from fairlane.core.filters import Filter, Page
+from fairlane.core.flow import Flow, Op
+from fairlane.core.machine import Settlement
+from fairlane.core.model import Accepted, Ask, Claimed, Grant, NewTask, Task, Verdict
+from fairlane.core.schedules import NewSchedule, Schedule, checked
+from fairlane.core.sealing import Key
+from fairlane.core.store import Operations
+from fairlane.core.uniqueness import Hold
+from fairlane.engines.sealing.driver import Keyring, Part
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+replace = msgspec.structs.replace
+
+
+def sealing_operations(ops: Operations, keys: Sequence[Key]) -> Operations:
+    """The same operations for a store that is to hold no plain text."""
+    return cast(Operations, _SealingOperations(ops, Keyring(keys)))
+
+
+class _SealingOperations:
+    def __init__(self, ops: Operations, keyring: Keyring) -> None:
+        self._ops = ops
+        self._keyring = keyring
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ops, name)
+
+    # -- in ----------------------------------------------------------------------------------------
+
+    def submit(self, tasks: Sequence[NewTask]) -> Op[list[Accepted]]:
+        return self._ops.submit([self._sealed_task(task) for task in tasks])
+
+    def settle(
+        self, settlements: Sequence[Settlement], *, reaping: bool = False
+    ) -> Op[list[Verdict]]:
+        return self._ops.settle(
+            [self._sealed_result(each) for each in settlements], reaping=reaping
+        )
+
+    def put_schedule(self, schedule: NewSchedule) -> Op[Schedule]:
+        plain = checked(schedule)
+        sealed = self._keyring.seal(Part.SCHEDULE, plain.schedule_id, plain.definition)
+        op = self._ops.put_schedule(replace(plain, definition=sealed))
+        return _mapped(op, self._opened_schedule)
+
+    def _sealed_task(self, task: NewTask) -> NewTask:
+        if sealing.parsed(task.payload) is not None:
+            raise InvalidPayload(
+                "This payload is sealed already, for another task, and could never be opened: "
+                "submit what is in it."
+            )
+        return replace(
+            task,
+            payload=self._keyring.seal(Part.PAYLOAD, task.task_id, task.payload),
+            fingerprint=None
+            if task.fingerprint is None
+            else self._keyring.digest(task.fingerprint),
+            unique=None if task.unique is None else self._digested(task.unique),
+        )
+
+    def _digested(self, unique: Hold) -> Hold:
+        return replace(unique, key=self._keyring.digest(unique.key))
+
+    def _sealed_result(self, settlement: Settlement) -> Settlement:
+        result = settlement.change.result
+        if result is None:
+            return settlement
+        sealed = self._keyring.seal(Part.RESULT, settlement.task_id, result)
+        return replace(settlement, change=replace(settlement.change, result=sealed))
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def claim(self, ask: Ask) -> Op[Grant]:
+        return _mapped(self._ops.claim(ask), self._opened_grant)
+
+    def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]:
+        return _mapped(self._ops.get(task_ids), self._opened_tasks)
+
+    def page(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Page]:
+        return _mapped(self._ops.page(filter, limit, cursor), self._opened_page)
+
+    def schedules(self) -> Op[list[Schedule]]:
+        return _mapped(self._ops.schedules(), self._opened_schedules)
+
+    def _opened_grant(self, grant: Grant) -> Grant:
+        return replace(grant, tasks=[self._opened_claim(task) for task in grant.tasks])
+
+    def _opened_claim(self, task: Claimed) -> Claimed:
+        return replace(task, payload=self._keyring.open(Part.PAYLOAD, task.task_id, task.payload))
+
+    def _opened_tasks(self, tasks: list[Task | None]) -> list[Task | None]:
+        return [None if task is None else self._opened_task(task) for task in tasks]
+
+    def _opened_page(self, page: Page) -> Page:
+        return replace(page, tasks=[self._opened_task(task) for task in page.tasks])
+
+    def _opened_task(self, task: Task) -> Task:
+        return replace(
+            task,
+            payload=self._keyring.open(Part.PAYLOAD, task.task_id, task.payload),
+            result=None
+            if task.result is None
+            else self._keyring.open(Part.RESULT, task.task_id, task.result),
+        )
+
+    def _opened_schedules(self, schedules: list[Schedule]) -> list[Schedule]:
+        return [self._opened_schedule(schedule) for schedule in schedules]
+
+    def _opened_schedule(self, schedule: Schedule) -> Schedule:
+        plain = self._keyring.open(Part.SCHEDULE, schedule.schedule_id, schedule.definition)
+        return replace(schedule, definition=plain)
+
+
+def _mapped(op: Op[T], read: Callable[[T], U]) -> Op[U]:
+    """An operation whose answer is read on the way out."""
+
+    def start() -> Flow[U]:
+        return read((yield from op.flow()))
+
+    return Op(op.name, op.mode, start)

@@ -1,0 +1,53 @@
+"""What a server answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+import msgspec
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = tuple[tuple[bytes, bytes], ...]
+
+JSON: Final = b"application/json"
+NO_CONTENT: Final = 204
+"""Which must not even tell that its body has no length."""
+
+# Nothing here is to be framed, guessed at, kept by a cache, or to load anything from elsewhere.
+GUARDS: Final[Headers] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A body (bytes are sent as they are, None is nothing, all else becomes JSON) and its head."""
+
+    body: Any = None
+    status: int = 200
+    headers: Headers = ()
+    kind: bytes = JSON
+    guards: Headers = GUARDS
+
+    async def send(self, send: Send, *, bodiless: bool = False) -> None:
+        """Send it. `bodiless`: the head alone, as for HEAD."""
+        body = self._encoded()
+        headers = [*self.guards, *self.headers]
+        if self.status != NO_CONTENT:
+            headers.append((b"content-length", str(len(body)).encode()))
+        if self.body is not None:
+            headers.append((b"content-type", self.kind))
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if bodiless else body})
+
+    def _encoded(self) -> bytes:
+        if self.body is None:
+            return b""
+        return self.body if isinstance(self.body, bytes) else _encode(self.body)

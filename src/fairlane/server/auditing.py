@@ -1,0 +1,33 @@
+"""What is written to the audit log once a request has changed something."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+
+from fairlane.core.audit import Action, NewAudit
+from fairlane.core.errors import StoreError
+from fairlane.server.operations import Call
+from fairlane.server.services import Services
+
+logger = logging.getLogger("fairlane.audit")
+
+
+async def record(services: Services, action: Action, call: Call[Any, Any]) -> None:
+    """Note who did what to what. It has been done: that it cannot be noted does not undo it."""
+    asked = [part for part in (call.query, call.body) if part is not None]
+    detail = {name: value for part in asked for name, value in msgspec.to_builtins(part).items()}
+    entry = NewAudit.of(
+        call.identity.name,
+        action,
+        " ".join(call.path.values()),
+        detail,
+        address=call.address,
+    )
+    logger.info("%s: %s %s", entry.actor, entry.action, entry.subject)
+    try:
+        await services.run(services.ops.record([entry]))
+    except StoreError as error:
+        logger.warning("Not written to the audit log: %s %s: %s", entry.actor, entry.action, error)

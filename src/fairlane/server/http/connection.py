@@ -1,0 +1,165 @@
+"""How a connection lives and ends: uvicorn's, with bounds.
+
+What uvicorn lacks: deadlines, a limit that answers in the one shape of errors, refusals in their
+turn when requests were pipelined, and a close that lets the client read them. Deadlines are numbers
+that a sweep looks at (see watch.py): that costs less than uvicorn's own timers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from fairlane.server.errors import Refused
+from fairlane.server.http.cycle import Cycle
+from fairlane.server.http.faults import BadRequest, Busy, TooSlow, last_words
+from fairlane.server.http.watch import NEVER, Watch
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+
+class Phase(IntEnum):
+    """How far the request has arrived that comes in at the moment."""
+
+    BETWEEN = 0
+    HEADERS = 1
+    BODY = 2
+    OVER = 3
+    """No more requests: what still comes is thrown away."""
+
+
+BETWEEN: Final = Phase.BETWEEN
+HEADERS: Final = Phase.HEADERS
+BODY: Final = Phase.BODY
+OVER: Final = Phase.OVER
+
+
+class Connection(HttpToolsProtocol):
+    """One connection; how requests are read from it is said in protocol.py."""
+
+    cycle: Cycle | None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],  # noqa: ARG002 (uvicorn's, whose lifespan is off)
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        watch: Watch,
+    ) -> None:
+        super().__init__(config, server_state, watch.state, _loop)
+        self.access_log = False
+        self.receipt_due = self.reading_due = NEVER
+        self._watch = watch
+        self._limits = watch.limits
+        self._phase = BETWEEN
+        self._fault: Refused | None = None
+        self._working: Cycle | None = None
+        self._lingers = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch.connections.add(self)
+        self.receipt_due = self.loop.time() + self._limits.header_seconds
+        if len(self.connections) > self._limits.dropped_above():
+            transport.abort()
+        elif len(self.connections) > self._limits.connections:
+            self._refuse(Busy())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._watch.connections.discard(self)
+        super().connection_lost(exc)
+        if self._working is not None:  # which is not uvicorn's `cycle` when requests are pipelined
+            self._working.abandon()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.reading_due = self.loop.time() + self._limits.write_seconds
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.reading_due = NEVER
+
+    def eof_received(self) -> None:
+        if self._phase in {HEADERS, BODY}:
+            self._refuse(BadRequest("The request ended before it was complete."))
+
+    def shutdown(self) -> None:
+        if self._lingers:
+            self.transport.close()
+        else:
+            super().shutdown()
+
+    def expire(self, now: float) -> None:
+        """A deadline has passed."""
+        arriving = self._phase in {HEADERS, BODY} and self.reading_due > now
+        if arriving and self.flow.read_paused:
+            self.receipt_due = now + self._limits.body_seconds  # the application takes its time
+        elif arriving:
+            self._refuse(TooSlow())
+        elif self.transport.is_closing() or self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def _start_asgi_task(self, cycle: Cycle, app: ASGI3Application) -> None:  # type: ignore[override]
+        self._working = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)  # type: ignore[arg-type]
+        elif self._phase is OVER:
+            self._say_last_words()
+        elif self._phase is BETWEEN:
+            self.receipt_due = self.loop.time() + self._limits.idle_seconds
+
+    def _refuse(self, fault: Refused) -> None:
+        """Answer with this, in its turn, and close."""
+        self._watch.tell(fault, self.client)
+        self._fault = fault
+        broken = self.cycle if self._phase is BODY else None
+        self._phase = OVER
+        self.receipt_due = NEVER
+        if broken is not None and not broken.response_complete:
+            if self.pipeline:
+                self.pipeline.popleft()
+            else:
+                broken.abandon()
+                if broken.response_started:
+                    self.transport.close()
+                else:
+                    self._say_last_words()
+        elif broken is not None:  # answered already
+            self._linger()
+        elif self.cycle is None or self.cycle.response_complete:
+            self._say_last_words()
+
+    def _say_last_words(self) -> None:
+        if self._fault is not None:
+            self.transport.write(last_words(self._fault, self.server_state.default_headers))
+        self._linger()
+
+    def _linger(self) -> None:
+        """Close in a way that lets the client read the answer: with data unread, it would be lost
+        in a reset."""
+        self._phase = OVER
+        self._lingers = True
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.receipt_due = self.loop.time() + self._limits.linger_seconds
+        else:
+            self.transport.close()

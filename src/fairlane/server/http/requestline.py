@@ -1,0 +1,88 @@
+"""What the head of a request says about how it is to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import httptools
+
+from fairlane.server.errors import Refused, TooLarge
+from fairlane.server.http.faults import BadRequest, Compressed, WrongVersion
+
+if TYPE_CHECKING:
+    from uvicorn._types import HTTPScope
+
+HeaderList = list[tuple[bytes, bytes]]
+
+_TELLING: Final = frozenset(
+    {b"host", b"content-length", b"transfer-encoding", b"content-encoding", b"expect"}
+)
+_HOPS: Final = frozenset({b"upgrade", b"connection", b"http2-settings"})
+
+
+def examined(headers: HeaderList, version: str, most: int) -> tuple[bool, Refused | None]:
+    """Whether the client waits to be asked for the body, and why the request is refused, if it is.
+
+    Raises what the connection cannot go on after.
+    """
+    hosts, expects, refusal = 0, False, None
+    for name, value in headers:
+        if name in _TELLING:
+            if name == b"host":
+                hosts += 1
+            elif name == b"content-length":
+                if int(value) > most:
+                    raise TooLarge(f"The body has more than {most:,} bytes: send less at once.")
+            elif name == b"expect":
+                expects = value.lower() == b"100-continue"
+            elif name == b"content-encoding":
+                if value.strip().lower() not in {b"", b"identity"}:
+                    refusal = Compressed()
+            elif value.strip().lower() != b"chunked" or version == "1.0":
+                raise BadRequest("The only Transfer-Encoding is chunked, in HTTP/1.1.")
+    if version not in {"1.1", "1.0"}:
+        raise WrongVersion
+    if hosts != 1 and (hosts or version == "1.1"):
+        raise BadRequest("A request has one Host header.")
+    return expects, refusal
+
+
+def origin_form(method: str, url: bytes, headers: HeaderList) -> bytes:
+    """The path and query of a URL that does not begin with a path.
+
+    `http://host/path`, as for proxies, is for the host it names, whatever the header says.
+    """
+    if url == b"*" and method == "OPTIONS":
+        return url
+    try:
+        parsed: Any = httptools.parse_url(url)  # whose stubs say str for some of the bytes
+    except httptools.HttpParserInvalidURLError:
+        raise BadRequest("The URL of a request is a path.") from None
+    if parsed.fragment is not None or parsed.schema not in {b"http", b"https"} or not parsed.host:
+        raise BadRequest("The URL of a request is a path.")
+    host = b"[%s]" % parsed.host if b":" in parsed.host else parsed.host
+    host += b":%d" % parsed.port if parsed.port else b""
+    headers[:] = [(name, host if name == b"host" else value) for name, value in headers]
+    query = b"" if parsed.query is None else b"?" + parsed.query
+    return (parsed.path or b"/") + query
+
+
+def wants_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a request that asks for another protocol asks for WebSocket."""
+    return any(name == b"upgrade" and value.lower() == b"websocket" for name, value in headers)
+
+
+def without_upgrade(scope: HTTPScope, url: bytes) -> bytes:
+    """The head of a request as if it had not asked for another protocol."""
+    headers = list(scope["headers"])
+    closes = any(name == b"connection" and b"close" in value.lower() for name, value in headers)
+    return b"\r\n".join(
+        (
+            b"%s %s HTTP/%s" % (scope["method"].encode(), url, scope["http_version"].encode()),
+            *(b"%s: %s" % header for header in headers if header[0] not in _HOPS),
+            *((b"connection: close",) if closes else ()),
+            b"",
+            b"",
+        )
+    )

@@ -1,0 +1,124 @@
+"""WebSocket connections: uvicorn's, with bounds for clients that send and do not read.
+
+What uvicorn lacks: it answers pings while nobody reads the answers, keeps any number of empty
+fragments, waits for a client to read before it may be told that it is dropped, and closes a
+connection in a way that waits for the client for ever, or loses the reason in a reset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from fairlane.server.http.limits import Limits
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
+    from websockets.frames import Frame
+
+FRAGMENTS: Final = 100
+"""What one message may come in."""
+TOO_BIG: Final = 1009
+
+
+class Socket(WebSocketsSansIOProtocol):
+    """One connection."""
+
+    def __init__(self, *args: Any, limits: Limits, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.close_timeout = limits.linger_seconds
+        self._limits = limits
+        self._full = False
+        """The client does not read what it was sent."""
+        self._over = False
+        """What still comes is thrown away."""
+        self._deadline: asyncio.TimerHandle | None = None
+
+    # -- a client that does not read ---------------------------------------------------------------
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._full = True
+        self._stay_paused()
+        self._end_in(self._limits.write_seconds)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._full = False
+        if not self.read_paused and not self.transport.is_closing():
+            self.transport.resume_reading()
+        if self._deadline is not None and not self.close_sent:
+            self._deadline.cancel()
+            self._deadline = None
+
+    async def receive(self) -> ASGIReceiveEvent:
+        message = await super().receive()
+        self._stay_paused()
+        return message
+
+    async def send(self, message: ASGISendEvent) -> None:
+        if message["type"] == "websocket.close":
+            self.writable.set()  # a few bytes more, and it is over
+        await super().send(message)
+        if self.close_sent:
+            self.handshake_complete = True  # or refused: either way there is nothing to complain of
+            self._stay_paused()
+            self._end_in(self._limits.linger_seconds)
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self._end_in(self._limits.linger_seconds)
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        self._end_in(self._limits.linger_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _stay_paused(self) -> None:
+        if self._full and not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def _end_in(self, seconds: float) -> None:
+        """Whether the client has read everything by then or not."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(seconds, self.transport.abort)
+
+    # -- a client that sends what it must not ------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self._over:
+            return
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            # Not a handshake as the library reads it: it has written its answer.
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+
+    def handle_cont(self, event: Frame) -> None:
+        if len(self.frames) < FRAGMENTS:
+            super().handle_cont(event)
+            return
+        self.frames = []
+        self.conn.fail(TOO_BIG, "too many fragments")
+        self.handle_parser_exception()
+
+    def handle_parser_exception(self) -> None:
+        closing = self.conn.close_sent
+        assert closing is not None
+        self.queue.put_nowait(
+            {"type": "websocket.disconnect", "code": closing.code, "reason": closing.reason}
+        )
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = self._over = True
+        # Closed with data unread, the reason would be lost in a reset.
+        self.close_timer = self.loop.call_later(self._limits.linger_seconds, self.transport.abort)
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()

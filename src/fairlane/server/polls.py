@@ -1,0 +1,213 @@
+"""Workers that wait for tasks over HTTP.
+
+A poll asks the store once. If there is nothing and the worker would wait, it stands in line (see
+`lines`). Claims are made in tasks of their own, so that a request that is given up in the middle of
+one loses nothing: what can no longer be delivered is given back at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from fairlane.client.app import Fairlane
+from fairlane.core.errors import StoreError, WorkerGone
+from fairlane.core.ids import new_id
+from fairlane.core.model import Ask, Claimed, Grant
+from fairlane.server.claims import Claims
+from fairlane.server.lines import Line, Waiter
+from fairlane.upkeep.listening import listening
+from fairlane.upkeep.pauses import Pauses
+
+logger = logging.getLogger("fairlane.server")
+
+HINT_SECONDS: Final = 60.0
+LAST_SECONDS: Final = 2.0
+"""How long claims that are under way may take when the server stops."""
+REMEMBERED: Final = 1_000
+
+Profile = tuple[frozenset[str] | None, frozenset[str] | None, frozenset[str]]
+
+
+class Polls:
+    """All polls of a server process."""
+
+    def __init__(self, app: Fairlane, stopping: asyncio.Event) -> None:
+        self._app = app
+        self._claims = Claims(app)
+        self._stopping = stopping
+        self._lines: dict[Profile, Line] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._renewed: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._hints = 0
+        self._listening: list[asyncio.Task[None]] = []
+        self._working: set[asyncio.Task[None]] = set()
+
+    @property
+    def waiting(self) -> int:
+        """How many stand in line."""
+        return sum(len(line) for line in self._lines.values())
+
+    async def take(
+        self,
+        ask: Ask,
+        seconds: float,
+        left: Callable[[], Awaitable[None]],
+        *,
+        in_line: bool = True,
+        begins: bool = True,
+    ) -> Grant:
+        """Tasks for a worker, within so many seconds; none if its client has left meanwhile.
+
+        `in_line`: False for one that is not to get any, so that it does not look for others.
+        `begins`: what it gets runs from then on, for it does not know that there is a call to say
+        so.
+        """
+        loop = asyncio.get_running_loop()
+        waiter = Waiter(ask, begins=begins)
+        leaving = loop.create_task(_end_of(left, waiter))
+        seconds = 0.0 if self._stopping.is_set() else seconds
+        self._spawn(self._begin(waiter, in_line=in_line and seconds > 0))
+        timer = loop.call_later(seconds, waiter.expire)
+        try:
+            grant = await waiter.answer
+            if grant.tasks and leaving.done():
+                self._take_back(waiter, grant.tasks)
+                return Grant([])
+            return grant
+        finally:
+            leaving.cancel()
+            timer.cancel()
+
+    async def stop(self) -> None:
+        """Nobody waits any more; what was claimed meanwhile is given back."""
+        self._dismiss()
+        if self._working:
+            await asyncio.wait(self._working, timeout=LAST_SECONDS)
+        for task in (*self._working, *self._listening):
+            task.cancel()
+        await asyncio.gather(*self._working, *self._listening, return_exceptions=True)
+        self._listening.clear()
+
+    async def _begin(self, waiter: Waiter, *, in_line: bool) -> None:
+        hints = self._hints
+        try:
+            grant = await self._look(waiter)
+        except Exception as error:  # noqa: BLE001 (told to whoever waits)
+            waiter.fail(error)
+            return
+        except BaseException:
+            waiter.end()
+            raise
+        if grant is None or waiter.answer.done() or not in_line:
+            return
+        line = self._line_of(waiter.ask)
+        line.add(waiter, grant.next_due_in)
+        if self._hints != hints:
+            line.stir()  # while the claim was under way
+
+    def _line_of(self, ask: Ask) -> Line:
+        if not self._listening:
+            loop = asyncio.get_running_loop()
+            self._listening = [loop.create_task(work) for work in (self._listen(), self._watch())]
+        profile = (ask.queues, ask.types, ask.capabilities)
+        line = self._lines.get(profile)
+        if line is None:
+            line = self._lines[profile] = Line(self._look, self._lines.__len__)
+            self._spawn(self._keep(profile, line))
+        return line
+
+    async def _keep(self, profile: Profile, line: Line) -> None:
+        try:
+            await line.run()
+        finally:
+            del self._lines[profile]
+
+    # -- claiming ----------------------------------------------------------------------------------
+
+    async def _look(self, waiter: Waiter) -> Grant | None:
+        """Claim for a waiter, and let it know; None if it is not to have anything any more."""
+        worker_id = waiter.ask.worker_id
+        # One at a time: a poll that is repeated while the first one is under way gets the same
+        # tasks, which must not be given back because the first one's client has left.
+        async with self._turns.setdefault(worker_id, asyncio.Lock()):
+            if waiter.answer.done():
+                return None
+            renewed = self._renewed.get((worker_id, waiter.ask.request_id))
+            ask = waiter.ask
+            if renewed is not None:
+                ask = msgspec.structs.replace(ask, request_id=renewed)
+            waiter.looking = True
+            try:
+                grant = await self._claims.claim(ask)
+            except WorkerGone as error:
+                waiter.fail(error)
+                return None
+            finally:
+                waiter.looking = False
+            waiter.due_in = grant.next_due_in
+            if grant.tasks and waiter.answer.done():
+                self._take_back(waiter, grant.tasks)
+            elif grant.tasks:
+                waiter.answer.set_result(grant)
+                if waiter.begins:
+                    self._spawn(self._claims.begin(grant.tasks))
+            elif waiter.expired:
+                waiter.end()
+            return grant
+
+    def _take_back(self, waiter: Waiter, tasks: list[Claimed]) -> None:
+        """Tasks could not be delivered. The same poll again shall get others, or the same anew."""
+        self._renewed[waiter.ask.worker_id, waiter.ask.request_id] = new_id()
+        if len(self._renewed) > REMEMBERED:
+            self._renewed.popitem(last=False)
+        self._spawn(self._claims.release(tasks))
+
+    # -- hints -------------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        wakeup = await listening(self._app.backend.driver)
+        self._hint()  # who knows what was missed
+        pauses = Pauses()
+        try:
+            while True:
+                try:
+                    hinted = await wakeup.wait(HINT_SECONDS)
+                except StoreError as error:
+                    logger.warning("Cannot listen for work: %s", error)
+                    await asyncio.sleep(pauses.next())
+                else:
+                    pauses = Pauses()
+                    if hinted:
+                        self._hint()
+        finally:
+            await wakeup.aclose()
+
+    def _hint(self) -> None:
+        self._hints += 1
+        for line in self._lines.values():
+            line.stir()
+
+    async def _watch(self) -> None:
+        await self._stopping.wait()
+        self._dismiss()
+
+    def _dismiss(self) -> None:
+        for line in self._lines.values():
+            line.dismiss()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+
+async def _end_of(left: Callable[[], Awaitable[None]], waiter: Waiter) -> None:
+    await left()
+    waiter.end()

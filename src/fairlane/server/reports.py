@@ -1,0 +1,103 @@
+"""Results that workers report over HTTP: decided by the core, settled in natural batches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from fairlane.core.machine import Change, Outcome, Settlement, decide
+from fairlane.core.model import Task, Verdict
+from fairlane.core.retry import RetryPolicy
+from fairlane.core.states import State
+
+Get = Callable[[Sequence[str]], Awaitable[list[Task | None]]]
+Settle = Callable[[Sequence[Settlement]], Awaitable[list[Verdict]]]
+
+
+class RunReport(msgspec.Struct, frozen=True):
+    """How a run ended, in the words of the worker. Without `attempt` it is the worker's last.
+
+    Without `seconds` it had not begun; or, `estimated`, the worker just does not say how long it
+    took.
+    """
+
+    worker_id: str
+    task_id: str
+    attempt: int | None
+    outcome: Outcome
+    seconds: float | None
+    estimated: bool = True
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What became of a report, and how the task stands now."""
+
+    verdict: Verdict
+    state: State | None = None
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    retry_count: int
+    max_retries: int
+    returns: int
+    timeout: float | None
+    retry: RetryPolicy
+
+
+async def settled(get: Get, settle: Settle, reports: Sequence[RunReport]) -> list[Judgement]:
+    """Record what workers report; one look and one change for all of them."""
+    tasks = await get([report.task_id for report in reports])
+    answers = [Judgement(Verdict.MISSING if task is None else Verdict.STALE) for task in tasks]
+    settlements: dict[int, Settlement] = {}
+    for position, (report, task) in enumerate(zip(reports, tasks, strict=True)):
+        settlement = None if task is None else _settlement(report, task)
+        if settlement is not None:
+            settlements[position] = settlement
+    verdicts = await settle(list(settlements.values()))
+    for (position, settlement), verdict in zip(settlements.items(), verdicts, strict=True):
+        task = tasks[position]
+        state = settlement.change.state
+        if task is not None and not _is_held(task, settlement):
+            state = task.status  # said before: its answer must have got lost
+        answers[position] = Judgement(verdict, state)
+    return answers
+
+
+def attempt_of(task: Task, worker_id: str) -> int | None:
+    """The number of a worker's last run of a task, if there is one."""
+    if task.assigned_worker_id == worker_id:
+        return task.attempt
+    return max((run.number for run in task.attempts if run.worker_id == worker_id), default=None)
+
+
+def _settlement(report: RunReport, task: Task) -> Settlement | None:
+    attempt = attempt_of(task, report.worker_id) if report.attempt is None else report.attempt
+    if attempt is None:
+        return None
+    standing = _Standing(
+        task.retry_count, task.max_retries, task.returns, task.timeout_seconds, task.retry
+    )
+    change = decide(standing, report.outcome, random.random())
+    assert isinstance(change, Change)
+    seconds = report.seconds
+    if seconds is None and report.estimated:
+        seconds = _seconds(task)
+    return Settlement(task.task_id, attempt, report.worker_id, change, seconds)
+
+
+def _is_held(task: Task, settlement: Settlement) -> bool:
+    fence = (task.task_id, task.attempt, task.assigned_worker_id)
+    return task.status is State.EXECUTING and fence == settlement.fence
+
+
+def _seconds(task: Task) -> float:
+    """About how long a run took whose worker does not say."""
+    began = task.started_at or task.claimed_at
+    if began is None:
+        return 0.0
+    seconds = (datetime.now(UTC) - began).total_seconds()
+    longest = seconds if task.timeout_seconds is None else task.timeout_seconds
+    return max(0.0, min(seconds, longest))

@@ -1,0 +1,223 @@
+"""`/internal/workers`: the worker protocol, which any language can speak."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+from fairlane.core.errors import LeaseLost, WorkerGone
+from fairlane.core.ids import is_id, new_id
+from fairlane.core.machine import Released
+from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
+from fairlane.core.text import NAME_RULE, is_name, shown
+from fairlane.server.answers import Answer
+from fairlane.server.errors import TaskNotFound, Unfit
+from fairlane.server.operations import BODY_BYTES, WORKER, Call, Operation
+from fairlane.server.reports import RunReport, attempt_of
+from fairlane.server.services import Services
+from fairlane.server.workers import Known, check_owner, new_worker_id, owns
+from fairlane.wire.protocol import (
+    POLL_INTERVAL_MS,
+    Begun,
+    HandedTask,
+    Heard,
+    Heartbeat,
+    HeartbeatHeard,
+    Left,
+    Poll,
+    Polled,
+    Progressed,
+    Registered,
+    Registration,
+    ResultHeard,
+    RunResult,
+    line,
+)
+
+LEASE_SHARE: Final = 3
+"""A poll waits for this part of the worker's lease at the most: the next one is a sign of life."""
+
+
+async def register(services: Services, call: Call[Registration, None]) -> Answer:
+    """Give a worker its id."""
+    body = call.body
+    known = body.worker_id
+    renews = known is not None and owns(known, call.identity)
+    worker = body.worker(known if renews and known else new_worker_id(call.identity, body.name))
+    await services.run(services.ops.register(worker))
+    services.workers.registered(worker)
+    return Answer(Registered(worker.worker_id, POLL_INTERVAL_MS, body.heartbeat_interval_ms))
+
+
+async def poll(services: Services, call: Call[Poll, None]) -> Answer:
+    """Hand out tasks; wait for some, if the worker would."""
+    body, worker_id = call.body, caller(call)
+    known = await services.workers.touch(worker_id)
+    in_line = known.status is WorkerStatus.ACTIVE
+    seconds = patience(services, known, body.wait_seconds)
+    grant = await services.polls.take(
+        _ask(body, worker_id, known), seconds, call.left, in_line=in_line
+    )
+    return Answer(Polled([HandedTask.of(task) for task in grant.tasks]))
+
+
+async def start(services: Services, call: Call[Begun, None]) -> Answer:
+    """Note that a task begins only now: its time limit counts from here."""
+    worker_id, task_id = caller(call), _task(call.body.task_id)
+    attempt = await _attempt(services, worker_id, task_id, call.body.attempt)
+    op = services.ops.start(worker_id, [Start(task_id, attempt)])
+    return await _heard(services, worker_id, await services.run(op))
+
+
+async def progress(services: Services, call: Call[Progressed, None]) -> Answer:
+    """Note how far a task has come."""
+    worker_id, task_id, body = caller(call), _task(call.body.task_id), call.body
+    attempt = await _attempt(services, worker_id, task_id, body.attempt)
+    report = Report(task_id, attempt, body.progress_percent, line(body.status_message))
+    op = services.ops.progress(worker_id, [report])
+    return await _heard(services, worker_id, await services.run(op))
+
+
+async def result(services: Services, call: Call[RunResult, None]) -> Answer:
+    """Record what became of a task. Saying the same again is no mistake."""
+    worker_id, task_id, body = caller(call), _task(call.body.task_id), call.body
+    report = RunReport(
+        worker_id, task_id, body.attempt, body.outcome(), body.execution_duration_seconds
+    )
+    judgement = await services.reports.ask(report)
+    _check(judgement.verdict)
+    assert judgement.state is not None
+    await touched(services, worker_id)
+    return Answer(ResultHeard(status=judgement.state))
+
+
+async def heartbeat(services: Services, call: Call[Heartbeat, None]) -> Answer:
+    """A worker is alive; tell it what it should know."""
+    body, worker_id = call.body, caller(call)
+    status = None if body.status is None else WorkerStatus(body.status)
+    beat = Beat(worker_id, body.current_load, status, body.checked_health())
+    pulse = await services.workers.beat(beat)
+    return Answer(
+        HeartbeatHeard(
+            acknowledged=True,
+            should_drain=pulse.status is WorkerStatus.DRAINING,
+            cancelled=[task_id for task_id, _ in pulse.let_go],
+        )
+    )
+
+
+async def deregister(services: Services, call: Call[None, None]) -> Answer:
+    """A worker leaves: what it still has goes to others, at no cost."""
+    worker_id = caller(call)
+    workers = await services.run(services.ops.workers())
+    held = [each.current_tasks for each in workers if each.worker_id == worker_id]
+    if not held:
+        raise WorkerGone
+    reports = [RunReport(worker_id, each, None, Released(), None) for each in held[0]]
+    judgements = await asyncio.gather(*map(services.reports.ask, reports))
+    await services.run(services.ops.forget(worker_id))
+    services.workers.forget(worker_id)
+    return Answer(Left(released=sum(each.verdict is Verdict.APPLIED for each in judgements)))
+
+
+def patience(services: Services, known: Known, wanted: float) -> float:
+    """How long a worker's call is kept waiting for a task."""
+    seconds = min(wanted, services.config.longest_wait, known.lease / LEASE_SHARE)
+    if known.status is not WorkerStatus.ACTIVE:
+        seconds = min(seconds, POLL_INTERVAL_MS / 1_000)
+    return seconds
+
+
+def caller(call: Call[Any, Any]) -> str:
+    """The worker that calls. Raises WorkerGone when its id was not given to this token."""
+    worker_id = call.path["worker_id"]
+    check_owner(worker_id, call.identity)
+    return worker_id
+
+
+def _task(task_id: str) -> str:
+    if not is_id(task_id):
+        raise TaskNotFound
+    return task_id
+
+
+def _ask(body: Poll, worker_id: str, known: Known) -> Ask:
+    capabilities = known.capabilities if body.capabilities is None else body.capabilities
+    check_names((*capabilities, *([] if body.request_id is None else [body.request_id])))
+    return Ask(
+        worker_id,
+        new_id() if body.request_id is None else body.request_id,
+        body.available_capacity,
+        types=known.types,
+        queues=known.queues,
+        capabilities=capabilities,
+    )
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise Unfit for what cannot be a name."""
+    for name in names:
+        if not is_name(name):
+            raise Unfit(f"A capability or request id has {NAME_RULE}. Got {shown(name)}.")
+
+
+async def _attempt(services: Services, worker_id: str, task_id: str, given: int | None) -> int:
+    """The attempt a worker speaks of: its last one, if it does not say."""
+    if given is not None:
+        return given
+    (task,) = await services.run(services.ops.get([task_id]))
+    if task is None:
+        raise TaskNotFound
+    attempt = attempt_of(task, worker_id)
+    if attempt is None:
+        raise LeaseLost
+    return attempt
+
+
+async def _heard(services: Services, worker_id: str, verdicts: list[Verdict]) -> Answer:
+    _check(*verdicts)
+    await touched(services, worker_id)
+    return Answer(Heard())
+
+
+def _check(verdict: Verdict) -> None:
+    if verdict is Verdict.MISSING:
+        raise TaskNotFound
+    if verdict is Verdict.STALE:
+        raise LeaseLost
+
+
+async def touched(services: Services, worker_id: str) -> None:
+    """Every call is a sign of life, also of a worker that is not to get tasks any more."""
+    with suppress(WorkerGone):  # the call itself was well
+        await services.workers.touch(worker_id)
+
+
+def operation(
+    name: str, handler: Any, summary: str, body: Any, returns: Any, most: int = BODY_BYTES
+) -> Operation:
+    """A call of the worker protocol."""
+    return Operation(
+        method="POST",
+        path=f"/internal/workers/{name}",
+        handler=handler,
+        summary=summary,
+        scopes=WORKER,
+        body=body,
+        returns=returns,
+        most=most,
+        optional_body=True,
+    )
+
+
+OPERATIONS: Final = [
+    operation("{worker_id}/result", result, "Report what became of a task", RunResult, ResultHeard),
+    operation("{worker_id}/poll", poll, "Ask for tasks", Poll, Polled),
+    operation("{worker_id}/start", start, "Report that a task begins", Begun, Heard),
+    operation("{worker_id}/progress", progress, "Report progress", Progressed, Heard),
+    operation("{worker_id}/heartbeat", heartbeat, "Give a sign of life", Heartbeat, HeartbeatHeard),
+    operation("register", register, "Register a worker", Registration, Registered),
+    operation("{worker_id}/deregister", deregister, "Leave", None, Left),
+]

@@ -1,0 +1,110 @@
+"""`/auth`: how a browser signs in. A session is a token of its own, made from the one that was
+typed in: the browser keeps its secret where no script can read it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from fairlane.core.audit import Action
+from fairlane.core.errors import UnknownToken
+from fairlane.core.tokens import Scope, Token, issued
+from fairlane.server.answers import Answer, Headers
+from fairlane.server.auditing import record
+from fairlane.server.errors import Unauthorized
+from fairlane.server.gate import COOKIE, UNKNOWN, cookie_of, secret_of
+from fairlane.server.identity import Identity
+from fairlane.server.operations import OPEN, Call, Operation
+from fairlane.server.services import Services
+from fairlane.wire.session import Session
+
+SESSION_SECONDS: Final = 12 * 3600
+
+
+class SignIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The token to sign in with."""
+
+    token: str
+
+
+async def sign_in(services: Services, call: Call[SignIn, None]) -> Answer:
+    """Begin a session. The cookie it sets goes with every further request of the browser."""
+    services.sign_ins.take(call.address, 1)
+    token = await services.keys.token(call.body.token)
+    if token is None or token.kind == "session":
+        raise Unauthorized(UNKNOWN)
+    session, secret = issued(
+        token.name, token.scopes, SESSION_SECONDS, parent_id=token.token_id, exempt=token.exempt
+    )
+    try:
+        await services.run(services.ops.put_token(session))
+    except UnknownToken:  # it was revoked a moment ago
+        raise Unauthorized(UNKNOWN) from None
+    await _record(services, call, Action.SIGN_IN, token)
+    body = Session(required=True, name=token.name, scopes=sorted(token.scopes))
+    return Answer(body, headers=_cookie(call, secret, SESSION_SECONDS))
+
+
+async def sign_out(services: Services, call: Call[None, None]) -> Answer:
+    """End the session that the browser is in."""
+    secret = cookie_of(call.headers)
+    token = None if secret is None else await services.keys.token(secret)
+    if secret is not None and token is not None and token.kind == "session":
+        await services.run(services.ops.drop_token(token.token_id))
+        services.keys.forget(secret)
+        await _record(services, call, Action.SIGN_OUT, token)
+    return Answer(status=204, headers=_cookie(call, "", 0))
+
+
+async def show(services: Services, call: Call[None, None]) -> Answer:
+    """Who is signed in, if that is needed."""
+    secret = secret_of(call.headers)
+    token = None if secret is None else await services.keys.token(secret)
+    required = await services.keys.required()
+    if token is not None:
+        return Answer(Session(required, token.name, sorted(token.scopes)))
+    return Answer(Session(required, None, [] if required else list(Scope)))
+
+
+async def _record(services: Services, call: Call[Any, None], action: Action, token: Token) -> None:
+    # Without its body: that holds the secret.
+    known = msgspec.structs.replace(call, body=None, identity=Identity(token.name))
+    await record(services, action, known)
+
+
+def _cookie(call: Call[Any, None], secret: str, seconds: int) -> Headers:
+    # A proxy may have taken the TLS off, but the browser says where its page is from.
+    tls = call.secure or call.headers.get(b"origin", b"").startswith(b"https://")
+    secure = "; Secure" if tls else ""
+    text = f"{COOKIE}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    return ((b"set-cookie", text.encode()),)
+
+
+OPERATIONS: Final = [
+    Operation(
+        method="POST",
+        path="/auth/session",
+        handler=sign_in,
+        summary="Sign in",
+        scopes=OPEN,
+        body=SignIn,
+        returns=Session,
+    ),
+    Operation(
+        method="DELETE",
+        path="/auth/session",
+        handler=sign_out,
+        summary="Sign out",
+        scopes=OPEN,
+        status=204,
+    ),
+    Operation(
+        method="GET",
+        path="/auth/session",
+        handler=show,
+        summary="Who is signed in",
+        scopes=OPEN,
+        returns=Session,
+    ),
+]

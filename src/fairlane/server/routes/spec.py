@@ -1,0 +1,308 @@
+"""`/api/tasks`: 001 to the letter. Its words, its status codes, its way of counting."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.audit import Action
+from fairlane.core.filters import Filter, new_filter
+from fairlane.core.model import Task, moment
+from fairlane.core.states import State
+from fairlane.server.answers import Answer
+from fairlane.server.errors import Refused, TaskNotFound
+from fairlane.server.operations import ADMIN, OWN, READ, SUBMIT, Call, Operation
+from fairlane.server.services import Services
+from fairlane.server.tasks import one_task
+from fairlane.wire import spec
+from fairlane.wire.times import Moment, iso
+from fairlane.wire.values import Attempts, Due, NameText, Rate
+
+PAGE: Final = 50
+LARGEST_PAGE: Final = 100
+FURTHEST: Final = 100_000
+"""Who wants to see more tasks than this had better go on from a cursor: `/api/v1/tasks`."""
+
+_FAILED: Final = frozenset({State.RETRYING, State.FAILED, State.DEAD_LETTER})
+_DELETABLE: Final = _FAILED | {State.COMPLETED, State.CANCELLED}
+
+
+class WrongState(Refused):
+    """The task is in another state."""
+
+    code = "wrong_state"
+
+
+class SpecOptions(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """How a task is to be run."""
+
+    max_attempts: Attempts = spec.MAX_ATTEMPTS
+    run_after: Due | None = None
+
+
+class SpecRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A task to be submitted. Its payload is any JSON."""
+
+    type: NameText
+    payload: msgspec.Raw
+    options: SpecOptions = SpecOptions()
+
+
+class SpecAccepted(msgspec.Struct, frozen=True, rename="camel"):
+    """A task that was accepted."""
+
+    id: str
+    type: str
+    status: str
+    created_at: Moment
+
+
+class SpecListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which tasks, and which page of them."""
+
+    type: NameText | msgspec.UnsetType = msgspec.UNSET
+    status: tuple[spec.StatusName, ...] = ()
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE)] = PAGE
+    offset: Annotated[int, msgspec.Meta(ge=0, le=FURTHEST)] = 0
+
+
+class SpecPage(msgspec.Struct, frozen=True):
+    """A page of tasks, newest first."""
+
+    tasks: list[spec.SpecTask]
+    total: int
+    limit: int
+    offset: int
+
+
+class SpecRetried(msgspec.Struct, frozen=True, rename="camel"):
+    """A task that is tried again."""
+
+    id: str
+    status: str
+    attempts: int
+    next_retry_at: Moment | None
+
+
+class SpecRate(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Tasks that begin in a second, all types and workers together; 0 is unlimited."""
+
+    tasks_per_second: Rate
+
+
+class SpecPaused(msgspec.Struct, frozen=True):
+    """Whether everything is paused."""
+
+    paused: bool
+
+
+class SpecCleanup(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Up to when completed tasks are deleted."""
+
+    older_than: Due
+
+
+class SpecDeleted(msgspec.Struct, frozen=True):
+    """How many tasks were deleted."""
+
+    deleted: int
+
+
+async def create(services: Services, call: Call[SpecRequest, None]) -> Answer:
+    """Store a task."""
+    body = call.body
+    task = spec.new_spec_task(
+        body.type,
+        bytes(body.payload),
+        max_attempts=body.options.max_attempts,
+        run_after=body.options.run_after,
+    )
+    await services.admit(call.identity, call.address, [task])
+    accepted = await services.submitter.submit(task)
+    created = iso(moment(accepted.created_at))
+    return Answer(SpecAccepted(accepted.task_id, task.type, "pending", created), 201)
+
+
+async def show(services: Services, call: Call[None, None]) -> Answer:
+    """A task with everything that is known of it."""
+    return Answer(_shown(await one_task(services, call.path["task_id"])))
+
+
+async def page(services: Services, call: Call[None, SpecListQuery]) -> Answer:
+    """Tasks, newest first."""
+    query = call.query
+    chosen = _filter(query)
+    total = await services.run(services.ops.total(chosen))
+    tasks = await _stretch(services, chosen, query.offset, query.limit)
+    shown = [_shown(task) for task in tasks]
+    return Answer(SpecPage(shown, total.count, query.limit, query.offset))
+
+
+async def _stretch(services: Services, chosen: Filter, offset: int, limit: int) -> list[Task]:
+    """So many tasks after the first `offset` ones."""
+    ids: list[str] = []
+    cursor: str | None = None
+    while True:
+        wanted = min(limits.PAGE, offset + limit - len(ids))
+        found = await services.run(services.ops.find(chosen, wanted, cursor))
+        ids += found.task_ids
+        cursor = found.cursor
+        if cursor is None or len(ids) >= offset + limit:
+            break
+    tasks = await services.run(services.ops.get(ids[offset:]))
+    return [task for task in tasks if task is not None]
+
+
+async def retry(services: Services, call: Call[None, None]) -> Answer:
+    """Run a failed task again, at once and with all its attempts."""
+    task_id = call.path["task_id"]
+    await one_task(services, task_id)
+    (answer,) = await services.run(services.ops.replay([task_id], among=_FAILED))
+    if answer.state is None:
+        raise TaskNotFound
+    if not answer.applied:
+        raise WrongState(f"Only a failed task can be tried again; it is {answer.state}.")
+    return Answer(SpecRetried(task_id, "pending", 0, None))
+
+
+async def cancel(services: Services, call: Call[None, None]) -> Answer:
+    """End a task that has not ended."""
+    task_id = call.path["task_id"]
+    await one_task(services, task_id)
+    (answer,) = await services.run(services.ops.cancel([task_id]))
+    if answer.state is None:
+        raise TaskNotFound
+    if not answer.applied:
+        raise WrongState(f"Only a task that has not ended can be cancelled; it is {answer.state}.")
+    return Answer(_shown(await one_task(services, task_id)))
+
+
+async def delete(services: Services, call: Call[None, None]) -> Answer:
+    """Take away a task that has ended."""
+    task_id = call.path["task_id"]
+    await one_task(services, task_id)
+    (answer,) = await services.run(services.ops.delete([task_id], among=_DELETABLE))
+    if answer.state is None:
+        raise TaskNotFound
+    if not answer.applied:
+        raise WrongState(f"Only a task that has ended can be deleted; it is {answer.state}.")
+    return Answer(status=204)
+
+
+async def stats(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+    """How many tasks there are in each status."""
+    return Answer(spec.stats_of(await services.run(services.ops.stats())))
+
+
+async def pause(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+    """Let no further task begin."""
+    controls = await services.run(services.ops.pause(paused=True))
+    return Answer(SpecPaused(controls.everything.paused))
+
+
+async def resume(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+    """Let tasks begin again."""
+    controls = await services.run(services.ops.pause(paused=False))
+    return Answer(SpecPaused(controls.everything.paused))
+
+
+async def limit_rate(services: Services, call: Call[SpecRate, None]) -> Answer:
+    """Set how many tasks may begin in a second."""
+    op = services.ops.limit(None, rate=call.body.tasks_per_second)
+    controls = await services.run(op)
+    return Answer(SpecRate(controls.everything.rate))
+
+
+async def clean_up(services: Services, call: Call[None, SpecCleanup]) -> Answer:
+    """Delete tasks that completed before a time."""
+    chosen = new_filter(status=State.COMPLETED, ended_before=call.query.older_than)
+    deleted, cursor = 0, None
+    while True:
+        swept = await services.run(services.ops.delete_where(chosen, cursor))
+        deleted += swept.applied
+        cursor = swept.cursor
+        if cursor is None:
+            return Answer(SpecDeleted(deleted))
+
+
+def _filter(query: SpecListQuery) -> Filter:
+    states: set[State] = set()
+    for status in query.status:
+        found = {state for state, name in spec.STATUS.items() if name == status}
+        if not found:
+            known = ", ".join(dict.fromkeys(spec.STATUS.values()))
+            raise Refused(f"A status is one of {known}.", details={"field": "status"})
+        states |= found
+    type = None if isinstance(query.type, msgspec.UnsetType) else query.type
+    return new_filter(status=states or None, type=type)
+
+
+def _shown(task: Task) -> spec.SpecTask:
+    return msgspec.structs.replace(
+        spec.task_of(task),
+        payload=spec.unwrapped_json(task.payload),
+        result=None if task.result is None else msgspec.Raw(task.result),
+    )
+
+
+def _operation(method: str, path: str, handler: Any, **more: Any) -> Operation:
+    summary = (handler.__doc__ or "").partition(".")[0]
+    return Operation(
+        method=method,
+        path=f"/api/tasks{path}",
+        handler=handler,
+        summary=summary,
+        invalid=400,
+        **more,
+    )
+
+
+OPERATIONS: Final = [
+    _operation(
+        "POST", "", create, scopes=SUBMIT, body=SpecRequest, returns=SpecAccepted, status=201
+    ),
+    _operation("GET", "", page, scopes=READ, query=SpecListQuery, returns=SpecPage),
+    _operation(
+        "DELETE",
+        "",
+        clean_up,
+        scopes=ADMIN,
+        query=SpecCleanup,
+        returns=SpecDeleted,
+        action=Action.DELETE,
+    ),
+    _operation("GET", "/stats", stats, scopes=READ, returns=spec.QueueStats),
+    _operation("POST", "/pause", pause, scopes=ADMIN, returns=SpecPaused, action=Action.PAUSE),
+    _operation("POST", "/resume", resume, scopes=ADMIN, returns=SpecPaused, action=Action.RESUME),
+    _operation(
+        "POST",
+        "/rate-limit",
+        limit_rate,
+        scopes=ADMIN,
+        body=SpecRate,
+        returns=SpecRate,
+        action=Action.LIMIT,
+    ),
+    _operation("GET", "/{task_id}", show, scopes=OWN, returns=spec.SpecTask),
+    _operation("DELETE", "/{task_id}", delete, scopes=ADMIN, status=204, action=Action.DELETE),
+    _operation(
+        "POST",
+        "/{task_id}/retry",
+        retry,
+        scopes=ADMIN,
+        returns=SpecRetried,
+        action=Action.REPLAY,
+    ),
+    _operation(
+        "POST",
+        "/{task_id}/cancel",
+        cancel,
+        scopes=ADMIN,
+        returns=spec.SpecTask,
+        action=Action.CANCEL,
+    ),
+]

@@ -1,0 +1,161 @@
+"""`/api/v1/tasks`: submitting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import BatchTooLarge, InvalidInput
+from fairlane.core.estimates import Position
+from fairlane.core.model import NewTask, moment
+from fairlane.core.priority import shown_as
+from fairlane.core.states import State
+from fairlane.server.answers import Answer, Headers
+from fairlane.server.errors import Unfit
+from fairlane.server.operations import BATCH_BYTES, SUBMIT, Call, Operation
+from fairlane.server.requests import decoded
+from fairlane.server.services import Services
+from fairlane.wire.submission import (
+    BatchAccepted,
+    BatchItem,
+    BatchRequest,
+    DescribedTask,
+    TaskAccepted,
+    TaskRequest,
+)
+from fairlane.wire.times import iso
+
+REPLAYED: Final[Headers] = ((b"idempotent-replayed", b"true"),)
+
+_reader: Final = msgspec.json.Decoder(TaskRequest)
+
+
+async def submit(services: Services, call: Call[TaskRequest, None]) -> Answer:
+    """Store a task. The same idempotency key again answers with the same task."""
+    task = call.body.task(_key_of(call))
+    outlook = await services.admit(call.identity, call.address, [task])
+    accepted = await services.submitter.submit(task)
+    while accepted.known:
+        answer = await _known(services, accepted.task_id)
+        if answer is not None:
+            return answer
+        accepted = await services.submitter.submit(task)
+    queued = accepted.state is State.QUEUED
+    place = outlook.newcomer(task.queue, task.level) if queued else None
+    priority = shown_as(task.level)
+    body = TaskAccepted(
+        task_id=accepted.task_id,
+        status=accepted.state,
+        priority=priority,
+        effective_priority=priority,
+        queue_position=None if place is None else place.position,
+        estimated_wait_seconds=None if place is None else place.wait_seconds,
+        created_at=iso(moment(accepted.created_at)),
+        trace_id=_trace_of(task),
+    )
+    return Answer(body, 201)
+
+
+async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Answer:
+    """Store up to 1,000 tasks, all or none. Each that does not fit is named by its index."""
+    tasks = _batch(call.body.tasks)
+    await services.admit(call.identity, call.address, tasks)
+    accepted = await services.run(services.ops.submit(tasks))
+    items = tuple(
+        BatchItem(each.task_id, each.state, iso(moment(each.created_at)), each.known)
+        for each in accepted
+    )
+    return Answer(BatchAccepted(items), 201)
+
+
+async def _known(services: Services, task_id: str) -> Answer | None:
+    """The task that was submitted under this key before; None if it has just been deleted, and its
+    key is free again."""
+    (task,) = await services.run(services.ops.get([task_id]))
+    if task is None:
+        return None
+    place: Position | None = None
+    if task.status is State.QUEUED:
+        (place,) = await services.run(services.ops.position([task_id]))
+    body = TaskAccepted(
+        task_id=task.task_id,
+        status=task.status,
+        priority=shown_as(task.priority),
+        effective_priority=shown_as(task.effective_priority),
+        queue_position=None if place is None else place.position,
+        estimated_wait_seconds=None if place is None else place.wait_seconds,
+        created_at=iso(task.created_at),
+        trace_id=task.trace_id,
+    )
+    return Answer(body, 200, REPLAYED)
+
+
+def _batch(given: Sequence[msgspec.Raw]) -> list[NewTask]:
+    if not given:
+        raise Unfit("A batch has at least one task.")
+    if len(given) > limits.SUBMIT_BATCH:
+        raise BatchTooLarge(
+            f"At most {limits.SUBMIT_BATCH:,} tasks are submitted at once, not {len(given):,}."
+        )
+    tasks, errors = [], []
+    for index, raw in enumerate(given):
+        try:
+            request: TaskRequest = decoded(_reader, bytes(raw))
+            tasks.append(request.task())
+        except (Unfit, InvalidInput) as error:
+            errors.append({"index": index, "code": error.code, "message": error.message})
+    if errors:
+        count = "One task does" if len(errors) == 1 else f"{len(errors):,} tasks do"
+        raise InvalidBatch(
+            f"{count} not fit, so none was submitted: see details.", details={"errors": errors}
+        )
+    return tasks
+
+
+class InvalidBatch(Unfit):
+    """Some of the tasks do not fit, so none was submitted."""
+
+    code = "invalid_batch"
+
+
+def _trace_of(task: NewTask) -> str:
+    return task.spec.trace_id or task.task_id.replace("-", "")
+
+
+def _key_of(call: Call[TaskRequest, None]) -> str | None:
+    key = call.headers.get(b"idempotency-key")
+    if key is None:
+        return None
+    try:
+        return key.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Unfit("The header Idempotency-Key is not UTF-8.") from None
+
+
+OPERATIONS: Final = [
+    Operation(
+        method="POST",
+        path="/api/v1/tasks",
+        handler=submit,
+        summary="Submit a task",
+        scopes=SUBMIT,
+        body=DescribedTask,
+        returns=TaskAccepted,
+        status=201,
+        further=(200,),
+    ),
+    Operation(
+        method="POST",
+        path="/api/v1/tasks/batch",
+        handler=submit_batch,
+        summary="Submit many tasks",
+        scopes=SUBMIT,
+        body=BatchRequest,
+        most=BATCH_BYTES,
+        returns=BatchAccepted,
+        status=201,
+    ),
+]

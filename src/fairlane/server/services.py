@@ -1,0 +1,140 @@
+"""What the operations of one server process share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from fairlane.client.app import Fairlane
+from fairlane.client.gathering import Gatherer
+from fairlane.client.results import Results
+from fairlane.client.submit import Submitter
+from fairlane.core import limits
+from fairlane.core.estimates import Outlook, outlook_of
+from fairlane.core.flow import Op
+from fairlane.core.ids import new_id
+from fairlane.core.machine import Settlement
+from fairlane.core.model import Accepted, Beat, NewTask, Pulse, Task, Verdict, Worker
+from fairlane.core.retention import DEFAULT
+from fairlane.core.store import Operations
+from fairlane.core.tokens import Token
+from fairlane.server.admission import Door, Windows
+from fairlane.server.config import ServerConfig
+from fairlane.server.fresh import Fresh
+from fairlane.server.identity import Identity
+from fairlane.server.keys import SECONDS, Keys
+from fairlane.server.polls import Polls
+from fairlane.server.reports import Judgement, RunReport, settled
+from fairlane.server.stream.hub import Hub
+from fairlane.server.workers import Workers
+from fairlane.upkeep.maintenance import Maintenance
+
+T = TypeVar("T")
+
+SIGN_INS_A_MINUTE: Final = 10
+"""Tries of one address."""
+OUTLOOK_SECONDS: Final = 0.5
+"""How old a view of the queues may be that estimates and admission go by."""
+
+
+class Services:
+    """A store, and what makes many requests to it cheap.
+
+    It starts with the first request, or with the application's lifespan if there is one: an
+    application that is mounted into another is not told when that starts.
+    """
+
+    def __init__(self, app: Fairlane, config: ServerConfig) -> None:
+        self.app = app
+        self.config = config
+        self.submitter = Submitter(self._submit)
+        self.results = Results(self._get)
+        self.keys = Keys(
+            Fresh(self._tokens_exist, SECONDS), self._find, required=config.tokens_required
+        )
+        self.sign_ins = Windows(SIGN_INS_A_MINUTE, 60.0)
+        self._outlook = Fresh(self._look, OUTLOOK_SECONDS)
+        self._door = Door(config.admission)
+        self.stopping = asyncio.Event()
+        """Set when the server is to stop: whoever waits for something stops waiting."""
+        self.workers = Workers(self._workers, self._beat)
+        self.polls = Polls(app, self.stopping)
+        self.hub = Hub(app, self.stopping, config.listeners)
+        self.reports = Gatherer(self.settled, limits.BATCH)
+        self._background: list[asyncio.Task[None]] = []
+        self._started = False
+
+    @property
+    def ops(self) -> Operations:
+        """What can be asked of the store."""
+        return self.app.backend.ops
+
+    async def run(self, op: Op[T]) -> T:
+        """Perform an operation on the store."""
+        return await self.app.run(op)
+
+    async def outlook(self) -> Outlook:
+        """The queues as they stood a moment ago."""
+        return await self._outlook.get()
+
+    async def admit(self, identity: Identity, address: str, tasks: Sequence[NewTask]) -> Outlook:
+        """Raise TooMany unless these may be submitted now; answers what the queues look like."""
+        outlook = await self._outlook.get()
+        self._door.admit(identity, address, tasks, outlook.depth)
+        return outlook
+
+    def start(self) -> None:
+        """Begin with what goes on in the background; once is enough."""
+        if self._started:
+            return
+        self._started = True
+        loop = asyncio.get_running_loop()
+        if self.config.maintenance:
+            self._background.append(loop.create_task(self._maintain()))
+
+    async def stop(self) -> None:
+        """End what goes on in the background."""
+        self.stopping.set()
+        await self.polls.stop()
+        await self.hub.stop()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        self._background.clear()
+        self._started = False
+
+    async def _maintain(self) -> None:
+        await self.run(self.ops.controls())  # the store is ready after the first call
+        await Maintenance(self.app.backend, new_id(), DEFAULT).run()
+
+    async def _submit(self, tasks: Sequence[NewTask]) -> list[Accepted]:
+        return await self.run(self.ops.submit(tasks))
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+        return await self.run(self.ops.settle(settlements))
+
+    async def settled(self, reports: Sequence[RunReport]) -> list[Judgement]:
+        """Record what workers report, up to 500 at once."""
+        return await settled(self._get, self._settle, reports)
+
+    async def _workers(self) -> list[Worker]:
+        return await self.run(self.ops.workers())
+
+    async def _beat(self, beat: Beat) -> Pulse:
+        return await self.run(self.ops.heartbeat(beat))
+
+    async def _get(self, task_ids: Sequence[str]) -> list[Task | None]:
+        return await self.run(self.ops.get(task_ids))
+
+    async def _look(self) -> Outlook:
+        return outlook_of(await self.run(self.ops.facts()))
+
+    async def _tokens_exist(self) -> bool:
+        return bool(await self.run(self.ops.tokens()))
+
+    def _find(self, digest: bytes) -> Fresh[Token | None]:
+        async def find() -> Token | None:
+            return await self.run(self.ops.token(digest))
+
+        return Fresh(find, SECONDS)

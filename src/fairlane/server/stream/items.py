@@ -1,0 +1,126 @@
+"""Events on their way to clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from fairlane.core.journal import Place, place_of
+from fairlane.core.model import Event
+from fairlane.wire.events import (
+    FIGURES,
+    TYPES,
+    EventType,
+    LiveEvent,
+    Notice,
+    TaskData,
+    event_of,
+)
+from fairlane.wire.tasks import ProgressView
+from fairlane.wire.times import iso
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Item:
+    """An event. It becomes JSON once, however many clients want it, and only if one does.
+
+    `key`: a later item with the same one takes the place of this one, as long as it was not sent.
+    """
+
+    __slots__ = ("_text", "cursor", "event", "key", "place", "queue", "task_id", "type")
+
+    def __init__(
+        self,
+        event: LiveEvent,
+        place: Place = (),
+        *,
+        key: object = None,
+        task_id: str | None = None,
+        queue: str | None = None,
+    ) -> None:
+        self.event = event
+        self._text = ""
+        self.type = event.type
+        self.cursor = None if isinstance(event.cursor, msgspec.UnsetType) else event.cursor
+        self.place = place
+        self.key = key
+        self.task_id = task_id
+        self.queue = queue
+
+    @property
+    def figure(self) -> bool:
+        """It is not out of the journal."""
+        return self.type in FIGURES
+
+    @property
+    def text(self) -> str:
+        """The JSON."""
+        if not self._text:
+            self._text = _encode(self.event).decode()
+        return self._text
+
+
+def told(type: str, data: Any, cursor: str | None = None, **options: Any) -> Item:
+    """An event that is not out of the journal."""
+    now = iso(datetime.now(UTC))
+    given = msgspec.UNSET if cursor is None else cursor
+    return Item(LiveEvent(type=type, timestamp=now, data=data, cursor=given), **options)
+
+
+def notice(notice: Notice, data: Any = None, cursor: str | None = None) -> Item:
+    """What a stream says of itself. That something was missed keeps its place; of the others, the
+    last one counts."""
+    key = None if notice is Notice.RESET else notice
+    return told(notice.value, {} if data is None else data, cursor, key=key)
+
+
+def mentioned(events: Sequence[Event]) -> list[str]:
+    """Tasks whose progress is news: whatever else they did afterwards makes it old."""
+    last = {each.task_id: each for each in events if each.verb in TYPES}
+    return [
+        task_id for task_id, event in last.items() if task_id is not None and _is_progress(event)
+    ]
+
+
+def items_of(
+    events: Sequence[Event], after: str | None, progress: Mapping[str, ProgressView]
+) -> list[Item]:
+    """Whole entries of the journal, read after a cursor.
+
+    Of an entry with several events, only the last one carries the entry's cursor. A client that
+    goes on from an earlier one hears the entry again, rather than miss the rest of it.
+    """
+    items: list[Item] = []
+    previous, current = after, after
+    place: Place = ()
+    # Told once each, where it was made last.
+    latest = {
+        each.task_id: number
+        for number, each in enumerate(events)
+        if each.task_id in progress and _is_progress(each)
+    }
+    for number, each in enumerate(events):
+        if each.cursor != current:
+            previous, current = current, each.cursor
+            place = place_of(each.cursor)
+        report = None
+        if _is_progress(each):
+            if latest.get(each.task_id) != number:
+                continue
+            report = progress[str(each.task_id)]
+        ends_entry = number + 1 == len(events) or events[number + 1].cursor != current
+        told = event_of(each, current if ends_entry else previous, report)
+        if told is None:
+            continue
+        queue = told.data.queue if isinstance(told.data, TaskData) else None
+        key = None if report is None else (told.type, each.task_id)
+        items.append(Item(told, place, key=key, task_id=each.task_id, queue=queue))
+    return items
+
+
+def _is_progress(event: Event) -> bool:
+    return TYPES.get(event.verb) is EventType.PROGRESS

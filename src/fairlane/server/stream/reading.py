@@ -1,0 +1,66 @@
+"""Reading the journal for clients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from fairlane.client.app import Fairlane
+from fairlane.core.journal import place_of
+from fairlane.server.stream.items import Item, items_of, mentioned
+from fairlane.wire.tasks import ProgressView, progress_of
+
+AT_ONCE: Final = 200
+"""Events that are read at once; an entry of the journal is read whole."""
+TASKS_AT_ONCE: Final = 20
+"""Tasks whose progress is looked up at once: each may carry a large payload."""
+
+
+class Stretch(NamedTuple):
+    """A part of the journal, and where to go on. `full`: there is probably more."""
+
+    items: list[Item]
+    cursor: str
+    reset: bool
+    full: bool
+
+
+class Reader:
+    """Reads the journal."""
+
+    def __init__(self, app: Fairlane) -> None:
+        self._app = app
+
+    async def tail(self) -> str:
+        """The cursor of now."""
+        return await self._app.run(self._app.backend.ops.tail())
+
+    async def read(
+        self, after: str | None, limit: int = AT_ONCE, *, progress: bool = True
+    ) -> Stretch:
+        """What happened after a cursor. Raises InvalidCursor."""
+        found = await self._app.run(self._app.backend.ops.events(after, limit))
+        reports = await self._reports(mentioned(found.events)) if progress else {}
+        items = items_of(found.events, after, reports)
+        return Stretch(items, found.cursor, found.reset, len(found.events) >= limit)
+
+    async def resume(self, after: str, limit: int = AT_ONCE) -> Stretch:
+        """What happened after a cursor that a client kept, perhaps of a store that was made anew
+        since. Raises InvalidCursor."""
+        stretch = await self.read(after, limit)
+        if stretch.items or stretch.cursor != after:
+            return stretch
+        if place_of(after) <= place_of(await self.tail()):
+            return stretch
+        return (await self.read(None, limit))._replace(reset=True)
+
+    async def _reports(self, task_ids: Sequence[str]) -> dict[str, ProgressView]:
+        """What tasks last said of themselves, which is not in the journal."""
+        reports: dict[str, ProgressView] = {}
+        for start in range(0, len(task_ids), TASKS_AT_ONCE):
+            part = task_ids[start : start + TASKS_AT_ONCE]
+            for task in await self._app.run(self._app.backend.ops.get(part)):
+                shown = None if task is None else progress_of(task.progress)
+                if task is not None and shown is not None:
+                    reports[task.task_id] = shown
+        return reports

@@ -1,0 +1,34 @@
+"""Tasks as requests name them."""
+
+from __future__ import annotations
+
+from fairlane.client.asking import looked
+from fairlane.core.filters import Filter
+from fairlane.core.flow import perform_async
+from fairlane.core.ids import is_id
+from fairlane.core.model import Task
+from fairlane.server.answers import Answer
+from fairlane.server.errors import TaskNotFound
+from fairlane.server.services import Services
+from fairlane.wire.tasks import page_of
+
+
+async def one_task(services: Services, task_id: str) -> Task:
+    """The task with this id. Raises TaskNotFound, also for what cannot be an id."""
+    (task,) = await services.run(services.ops.get([task_id_of(task_id)]))
+    if task is None:
+        raise TaskNotFound
+    return task
+
+
+def task_id_of(given: str) -> str:
+    """The id of a task out of a path. Raises TaskNotFound for what cannot be one."""
+    if not is_id(given):
+        raise TaskNotFound
+    return given
+
+
+async def page(services: Services, chosen: Filter, limit: int, cursor: str | None) -> Answer:
+    """A page of tasks."""
+    flow = looked(services.ops, chosen, limit, cursor)
+    return Answer(page_of(await perform_async(flow, services.run)))

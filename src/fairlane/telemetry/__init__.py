@@ -1,0 +1,1 @@
+"""What can be seen from outside: metrics, logs of transitions, traces. Nothing here decides."""

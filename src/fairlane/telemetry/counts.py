@@ -1,0 +1,100 @@
+"""The counted transitions of a store, added up under the labels that metrics have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from fairlane.core.facts import Facts
+from fairlane.core.lanes import Lane
+from fairlane.core.machine import TIMED_OUT, WORKER_LOST
+from fairlane.core.priority import Band, band_of
+from fairlane.core.states import NOWHERE, TERMINAL, State
+from fairlane.core.tally import BUCKETS, LOST_WORKERS, STALE_RESULTS, UNTIMED, Tally, TallyKey
+
+
+class Durations:
+    """A histogram: how many runs fell into each bucket, and how long they took together."""
+
+    __slots__ = ("_buckets", "seconds")
+
+    def __init__(self) -> None:
+        self._buckets = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0
+
+    def add(self, bucket: int, times: int, seconds: float) -> None:
+        self._buckets[bucket] += times
+        self.seconds += seconds
+
+    def cumulative(self) -> list[tuple[float, int]]:
+        """(upper bound, runs that took no longer), up to infinity."""
+        bounds = (*BUCKETS, float("inf"))
+        total = 0
+        found = []
+        for bound, times in zip(bounds, self._buckets, strict=True):
+            total += times
+            found.append((bound, total))
+        return found
+
+
+class Counts:
+    """Sums over tallies, all of which only ever grow."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.submitted: Counter[tuple[str, Band]] = Counter()
+        self.ended: Counter[tuple[str, State]] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.retries: Counter[tuple[Band, str]] = Counter()
+        self.promoted: Counter[tuple[Band, Band]] = Counter()
+        self.by_band: dict[tuple[Band, State], Durations] = {}
+        self.by_type: dict[str, Durations] = {}
+        self.dead_letters = 0
+        self.timeouts = 0
+        self.lost_workers = 0
+        self.stale_results = 0
+        for tally in facts.tallies:
+            self._add(tally, facts.lanes)
+
+    def _add(self, tally: Tally, lanes: Mapping[int, Lane]) -> None:
+        key, times, _ = tally
+        if key.label == LOST_WORKERS:
+            self.lost_workers += times
+        elif key.label == STALE_RESULTS:
+            self.stale_results += times
+        elif key.source == NOWHERE:
+            if key.target != NOWHERE and not key.label and key.lane in lanes:
+                self.submitted[lanes[key.lane].type, band_of(key.level)] += times
+        elif key.target != NOWHERE:
+            self._add_transition(tally, lanes.get(key.lane))
+
+    def _add_transition(self, tally: Tally, lane: Lane | None) -> None:
+        key, times, seconds = tally
+        source, target, band = State.of(key.source), State.of(key.target), band_of(key.level)
+        if target is State.EXECUTING and key.label:
+            self.promoted[band, band_of(int(key.label))] += times
+        if source is State.EXECUTING and key.label == TIMED_OUT:
+            self.timeouts += times
+        if _is_retry(key):
+            self.retries[band, key.label] += times
+        if target in _FAILURES:
+            self.failed[key.label] += times
+        if target is State.DEAD_LETTER:
+            self.dead_letters += times
+        if key.bucket != UNTIMED:
+            self.by_band.setdefault((band, target), Durations()).add(key.bucket, times, seconds)
+        if lane is None:
+            return
+        if target in TERMINAL:
+            self.ended[lane.type, target] += times
+        if key.bucket != UNTIMED:
+            self.by_type.setdefault(lane.type, Durations()).add(key.bucket, times, seconds)
+
+
+_FAILURES = frozenset({State.FAILED, State.DEAD_LETTER})
+
+
+def _is_retry(key: TallyKey) -> bool:
+    """A run ended, and another one will follow because of it."""
+    if key.target == State.RETRYING.code:
+        return True
+    return key.target == State.QUEUED.code and key.label == WORKER_LOST

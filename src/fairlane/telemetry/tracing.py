@@ -1,0 +1,37 @@
+"""Whether there are traces: only where the program has set up OpenTelemetry.
+
+Nothing is imported to find out. A program that has set it up has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import TYPE_CHECKING
+
+from fairlane.core.model import NewTask
+
+if TYPE_CHECKING:
+    from fairlane.telemetry.spans import Spans
+
+
+def spans() -> Spans | None:
+    """What makes spans, or None: nobody wants any."""
+    if "opentelemetry.trace" not in sys.modules:
+        return None
+    return _configured()()
+
+
+@cache
+def _configured() -> Callable[[], Spans | None]:
+    from fairlane.telemetry.spans import configured  # noqa: PLC0415 (needs an extra)
+
+    return configured
+
+
+def submitting(tasks: Sequence[NewTask]) -> AbstractContextManager[Sequence[NewTask]]:
+    """Within it, tasks are submitted: those that it gives, which carry their trace with them."""
+    found = spans()
+    return nullcontext(tasks) if found is None else found.sending(tasks)

@@ -1,0 +1,66 @@
+"""What became of tasks that were to be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlane.core.model import Cancelled, Deleted, Replayed
+from fairlane.core.states import State
+
+Change = Cancelled | Replayed | Deleted
+
+
+class CancelledView(msgspec.Struct, frozen=True):
+    """A task that was cancelled. If it was executing, its worker is told to stop."""
+
+    task_id: str
+    status: State
+    previous_status: State | None
+    was_executing: bool
+    worker_notified: bool
+
+
+class ReplayedView(msgspec.Struct, frozen=True):
+    """A task that was made ready again."""
+
+    task_id: str
+    status: State
+    previous_status: State
+
+
+class ChangeView(msgspec.Struct, frozen=True):
+    """What became of one task. `previous_status` is null when there is no such task."""
+
+    task_id: str
+    applied: bool
+    previous_status: State | None
+
+
+class SweptView(msgspec.Struct, frozen=True, kw_only=True):
+    """How many tasks were found, and how many of those were changed; the others did not allow it,
+    or had changed in the meantime. `results`, one for each, if they were named by id.
+
+    With a `next_cursor` there is more to do: send the same again with it.
+    """
+
+    matched: int
+    applied: int
+    next_cursor: str | None = None
+    results: tuple[ChangeView, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+def cancelled_of(answer: Cancelled) -> CancelledView:
+    """A cancellation that was applied."""
+    executing = answer.state is State.EXECUTING
+    return CancelledView(answer.task_id, State.CANCELLED, answer.state, executing, executing)
+
+
+def changes_of(answers: Sequence[Change]) -> SweptView:
+    """What became of tasks that were named by id."""
+    return SweptView(
+        matched=len(answers),
+        applied=sum(each.applied for each in answers),
+        results=tuple(ChangeView(each.task_id, each.applied, each.state) for each in answers),
+    )

@@ -1,0 +1,263 @@
+"""The worker protocol in bulk: lists in, lists out, one answer per item, exact verdicts.
+
+`protocol` is enough for a simple worker. One that runs many small tasks holds some that it has not
+begun, reports what became of hundreds in one call, and gives back or puts off what it cannot run
+now. Like there, it says how runs ended, and the server decides what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.errors import InvalidResult
+from fairlane.core.machine import Completed, Failed, Outcome, Released, Snoozed, TimedOut
+from fairlane.core.model import (
+    Claimed,
+    Grant,
+    Spec,
+    TaskError,
+    Verdict,
+    WorkerStatus,
+    microseconds_of,
+    moment,
+)
+from fairlane.wire.policies import RetryView
+from fairlane.wire.protocol import MOST_AT_ONCE, Seconds, checked_result
+from fairlane.wire.times import Moment, iso
+from fairlane.wire.values import NameText
+
+SOME: Final = msgspec.Meta(extra_json_schema={"maxItems": limits.BATCH})
+Attempt = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+BAD_RESULT: Final = "INVALID_RESULT"
+
+UnsetType = msgspec.UnsetType
+UNSET = msgspec.UNSET
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker wants up to `slots` tasks to run now, and `ahead` more to hold, which are none of
+    types with a rate or concurrency limit. What it can do and will take is as registered where it
+    is left out; null for `queues` or `types`: all of them."""
+
+    request_id: NameText
+    """New for every claim, but the same when an unanswered one is repeated."""
+    slots: Annotated[int, msgspec.Meta(ge=0, le=MOST_AT_ONCE)] = 1
+    ahead: Annotated[int, msgspec.Meta(ge=0, le=MOST_AT_ONCE)] = 0
+    wait_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    capabilities: frozenset[NameText] | UnsetType = UNSET
+    queues: frozenset[NameText] | UnsetType | None = UNSET
+    types: frozenset[NameText] | UnsetType | None = UNSET
+
+
+class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that a worker holds. Its time limit counts from when the worker says that it began."""
+
+    task_id: str
+    task_type: str
+    queue: str
+    parameters: msgspec.Raw
+    priority: int
+    attempt: int
+    retry_count: int
+    max_retries: int
+    returns: int
+    timeout_seconds: float | None
+    created_at: Moment
+    ready_at: Moment
+    retry_policy: RetryView
+    tags: Mapping[str, str]
+    trace_id: str
+    traceparent: str | None
+
+    @classmethod
+    def of(cls, task: Claimed) -> ClaimedTask:
+        """A claimed task as a worker gets it."""
+        spec = task.spec
+        return cls(
+            task_id=task.task_id,
+            task_type=task.type,
+            queue=task.queue,
+            parameters=msgspec.Raw(task.payload),
+            priority=task.level,
+            attempt=task.attempt,
+            retry_count=task.retry_count,
+            max_retries=task.max_retries,
+            returns=task.returns,
+            timeout_seconds=task.timeout,
+            created_at=iso(moment(task.created_at)),
+            ready_at=iso(moment(task.ready_at)),
+            retry_policy=RetryView.of(spec.retry),
+            tags=spec.tags,
+            trace_id=task.trace_id,
+            traceparent=spec.traceparent,
+        )
+
+    def claimed(self, worker_id: str) -> Claimed:
+        """The same in the hands of a worker."""
+        return Claimed(
+            task_id=self.task_id,
+            attempt=self.attempt,
+            worker_id=worker_id,
+            type=self.task_type,
+            queue=self.queue,
+            level=self.priority,
+            payload=bytes(self.parameters),
+            retry_count=self.retry_count,
+            max_retries=self.max_retries,
+            returns=self.returns,
+            timeout=self.timeout_seconds,
+            created_at=microseconds_of(datetime.fromisoformat(self.created_at)),
+            ready_at=microseconds_of(datetime.fromisoformat(self.ready_at)),
+            spec=Spec(
+                retry=self.retry_policy.policy(),
+                tags=dict(self.tags),
+                trace_id=self.trace_id,
+                traceparent=self.traceparent,
+            ),
+        )
+
+
+class ClaimAnswer(msgspec.Struct, frozen=True):
+    """What a claim brought. `next_due_in_seconds`: when it may bring more, if that is known."""
+
+    tasks: tuple[ClaimedTask, ...]
+    next_due_in_seconds: float | None
+
+    @classmethod
+    def of(cls, grant: Grant) -> ClaimAnswer:
+        """A grant as a worker gets it."""
+        return cls(tuple(map(ClaimedTask.of, grant.tasks)), grant.next_due_in)
+
+    def grant(self, worker_id: str) -> Grant:
+        """The same in the hands of a worker."""
+        return Grant([task.claimed(worker_id) for task in self.tasks], self.next_due_in_seconds)
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """A task began to run so many seconds ago."""
+
+    task_id: str
+    attempt: Attempt
+    seconds: Seconds = 0.0
+
+
+class Beginnings(msgspec.Struct, frozen=True):
+    """Tasks that run now."""
+
+    starts: Annotated[tuple[Beginning, ...], SOME]
+
+
+class Advance(msgspec.Struct, frozen=True):
+    """How far a task has come."""
+
+    task_id: str
+    attempt: Attempt
+    progress_percent: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
+    status_message: str | None = None
+
+
+class Advances(msgspec.Struct, frozen=True):
+    """How far tasks have come."""
+
+    reports: Annotated[tuple[Advance, ...], SOME]
+
+
+class Ending(StrEnum):
+    """How a run ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    RELEASED = "released"
+    """Given back, begun or not: it costs no retry."""
+    SNOOZED = "snoozed"
+    """It asked to run again in `after_seconds`, which costs no retry either."""
+
+
+class Failing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a run failed."""
+
+    message: str = "The worker gave no reason."
+    code: str | None = None
+    retriable: bool = True
+    traceback: str | None = None
+
+
+class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended. `after_seconds`: when it wants to run again, if it says so itself.
+
+    Without `execution_duration_seconds` it had not begun.
+    """
+
+    task_id: str
+    attempt: Attempt
+    status: Ending
+    result: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+    error: Failing | None = None
+    after_seconds: Seconds | None = None
+    execution_duration_seconds: Seconds | None = None
+
+    def outcome(self) -> Outcome:
+        """The same in the core's words. A result that nobody could read is a failure for good: the
+        others in its batch must not suffer for it."""
+        match self.status:
+            case Ending.COMPLETED:
+                try:
+                    return Completed(checked_result(bytes(self.result) or b"null"))
+                except InvalidResult as error:
+                    return Failed(TaskError.of(error.message, BAD_RESULT, retriable=False))
+            case Ending.FAILED:
+                given = Failing() if self.error is None else self.error
+                failure = TaskError.of(
+                    given.message,
+                    given.code,
+                    retriable=given.retriable,
+                    traceback=given.traceback,
+                )
+                return Failed(failure, self.after_seconds)
+            case Ending.TIMED_OUT:
+                return TimedOut()
+            case Ending.RELEASED:
+                return Released()
+            case Ending.SNOOZED:
+                return Snoozed(self.after_seconds or 0.0)
+
+
+class EndedRuns(msgspec.Struct, frozen=True):
+    """How runs ended."""
+
+    results: Annotated[tuple[EndedRun, ...], SOME]
+
+
+class Verdicts(msgspec.Struct, frozen=True):
+    """What became of each item, in order: `stale` for what is no longer this worker's, `missing`
+    for what is not there any more."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @classmethod
+    def of(cls, verdicts: Sequence[Verdict]) -> Verdicts:
+        return cls(tuple(verdicts))
+
+
+class Attempted(msgspec.Struct, frozen=True):
+    """A run."""
+
+    task_id: str
+    attempt: int
+
+
+class PulseView(msgspec.Struct, frozen=True):
+    """`remaining_seconds`: how long the worker counts as alive, from when it sent the beat.
+    `let_go`: runs to stop, for they are no longer this worker's; report their end all the same,
+    which frees their place."""
+
+    remaining_seconds: float
+    status: WorkerStatus
+    let_go: tuple[Attempted, ...]

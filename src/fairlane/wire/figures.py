@@ -1,0 +1,105 @@
+"""Figures: samples of the counters for charts, and dead letters in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+import msgspec
+
+from fairlane.core.analysis import Analysis, Group
+from fairlane.core.facts import Sample
+from fairlane.core.model import moment
+from fairlane.core.priority import Band
+from fairlane.wire.times import Instant, Moment, iso
+
+SAMPLES = 10_000
+"""More than are kept."""
+
+
+class SampleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From when on; from the oldest that is kept if left out."""
+
+    since: Instant | msgspec.UnsetType = msgspec.UNSET
+    limit: Annotated[int, msgspec.Meta(ge=1, le=SAMPLES)] = 1_000
+
+
+class SampleView(msgspec.Struct, frozen=True, kw_only=True):
+    """How the counters stood at a time. All but `depths` (queued tasks by priority) only grow: what
+    happened between two samples is their difference."""
+
+    timestamp: Moment
+    submitted: int
+    started: int
+    completed: int
+    failed: int
+    timeouts: int
+    lost_workers: int
+    stale_results: int
+    execution_seconds: float
+    depths: Mapping[Band, int]
+
+
+class SampleList(msgspec.Struct, frozen=True):
+    """Samples, the oldest first."""
+
+    samples: tuple[SampleView, ...]
+
+
+class GroupView(msgspec.Struct, frozen=True, kw_only=True):
+    """Dead letters of one type, error code and shape of message, with one of them to look at."""
+
+    type: str
+    code: str | None
+    shape: str
+    count: int
+    first_seen: Moment
+    last_seen: Moment
+    retriable_share: float
+    example: str
+
+
+class AnalysisView(msgspec.Struct, frozen=True):
+    """Groups, the largest first. `complete` is false when there are more than were looked at."""
+
+    groups: tuple[GroupView, ...]
+    analysed: int
+    complete: bool
+
+
+def samples_of(samples: Iterable[Sample]) -> SampleList:
+    """Samples."""
+    return SampleList(tuple(map(_sample, samples)))
+
+
+def analysis_of(analysis: Analysis) -> AnalysisView:
+    """Dead letters in groups."""
+    return AnalysisView(tuple(map(_group, analysis.groups)), analysis.analysed, analysis.complete)
+
+
+def _sample(sample: Sample) -> SampleView:
+    return SampleView(
+        timestamp=iso(moment(sample.at)),
+        submitted=sample.submitted,
+        started=sample.started,
+        completed=sample.completed,
+        failed=sample.failed,
+        timeouts=sample.timeouts,
+        lost_workers=sample.lost_workers,
+        stale_results=sample.stale_results,
+        execution_seconds=sample.seconds,
+        depths=dict(zip(Band, sample.depths, strict=True)),
+    )
+
+
+def _group(group: Group) -> GroupView:
+    return GroupView(
+        type=group.type,
+        code=group.code,
+        shape=group.shape,
+        count=group.count,
+        first_seen=iso(group.first_seen),
+        last_seen=iso(group.last_seen),
+        retriable_share=group.retriable_share,
+        example=group.example,
+    )

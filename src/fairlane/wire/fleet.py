@@ -1,0 +1,73 @@
+"""Workers as `/api/v1` and `--json` show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from fairlane.core.model import Worker, WorkerStatus
+from fairlane.wire.times import Moment, iso
+
+
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker. Null for queues or types: it takes all of them."""
+
+    worker_id: str
+    status: WorkerStatus
+    current_tasks: tuple[str, ...]
+    last_heartbeat: Moment
+    registered_at: Moment
+    capacity: int
+    current_load: int
+    capabilities: tuple[str, ...]
+    queues: tuple[str, ...] | None
+    types: tuple[str, ...] | None
+    version: str
+    host: str
+    health: Mapping[str, Any] | None
+    lease_seconds: float
+    """How long it may be silent before it counts as dead."""
+
+
+class WorkerList(msgspec.Struct, frozen=True):
+    """All workers that are known, the dead ones included until they are cleared away."""
+
+    workers: tuple[WorkerView, ...]
+
+
+class WorkerState(msgspec.Struct, frozen=True):
+    """A worker's status."""
+
+    worker_id: str
+    status: WorkerStatus
+
+
+def workers_of(workers: Iterable[Worker]) -> WorkerList:
+    """Workers by id."""
+    return WorkerList(tuple(map(worker_of, sorted(workers, key=lambda each: each.worker_id))))
+
+
+def worker_of(worker: Worker) -> WorkerView:
+    """A worker."""
+    return WorkerView(
+        worker_id=worker.worker_id,
+        status=WorkerStatus.DEAD if worker.lost else worker.status,
+        current_tasks=worker.current_tasks,
+        last_heartbeat=iso(worker.last_heartbeat),
+        registered_at=iso(worker.registered_at),
+        capacity=worker.capacity,
+        current_load=worker.load,
+        capabilities=tuple(sorted(worker.capabilities)),
+        queues=_names(worker.queues),
+        types=_names(worker.types),
+        version=worker.version,
+        host=worker.host,
+        health=worker.health,
+        lease_seconds=worker.lease,
+    )
+
+
+def _names(names: frozenset[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(sorted(names))

@@ -1,0 +1,69 @@
+"""Values as requests carry them, described for readers of the documentation.
+
+The descriptions check nothing: the core does, and says better what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.priority import ALIASES, HIGHEST, LOWEST, NAMES
+
+_PLAIN: Final = r"[^\x00-\x1f\x7f-\x9f]"
+_PRIORITIES: Final = [*NAMES, *ALIASES]
+
+
+def _described(**schema: Any) -> msgspec.Meta:
+    return msgspec.Meta(extra_json_schema=schema)
+
+
+NAME_PATTERN: Final = rf"^[A-Za-z0-9_.:\-]{{1,{limits.NAME_LENGTH}}}$"
+NameText = Annotated[str, _described(pattern=NAME_PATTERN)]
+"""A type, a queue, a capability or a worker."""
+WorkerName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.:\-]{1,100}$")]
+"""What a worker's id begins with. Checked right here: the core only sees the whole id."""
+SOME: Final = _described(minItems=1)
+Listed = Annotated[tuple[NameText, ...], SOME]
+"""Some of them, in a filter."""
+Capabilities = Annotated[tuple[NameText, ...], _described(maxItems=limits.CAPABILITIES)]
+TaskId = Annotated[str, _described(format="uuid", pattern=r"^[0-9a-f\-]{36}$")]
+TaskIds = Annotated[tuple[TaskId, ...], _described(maxItems=limits.BATCH)]
+Parents = Annotated[tuple[TaskId, ...], _described(maxItems=limits.DEPENDENCIES)]
+
+Key = Annotated[str, _described(pattern=rf"^{_PLAIN}{{1,{limits.NAME_LENGTH}}}$")]
+Trace = Annotated[str, _described(pattern=rf"^[ -~]{{1,{limits.TRACE_LENGTH}}}$")]
+Line = Annotated[str, _described(pattern=rf"^{_PLAIN}{{0,{limits.NAME_LENGTH}}}$")]
+TagText = Annotated[str, _described(pattern=rf"^{_PLAIN}{{0,{limits.TAG_LENGTH}}}$")]
+Tags = Annotated[Mapping[TagText, TagText], _described(maxProperties=limits.TAGS)]
+TagPair = Annotated[
+    str, _described(pattern=rf"^[^:\x00-\x1f\x7f-\x9f]{{1,200}}:{_PLAIN}{{0,{limits.TAG_LENGTH}}}$")
+]
+"""A tag in a query: name:value."""
+
+PriorityName = Annotated[str, _described(enum=_PRIORITIES)]
+Level = Annotated[int, _described(minimum=LOWEST, maximum=HIGHEST)]
+PriorityText = Annotated[
+    str, _described(enum=[*_PRIORITIES, *map(str, range(LOWEST, HIGHEST + 1))])
+]
+"""A priority in a query, by name or by number."""
+
+Retries = Annotated[int, _described(minimum=0, maximum=limits.RETRIES)]
+Attempts = Annotated[int, _described(minimum=1, maximum=limits.RETRIES + 1)]
+Timeout = Annotated[float, _described(exclusiveMinimum=0, maximum=limits.TIMEOUT_SECONDS)]
+Delay = Annotated[float, _described(minimum=0, maximum=limits.DELAY_SECONDS)]
+Factor = Annotated[float, _described(minimum=1, maximum=limits.RETRIES)]
+Share = Annotated[float, _described(minimum=0, maximum=1)]
+Period = Annotated[float, _described(exclusiveMinimum=0, maximum=limits.UNIQUE_SECONDS)]
+Rate = Annotated[float, _described(minimum=0, maximum=limits.RATE_PER_SECOND)]
+Most = Annotated[int, _described(minimum=0, maximum=limits.CONCURRENCY)]
+Capacity = Annotated[int, _described(minimum=1, maximum=limits.CONCURRENCY)]
+Failures = Annotated[int, _described(minimum=1, maximum=limits.BREAKER_FAILURES)]
+BreakerTime = Annotated[float, _described(exclusiveMinimum=0, maximum=limits.BREAKER_SECONDS)]
+
+Due = Annotated[datetime, _described(format="date-time")]
+"""A time with its zone."""

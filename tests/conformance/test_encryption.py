@@ -1,0 +1,161 @@
+"""Encryption at rest: every engine, with keys, holds nothing that says anything."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairlane.core import submission, uniqueness
+from fairlane.core.backend import Backend
+from fairlane.core.errors import (
+    IdempotencyConflict,
+    InvalidPayload,
+    KeyMissing,
+    SealBroken,
+)
+from fairlane.core.filters import EVERYTHING
+from fairlane.core.machine import Completed
+from fairlane.core.model import NewTask
+from fairlane.core.schedules import NewSchedule
+from fairlane.core.sealing import Key, check_open, parsed
+from fairlane.core.submission import new_task
+from fairlane.engines.sealing.operations import sealing_operations
+from tests.fixtures.raw import written
+from tests.fixtures.stores import World
+
+pytestmark = pytest.mark.local
+
+OLD, NEW = Key("k1", b"1" * 32), Key("k2", b"2" * 32)
+SECRET = b"the cat sat on the mat"
+WORDS = {"said": SECRET.decode()}
+JSON = msgspec.json.encode(WORDS)
+
+
+def keyed(store: World, *keys: Key) -> World:
+    """The same store as a process sees it that has these keys."""
+    return World(Backend(sealing_operations(store.ops, keys), store.backend.driver), store.url, {})
+
+
+async def test_what_is_stored_says_nothing_and_what_is_answered_is_plain(store: World) -> None:
+    world = keyed(store, OLD)
+    task_id = await world.submit(payload=WORDS, idempotency_key="once", unique=True)
+    task = await world.claim_one(await world.worker())
+    assert task.payload == JSON
+    await world.settle(task, Completed(JSON))
+    schedule = await world.run(world.ops.put_schedule(NewSchedule("daily", JSON)))
+    assert schedule.definition == JSON
+
+    found = await world.task(task_id)
+    assert (found.payload, found.result) == (JSON, JSON)
+    (listed,) = (await world.run(world.ops.page(EVERYTHING, 10))).tasks
+    assert (listed.payload, listed.result) == (JSON, JSON)
+    assert [each.definition for each in await world.run(world.ops.schedules())] == [JSON]
+
+    raw = await written(store.backend, store.url)
+    hold = uniqueness.hold("work", JSON, unique=True)
+    assert hold is not None
+    for telling in (SECRET, submission.fingerprint("work", JSON), hold.key):
+        assert telling not in raw
+    for value in ((await store.task(task_id)).payload, (await store.task(task_id)).result):
+        assert value is not None
+        assert parsed(value) is not None
+        assert msgspec.json.decode(value).keys() == {"$sealed"}
+
+
+async def test_without_keys_it_can_be_read(store: World) -> None:
+    """Otherwise the test above would prove nothing."""
+    await store.submit(payload=WORDS, idempotency_key="once", unique=True)
+    await store.run(store.ops.put_schedule(NewSchedule("daily", b'{"other": "words"}')))
+    raw = await written(store.backend, store.url)
+    hold = uniqueness.hold("work", JSON, unique=True)
+    assert hold is not None
+    for telling in (SECRET, b"other", submission.fingerprint("work", JSON), hold.key):
+        assert telling in raw
+
+
+async def test_what_was_there_before_the_keys_still_works(store: World) -> None:
+    task_id = await store.submit(payload=WORDS)
+    await store.run(store.ops.put_schedule(NewSchedule("daily", JSON)))
+    world = keyed(store, OLD)
+    assert [each.definition for each in await world.run(world.ops.schedules())] == [JSON]
+    await world.settle(await world.claim_one(await world.worker()), Completed(JSON))
+    assert ((await world.task(task_id)).payload, (await world.task(task_id)).result) == (JSON, JSON)
+
+
+async def test_keys_are_rotated(store: World) -> None:
+    first = await keyed(store, OLD).submit(payload=WORDS)
+    both = keyed(store, NEW, OLD)
+    second = await both.submit(payload=WORDS)
+    worker = await both.worker()
+    tasks = await both.claim(worker)
+    assert [task.payload for task in tasks] == [JSON, JSON]
+    for task in tasks:
+        await both.settle(task, Completed(JSON))
+    new, old = keyed(store, NEW), keyed(store, OLD)
+    assert parsed((await new.task(first)).payload)  # which was sealed by the old one
+    assert [(await new.task(each)).result for each in (first, second)] == [JSON, JSON]
+    assert (await new.task(second)).payload == (await old.task(first)).payload == JSON
+
+
+async def test_whoever_has_no_key_sees_that_it_is_sealed(store: World) -> None:
+    task_id = await keyed(store, OLD).submit(payload=WORDS)
+    for world in (store, keyed(store, NEW)):
+        (listed,) = (await world.run(world.ops.page(EVERYTHING, 10))).tasks
+        assert listed == await world.task(task_id)
+        with pytest.raises(KeyMissing, match="k1"):
+            check_open(listed.payload)
+    for world in (store, keyed(store, NEW)):
+        task = await world.claim_one(await world.worker())
+        with pytest.raises(KeyMissing, match="k1"):
+            check_open(task.payload)
+        await world.settle(task)
+        await world.run(world.ops.delete([task_id]))
+        task_id = await keyed(store, OLD).submit(payload=WORDS)
+
+
+async def test_what_is_altered_or_from_another_task_is_refused(store: World) -> None:
+    world = keyed(store, OLD)
+    victim = await world.submit(payload=WORDS)
+    sealed = (await store.task(victim)).payload
+    await store.run(store.ops.cancel([victim]))
+    middle = sealed.rindex(b".") + 20
+    altered = sealed[:middle] + bytes([sealed[middle] ^ 1]) + sealed[middle + 1 :]
+
+    def forged(payload: bytes) -> NewTask:
+        return msgspec.structs.replace(new_task("work"), payload=payload)
+
+    # As somebody would who can write to the database, but has no key.
+    ids = await store.submit_all([forged(sealed), forged(altered)])
+    for task in await world.claim(await world.worker()):
+        with pytest.raises(SealBroken):
+            check_open(task.payload)
+        await store.settle(task, Completed(sealed))
+    for task_id in ids:
+        result = (await world.task(task_id)).result
+        assert result is not None
+        with pytest.raises(SealBroken):
+            check_open(result)
+    await store.run(store.ops.put_schedule(NewSchedule("daily", sealed)))
+    (schedule,) = await world.run(world.ops.schedules())
+    with pytest.raises(SealBroken):
+        check_open(schedule.definition)
+
+
+async def test_sealed_payloads_are_not_submitted_again(store: World) -> None:
+    world = keyed(store, OLD)
+    sealed = (await store.task(await world.submit(payload=WORDS))).payload
+    with pytest.raises(InvalidPayload, match="sealed already"):
+        await world.submit(payload=sealed)
+    assert await store.depth() == 1
+
+
+async def test_the_same_is_the_same_while_keys_come(store: World) -> None:
+    first = await keyed(store, OLD).submit(payload=WORDS, idempotency_key="once")
+    only = await keyed(store, OLD).submit(payload=WORDS, unique=True)
+    for keys in ((OLD,), (OLD, NEW), (NEW, OLD)):
+        world = keyed(store, *keys)
+        assert await world.submit(payload=WORDS, idempotency_key="once") == first
+        assert await world.submit(payload=WORDS, unique=True) == only
+        with pytest.raises(IdempotencyConflict):
+            await world.submit(payload={"said": "no"}, idempotency_key="once")
+    assert await store.depth() == 2

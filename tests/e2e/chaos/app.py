@@ -1,0 +1,117 @@
+"""The application whose workers are killed, stopped and cut off. Its handlers write a history."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fairlane import Context, Fairlane
+from tests.e2e.history.lines import End, Recorder, Start, digest
+
+TARGET = "tests.e2e.chaos.app:app"
+HISTORY = "CHAOS_HISTORY"
+"""The variable that says where to write it."""
+LOOK_SECONDS = 0.02
+
+app = Fairlane("sqlite://")
+recorder = Recorder(Path(os.environ.get(HISTORY, os.devnull)))
+
+
+class Diary:
+    """What a run tells of itself."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._who: dict[str, Any] = {
+            "task": ctx.task_id,
+            "attempt": ctx.attempt,
+            "worker": ctx.task.worker_id,
+            "pid": os.getpid(),
+        }
+        recorder.write(Start, **self._who)
+
+    def end(self, result: Any) -> Any:
+        """The last thing before a handler returns."""
+        recorder.write(End, result=digest(msgspec.json.encode(result)), **self._who)
+        return result
+
+    def fail(self, times: int) -> None:
+        """Raise, on the first so many attempts."""
+        if self._who["attempt"] <= times:
+            recorder.write(End, **self._who)
+            raise RuntimeError("as asked")
+
+
+def closed(ctx: Context, gate: str | None) -> bool:
+    """Every attempt has a gate of its own."""
+    return gate is not None and not Path(f"{gate}-{ctx.attempt}").exists()
+
+
+def blocking(ctx: Context, n: int, seconds: float, fails: int, gate: str | None) -> int:
+    diary = Diary(ctx)
+    time.sleep(seconds)
+    while closed(ctx, gate):
+        time.sleep(LOOK_SECONDS)
+    diary.fail(fails)
+    return int(diary.end(n))
+
+
+@app.task(name="on-loop")
+async def on_loop(
+    ctx: Context, n: int, seconds: float = 0.0, fails: int = 0, gate: str | None = None
+) -> int:
+    diary = Diary(ctx)
+    await asyncio.sleep(seconds)
+    while closed(ctx, gate):  # noqa: ASYNC110 (it is opened by another process)
+        await asyncio.sleep(LOOK_SECONDS)
+    diary.fail(fails)
+    return int(diary.end(n))
+
+
+@app.task(name="on-thread")
+def on_thread(
+    ctx: Context, n: int, seconds: float = 0.0, fails: int = 0, gate: str | None = None
+) -> int:
+    return blocking(ctx, n, seconds, fails, gate)
+
+
+@app.task(name="in-process", isolation="process")
+def in_process(
+    ctx: Context, n: int, seconds: float = 0.0, fails: int = 0, gate: str | None = None
+) -> int:
+    return blocking(ctx, n, seconds, fails, gate)
+
+
+@app.task(name="in-transaction")
+async def in_transaction(ctx: Context, n: int, seconds: float = 0.0, fails: int = 0) -> None:
+    """Leaves an effect and completes, or neither. Its end is told before either is known."""
+    diary = Diary(ctx)
+    diary.fail(fails)
+    async with ctx.transaction() as connection:
+        if app.url.startswith("sqlite"):
+            connection.execute("INSERT INTO effects VALUES (?)", [ctx.task_id])
+        else:
+            await connection.execute("INSERT INTO effects VALUES ($1)", ctx.task_id)
+        await asyncio.sleep(seconds)
+        diary.end(None)
+
+
+@app.task(name="poison", isolation="process")
+def poison(ctx: Context, n: int, how: str) -> None:
+    Diary(ctx)
+    match how:
+        case "exit":
+            os._exit(0)
+        case "segfault":
+            ctypes.string_at(0)
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "worker":  # not only itself: the worker too
+            os.kill(os.getppid(), signal.SIGKILL)
+            signal.pause()

@@ -1,0 +1,215 @@
+"""A store, a client, worker processes, and a judge at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psycopg
+
+from fairlane import Fairlane
+from fairlane.core.errors import StoreError
+from fairlane.core.states import LIVE
+from fairlane.core.tally import census
+from tests.e2e.chaos.load import Client
+from tests.e2e.chaos.workers import WorkerProcess
+from tests.e2e.history.checker import check, verdict
+from tests.e2e.history.dump import Dump, Journal, dump
+from tests.e2e.history.lines import Healed, History, Recorder, Start, decoded
+from tests.e2e.history.terms import Terms
+
+FULL = os.environ.get("FAIRLANE_TESTS") == "full"
+"""RELIABILITY's quantities, instead of a short form of each."""
+
+LEASE = 3.0
+PATIENCE = 60.0
+"""How long to wait for what has to come: no test depends on how fast it does."""
+LOOK_SECONDS = 0.02
+
+
+async def until(
+    condition: Callable[[], Awaitable[bool]], what: str, patience: float = PATIENCE
+) -> None:
+    """Wait for something that happens in another process; a store that is away is waited for."""
+    try:
+        async with asyncio.timeout(patience):
+            while True:
+                try:
+                    if await condition():
+                        return
+                except StoreError:
+                    pass
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        raise AssertionError(f"Within {patience:.0f} s it was not so: {what}") from None
+
+
+class Seen:
+    """What handlers have told so far, counted along."""
+
+    def __init__(self, path: Path) -> None:
+        path.touch()
+        self._file = path.open("rb")
+        self.starts = 0
+        self.ends = 0
+        self.begun: dict[int, float] = {}
+        """When a process last began something."""
+
+    def look(self) -> Self:
+        for text in self._file:
+            line = decoded(text)
+            if isinstance(line, Start):
+                self.starts += 1
+                self.begun[line.pid] = line.at
+            else:
+                self.ends += 1
+        return self
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Arena:
+    """Where one test takes place. `server`: what its workers are given in place of the store."""
+
+    def __init__(self, url: str, folder: Path, server: str | None = None) -> None:
+        self._server = server
+        self.app = Fairlane(url)
+        self.folder = folder
+        self.recorder = Recorder(folder / "clients.jsonl")
+        self._submitting = Fairlane(url, patience=0.2)  # so that calls do fail in an outage
+        self.client = Client(self._submitting, self.recorder)
+        self._seen = Seen(folder / "handlers.jsonl")
+        self._workers: list[WorkerProcess] = []
+        self._journal = Journal(self.app.backend)
+        self._following: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.app.run(self.app.backend.ops.migrate())
+        self._following = asyncio.create_task(self._journal.follow())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for worker in self._workers:
+            worker.discard()
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        await self.app.aclose()
+        await self._submitting.aclose()
+        self.recorder.close()
+        self._seen.close()
+        log = self.folder / "workers.log"
+        if error is not None and log.exists():
+            sys.stderr.write(log.read_text(errors="replace")[-10_000:])
+
+    # -- workers -----------------------------------------------------------------------------------
+
+    def begin(
+        self, *, concurrency: int = 4, lease: float = LEASE, grace: float = 30.0
+    ) -> WorkerProcess:
+        """A worker that is on its way."""
+        flags = ("--concurrency", str(concurrency), "--lease", str(lease), "--grace", str(grace))
+        worker = WorkerProcess(self.app, self.folder, self.recorder, *flags, store=self._server)
+        self._workers.append(worker)
+        return worker
+
+    async def worker(
+        self, *, concurrency: int = 4, lease: float = LEASE, grace: float = 30.0
+    ) -> WorkerProcess:
+        """A worker that is there."""
+        worker = self.begin(concurrency=concurrency, lease=lease, grace=grace)
+        await self.ready(worker)
+        return worker
+
+    async def ready(self, *workers: WorkerProcess) -> None:
+        async def there() -> bool:
+            assert all(worker.running for worker in workers), "a worker ended by itself"
+            return None not in [await worker.itself() for worker in workers]
+
+        await until(there, "all workers are there")
+
+    async def healed(self) -> None:
+        """The trouble is over: all workers are soon at work again; how soon, the history says."""
+        pids = tuple(worker.pid for worker in self._workers if worker.running)
+        now = time.monotonic()
+        self.recorder.write(Healed, pids=pids)
+
+        async def all_at_work() -> bool:
+            begun = self._seen.look().begun
+            return all(begun.get(pid, 0.0) > now for pid in pids)
+
+        await until(all_at_work, "every worker has begun something")
+
+    def open(self, gate: str) -> None:
+        """Let handlers go on that wait for it."""
+        (self.folder / gate).touch()
+
+    async def prepare_effects(self) -> None:
+        """A table of the application's own, for handlers that complete in a transaction."""
+        create = "CREATE TABLE effects (task_id text)"
+        if self.sqlite is not None:
+            with closing(sqlite3.connect(self.sqlite)) as connection:
+                connection.execute(create)
+        else:
+            with psycopg.connect(self.app.url, autocommit=True) as session:
+                session.execute(create)
+
+    @property
+    def sqlite(self) -> Path | None:
+        """The file that the store is, if it is one."""
+        scheme, _, path = self.app.url.partition(":///")
+        return Path(path) if scheme == "sqlite" else None
+
+    # -- what happens ------------------------------------------------------------------------------
+
+    def history(self) -> History:
+        return History.read(self.folder / "clients.jsonl", self.folder / "handlers.jsonl")
+
+    async def begun(self, runs: int) -> None:
+        """Until so many runs have begun since the test has."""
+
+        async def enough() -> bool:
+            return self._seen.look().starts >= runs
+
+        await until(enough, f"{runs} runs have begun")
+
+    async def ended(self, more: int) -> None:
+        """Until so many more runs have come to their end."""
+        enough_ends = self._seen.look().ends + more
+
+        async def enough() -> bool:
+            return self._seen.look().ends >= enough_ends
+
+        await until(enough, f"{more} more runs have ended")
+
+    async def drained(self, patience: float = 2 * LEASE + PATIENCE) -> None:
+        """Until nothing is left to do."""
+
+        async def nothing_left() -> bool:
+            counted = census(await self.app.run(self.app.backend.ops.tallies()))
+            return not any(counted[state] for state in LIVE)
+
+        await until(nothing_left, "everything has ended", patience)
+
+    async def judged(self, terms: Terms, effects: str | None = None) -> tuple[History, Dump]:
+        """Everything that is known, none of it wrong."""
+        history, found = self.history(), await dump(self.app, self._journal, effects)
+        violations = check(history, found, terms)
+        told = verdict(history, found, violations)
+        sys.stdout.write(told + "\n")
+        assert not violations, told
+        return history, found

@@ -1,0 +1,171 @@
+"""A scene in which every operation would succeed, if only one were let in; and tokens for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairlane.core.filters import EVERYTHING
+from fairlane.core.machine import Failed
+from fairlane.core.model import NewWorker, TaskError
+from fairlane.core.tokens import Scope, digest_of, issued
+from fairlane.server.config import ServerConfig
+from fairlane.server.identity import ANYONE, Identity
+from fairlane.server.operations import Operation
+from fairlane.server.workers import new_worker_id
+from tests.conftest import Servers
+from tests.fixtures.stores import World, opened
+from tests.server.kit import CALM, Api, serving
+
+EXPIRED, REVOKED = "expired", "revoked"
+WRONG = "fl_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+
+async def new_token(world: World, *scopes: str, **options: Any) -> tuple[str, str]:
+    """A token that is in the store: its id and its secret."""
+    token, secret = issued(options.pop("name", "-".join(scopes)), scopes, **options)
+    await world.run(world.ops.put_token(token))
+    return token.token_id, secret
+
+
+async def all_tokens(world: World) -> dict[str, str]:
+    """A secret for each scope, and two that no longer count."""
+    secrets = {scope.value: (await new_token(world, scope))[1] for scope in Scope}
+    _, secrets[EXPIRED] = await new_token(world, *Scope, lifetime=1.0, name=EXPIRED)
+    await world.advance(2.0)
+    token_id, secrets[REVOKED] = await new_token(world, *Scope, name=REVOKED)
+    await world.run(world.ops.drop_token(token_id))
+    return secrets
+
+
+class Scene(NamedTuple):
+    """What the operations of the table can be tried on."""
+
+    waiting: str
+    """A task."""
+    held: str
+    """A task that a worker holds."""
+    done: str
+    dead: str
+    """Tasks that have ended, well and badly."""
+    worker: str
+
+    def path(self, operation: Operation) -> str:
+        """A path on which an operation would succeed."""
+        tasks = {
+            ("DELETE", "/api/tasks/{task_id}"): self.done,
+            ("POST", "/api/tasks/{task_id}/retry"): self.dead,
+            ("POST", "/api/v1/tasks/{task_id}/retry"): self.dead,
+            ("POST", "/api/v1/dlq/{task_id}/replay"): self.dead,
+        }
+        task_id = tasks.get((operation.method, operation.path), self.waiting)
+        queries = {
+            ("DELETE", "/api/tasks"): "?olderThan=2100-01-01T00:00:00Z",
+            ("DELETE", "/api/v1/dlq"): "?all=true",
+        }
+        path = operation.path.replace("{task_id}", task_id).replace("{worker_id}", self.worker)
+        path = path.replace("{queue}", "default").replace("{type}", "work")
+        return path + queries.get((operation.method, operation.path), "")
+
+    def body(self, operation: Operation) -> Any:
+        """A body with which an operation would succeed."""
+        sweep = {"task_ids": [self.waiting, self.dead, self.done]}
+        bodies: dict[str, Any] = {
+            "/api/v1/tasks": {"task_type": "intruder", "parameters": {}},
+            "/api/v1/tasks/batch": {"tasks": [{"task_type": "intruder", "parameters": {}}]},
+            "/api/tasks": {"type": "intruder", "payload": {}},
+            "/api/tasks/rate-limit": {"tasksPerSecond": 7},
+            "/api/v1/tasks/cancel": sweep,
+            "/api/v1/tasks/retry": sweep,
+            "/api/v1/tasks/delete": sweep,
+            "/api/v1/dlq/replay": {"all": True},
+            "/api/v1/types/{type}": {"paused": True},
+            "/api/v1/control": {"paused": True},
+            "/internal/workers/{worker_id}/result": {"task_id": self.held, "status": "completed"},
+            "/internal/workers/{worker_id}/start": {"task_id": self.held},
+            "/internal/workers/{worker_id}/claim": {"request_id": "r"},
+            "/internal/workers/{worker_id}/results": {"results": []},
+            "/internal/workers/{worker_id}/starts": {"starts": []},
+            "/internal/workers/{worker_id}/reports": {"reports": []},
+            "/api/v1/tasks/lookup": {"task_ids": [self.held]},
+            "/internal/workers/{worker_id}/progress": {
+                "task_id": self.held,
+                "progress_percent": 50,
+            },
+            "/auth/session": {"token": WRONG},
+        }
+        return None if operation.body is None else bodies.get(operation.path, {})
+
+
+async def scene(world: World, owner: Identity = ANYONE) -> Scene:
+    """Tasks in several states, and a worker, of whoever has this token, that holds one."""
+    worker = new_worker_id(owner)
+    await world.run(world.ops.register(NewWorker(worker)))
+    done = await world.submit()
+    await world.claim_and_settle(worker)
+    dead = await world.submit(max_retries=0)
+    await world.claim_and_settle(worker, Failed(TaskError("broken", "ValueError")))
+    held = await world.submit()
+    await world.claim_one(worker)
+    return Scene(await world.submit(), held, done, dead, worker)
+
+
+async def snapshot(world: World) -> Any:
+    """All that a request could change."""
+    page = await world.run(world.ops.page(EVERYTHING, 100))
+    workers = await world.run(world.ops.workers())
+    return (
+        sorted((task.task_id, task.status, task.progress) for task in page.tasks),
+        sorted((worker.worker_id, worker.status) for worker in workers),
+        await world.run(world.ops.controls()),
+        [token.token_id for token in await world.run(world.ops.tokens())],
+        await audit_log(world),
+    )
+
+
+async def audit_log(world: World) -> list[tuple[str, str, str, str]]:
+    """Who did what to what from where, the oldest first."""
+    page = await world.run(world.ops.audit(1_000))
+    entries = [(each.actor, each.action, each.subject, each.address) for each in page.entries]
+    return entries[::-1]
+
+
+class Guarded(NamedTuple):
+    """A server that asks for tokens."""
+
+    api: Api
+    scene: Scene
+    secrets: dict[str, str]
+
+
+@asynccontextmanager
+async def guarded(
+    servers: Servers, folder: Path, kind: str = "sqlite-memory", config: ServerConfig = CALM
+) -> AsyncIterator[Guarded]:
+    """A server with a scene and with tokens."""
+    async with opened(kind, servers, folder) as world:
+        secrets = await all_tokens(world)
+        token = await world.run(world.ops.token(digest_of(secrets["worker"])))
+        assert token is not None
+        found = await scene(world, Identity(token.name, token.token_id))
+        async with serving(world, config) as api:
+            yield Guarded(api, found, secrets)
+
+
+def bearer(secret: str) -> dict[str, str]:
+    """The header that brings a secret along."""
+    return {"authorization": f"Bearer {secret}"}
+
+
+def needing_a_scope(operations: Iterable[Operation]) -> list[Operation]:
+    return [operation for operation in operations if operation.scopes]
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """What a server remembers of tokens is soon forgotten."""
+    async with asyncio.timeout(10):
+        while not await condition():  # noqa: ASYNC110 (another process may change it)
+            await asyncio.sleep(0.05)

@@ -1,0 +1,94 @@
+"""What the server tells of itself: `/openapi.json`, and `/docs` as a browser shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from openapi_spec_validator import validate
+
+from fairlane.server.openapi import name_of
+from fairlane.server.page import page
+from fairlane.server.routes import OPERATIONS
+from tests.server.kit import Api
+from tests.server.security.chromium import chromium
+
+pytestmark = pytest.mark.timeout(110)
+
+
+async def test_the_description_is_valid_and_complete(api: Api) -> None:
+    document = await api.get("/openapi.json")
+    validate(document)
+    described = {
+        operation["operationId"]
+        for path in document["paths"].values()
+        for operation in path.values()
+    }
+    about = {"get_openapi_json", "get_docs"}
+    assert described | about == {name_of(operation) for operation in OPERATIONS}
+    for operation in OPERATIONS:
+        if operation.path in document["paths"] and operation.scopes:
+            found = document["paths"][operation.path][operation.method.lower()]
+            assert found["security"] == [{"token": sorted(operation.scopes)}]
+
+
+async def test_the_page_needs_nothing_but_itself(api: Api) -> None:
+    reply = await api.ask("GET", "/docs")
+    policy = reply.headers["content-security-policy"]
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-[\w+/=]+'; frame-ancestors 'none'", policy
+    )
+    assert b"<script" not in reply.body
+    assert b"style=" not in reply.body
+    assert b"://" not in reply.body.replace(b"http://127.0.0.1:8000", b"")
+
+
+def test_all_text_is_shown_as_text() -> None:
+    evil = "<img src=x onerror=alert(1)>\"'"
+    operation = {
+        "tags": [evil],
+        "summary": evil,
+        "description": f"More {evil}",
+        "parameters": [
+            {"name": evil, "required": False, "schema": {"anyOf": [{"enum": [evil]}]}},
+            {"name": evil, "required": True, "schema": {"type": evil, "items": {"format": evil}}},
+            {"name": evil, "required": True, "schema": {"$ref": f"#/components/schemas/{evil}"}},
+        ],
+        "responses": {"200": {"content": {evil: {"schema": {"properties": {evil: {}}}}}}},
+    }
+    document = {
+        "info": {"title": evil, "version": evil},
+        "paths": {f"/{evil}": {"get": operation}},
+        "components": {"schemas": {evil: {"properties": {evil: {"type": evil}}}}},
+    }
+    shown = page(json.loads(json.dumps(document))).decode()
+    assert "<img" not in shown
+    assert shown.count("&lt;img src=x onerror=alert(1)&gt;&quot;&#x27;") > 10
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_in_a_browser(api: Api, scheme: str) -> None:
+    complaints: list[str] = []
+    async with chromium() as browser:
+        context = await browser.new_context(
+            color_scheme="dark" if scheme == "dark" else "light",
+            viewport={"width": 380, "height": 800},
+        )
+        shown = await context.new_page()
+        shown.on("console", lambda message: complaints.append(message.text))
+        shown.on("pageerror", lambda error: complaints.append(str(error)))
+        shown.on("requestfailed", lambda request: complaints.append(request.url))
+        await shown.goto(f"http://127.0.0.1:{api.port}/docs")
+        await shown.click("summary >> nth=1")
+        assert await shown.is_visible("details[open] pre")
+        # The style sheet counts, and nothing is wider than a telephone.
+        back = await shown.evaluate("getComputedStyle(document.documentElement).colorScheme")
+        assert back == "light dark"
+        assert await shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        dead = await shown.evaluate(
+            "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.hash.slice(1))"
+            ".filter(id => !document.getElementById(decodeURIComponent(id)))"
+        )
+        assert dead == []
+    assert complaints == []

@@ -1,0 +1,108 @@
+"""The server within somebody else's application."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Mount, Router
+from starlette.types import ASGIApp
+
+from fairlane import Fairlane
+from fairlane.server.app import create_app, lifespan
+from fairlane.server.http.listening import bind
+from fairlane.server.http.serving import serve
+from tests.conftest import Servers
+from tests.fixtures.stores import World, opened
+from tests.server.http.kit import SECONDS, Client
+from tests.server.kit import application
+
+TASK = b'{"task_type": "work", "parameters": {}}'
+
+Host = Callable[[Router, Any], ASGIApp]
+
+
+def starlette(mounted: Router, life: Any) -> ASGIApp:
+    return Starlette(routes=[Mount("/queue", app=mounted)], lifespan=life)
+
+
+def fastapi(mounted: Router, life: Any) -> ASGIApp:
+    app = FastAPI(lifespan=life)
+
+    @app.get("/own")
+    async def own() -> str:
+        return "own"
+
+    app.mount("/queue", mounted)
+    return app
+
+
+@asynccontextmanager
+async def served(asgi: ASGIApp) -> AsyncIterator[Callable[..., Any]]:
+    """Ask an application: the status and the body."""
+    stop, ready = asyncio.Event(), asyncio.Event()
+    sockets = bind("127.0.0.1", 0)
+    running = asyncio.create_task(serve(asgi, sockets, stop, on_ready=ready.set))
+    async with asyncio.timeout(SECONDS):
+        await ready.wait()
+    port = sockets[0].getsockname()[1]
+    client = Client(*await asyncio.open_connection("127.0.0.1", port))
+
+    async def ask(method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
+        sent = {"host": f"127.0.0.1:{port}", "content-length": str(len(body)), **headers}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {sent[name]}" for name in sent)]
+        head = "\r\n".join([*lines, "content-type: application/json", "", ""])
+        reply = await client.ask(head.encode() + body)
+        return reply.status, reply.body
+
+    try:
+        yield ask
+    finally:
+        await client.close()
+        stop.set()
+        async with asyncio.timeout(SECONDS):
+            await running
+
+
+@pytest.fixture
+async def world(servers: Servers, tmp_path: Path) -> AsyncIterator[World]:
+    async with opened("sqlite-memory", servers, tmp_path) as found:
+        yield found
+
+
+@pytest.mark.parametrize("host", [starlette, fastapi])
+@pytest.mark.parametrize("alive", [True, False], ids=["lifespan", "no lifespan"])
+async def test_under_a_prefix(host: Host, alive: bool, world: World) -> None:
+    app: Fairlane = application(world)
+    mounted = create_app(app)
+
+    @asynccontextmanager
+    async def life(_: object) -> AsyncIterator[None]:
+        async with lifespan(mounted):
+            yield
+
+    async with served(host(mounted, life if alive else None)) as ask:
+        assert (await ask("POST", "/queue/api/v1/tasks", TASK))[0] == 201
+        assert (await ask("GET", "/queue/healthz"))[0] == 200
+        assert (await ask("GET", "/queue/nothing"))[0] == 404
+        assert b'href="openapi.json"' in (await ask("GET", "/queue/docs"))[1]
+        if host is fastapi:
+            assert await ask("GET", "/own") == (200, b'"own"')
+        # What guards it goes along.
+        assert (await ask("GET", "/queue/api/v1/queues", host="evil.example"))[0] == 421
+        evil = "http://evil.example"
+        assert (await ask("POST", "/queue/api/v1/tasks", TASK, origin=evil))[0] == 403
+    assert await world.depth() == 1
+    if not alive:  # nobody told it to stop, so that is up to the test
+        async with lifespan(mounted):
+            pass
+    background = [
+        task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()
+    ]
+    assert background == []

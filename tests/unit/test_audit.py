@@ -1,0 +1,145 @@
+"""The audit log: texts made safe, pages and their cursors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlane.core import limits
+from fairlane.core.audit import (
+    Action,
+    Audit,
+    AuditPage,
+    NewAudit,
+    checked,
+    checked_limit,
+    detail_of,
+    entry_after,
+    page_of,
+    subject_of,
+)
+from fairlane.core.errors import BatchTooLarge, InvalidCursor, InvalidInput, InvalidLimit
+from fairlane.core.filters import EVERYTHING, new_filter
+from fairlane.core.ids import is_id
+from fairlane.core.machine import Verb
+from fairlane.core.model import moment
+from tests.unit.make import NOW, TASK_ID, quick, task_id, torn_texts
+
+
+def read_back(entry: NewAudit) -> Audit:
+    (found,) = page_of([(entry.entry_id, NOW, entry.encode())], 1).entries
+    return found
+
+
+class TestEntries:
+    def test_are_told_as_they_were_recorded(self) -> None:
+        entry = NewAudit.of("ci", Action.LIMIT, "type mail", {"rate": 2.5}, address="10.0.0.1")
+        assert is_id(entry.entry_id)
+        assert read_back(entry) == Audit(
+            entry.entry_id,
+            moment(NOW),
+            "ci",
+            "flow.limit",
+            "type mail",
+            '{"rate":2.5}',
+            "10.0.0.1",
+        )
+        assert read_back(NewAudit.of("ci", Action.PAUSE)).detail == "{}"
+
+    @quick
+    @given(torn_texts, torn_texts, st.dictionaries(torn_texts, torn_texts), torn_texts)
+    def test_any_text_can_be_stored(
+        self, actor: str, subject: str, detail: dict[str, str], address: str
+    ) -> None:
+        found = read_back(NewAudit.of(actor, Action.DELETE, subject, detail, address=address))
+        assert isinstance(msgspec.json.decode(found.detail), dict)
+        msgspec.json.encode(found)
+
+    def test_long_texts_are_cut(self) -> None:
+        long = "x" * 10_000
+        found = read_back(NewAudit.of(long, Action.PAUSE, long, {"a": long}, address=long))
+        assert (len(found.actor), len(found.subject), len(found.address)) == (255, 1_000, 255)
+        assert found.subject.endswith("…")
+
+    @pytest.mark.parametrize("text", ["x", '"', "\\", "\x00", "é"])
+    def test_a_detail_that_is_cut_is_still_json(self, text: str) -> None:
+        found = read_back(NewAudit.of("ci", Action.PAUSE, detail={"a": text * 4_000}))
+        assert len(found.detail) <= limits.AUDIT_DETAIL_CHARACTERS
+        (cut,) = json.loads(found.detail).values()
+        assert cut.startswith('{"a":"')
+
+    def test_a_detail_that_just_fits_is_not_cut(self) -> None:
+        fits = {"a": "x" * (limits.AUDIT_DETAIL_CHARACTERS - len('{"a":""}'))}
+        assert json.loads(read_back(NewAudit.of("ci", Action.PAUSE, detail=fits)).detail) == fits
+
+    def test_values_that_are_no_json_are_told_as_text(self) -> None:
+        odd = {"at": moment(0), "half": "\ud800", "none": float("nan")}
+        found = read_back(NewAudit.of("ci", Action.PAUSE, detail=odd))
+        assert json.loads(found.detail) == {
+            "at": "1970-01-01 00:00:00+00:00",
+            "half": "?",
+            "none": None,
+        }
+
+    def test_the_verbs_of_operators_have_an_action_each(self) -> None:
+        for verb in (Verb.CANCEL, Verb.REPLAY, Verb.DELETE):
+            assert Action(f"task.{verb}") in Action
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("queue", "type", "subject"),
+        [("q", None, "queue q"), (None, "t", "type t"), (None, None, "everything")],
+    )
+    def test_what_was_paused(self, queue: str | None, type: str | None, subject: str) -> None:
+        assert subject_of(queue, type) == subject
+
+    def test_which_tasks_were_meant(self) -> None:
+        assert detail_of(EVERYTHING) == {}
+        asked = new_filter(status=["failed", "dead_letter"], tags={"a": "b"}, worker="w")
+        assert detail_of(asked) == {
+            "states": ["dead_letter", "failed"],
+            "tags": {"a": "b"},
+            "worker_id": "w",
+        }
+
+
+class TestBounds:
+    def test_a_batch(self) -> None:
+        entry = NewAudit.of("ci", Action.PAUSE)
+        checked([entry] * limits.BATCH)
+        with pytest.raises(BatchTooLarge, match="500 entries at once, not 501"):
+            checked([entry] * (limits.BATCH + 1))
+        with pytest.raises(InvalidInput, match=r"NewAudit\.of"):
+            checked([entry, NewAudit("x", "ci", "flow.pause")])
+
+    def test_a_page(self) -> None:
+        assert [checked_limit(limit) for limit in (1, limits.PAGE)] == [1, 1_000]
+
+    @pytest.mark.parametrize("limit", [0, -1, 1_001, 1.0, "1", None, True])
+    def test_other_pages_are_refused(self, limit: Any) -> None:
+        with pytest.raises(InvalidLimit, match="From 1 to 1,000 entries"):
+            checked_limit(limit)
+
+
+class TestPages:
+    ROWS = tuple((task_id(n), NOW, NewAudit.of("ci", Action.PAUSE).encode()) for n in (3, 2, 1))
+
+    def test_a_cursor_while_there_is_more(self) -> None:
+        page = page_of(self.ROWS, 2)
+        assert [entry.entry_id for entry in page.entries] == [task_id(3), task_id(2)]
+        assert entry_after(page.next_cursor) == task_id(2)
+        assert page_of(self.ROWS, 3).next_cursor is None
+        assert page_of([], 3) == AuditPage([], None)
+
+    def test_cursors(self) -> None:
+        assert entry_after(None) is None
+        assert entry_after("a" + TASK_ID.replace("-", "")) == TASK_ID
+        for forged in ("", "a", "t" + TASK_ID.replace("-", ""), TASK_ID):
+            with pytest.raises(InvalidCursor):
+                entry_after(forged)
