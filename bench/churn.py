@@ -19,7 +19,7 @@ import psycopg
 
 from bench import machine, stores
 from bench.engine import Fairlane
-from bench.limit import use_uvloop
+from bench.loops import use_uvloop
 from fairlane.core.ids import new_ids
 
 BATCH = 100

@@ -15,7 +15,8 @@ from statistics import median
 from typing import Any, TypeVar
 
 from bench import machine, stores
-from bench.limit import BATCHES, PAYLOAD, bare, colours, measure, use_uvloop
+from bench.limit import BATCHES, PAYLOAD, bare, colours, measure
+from bench.loops import use_uvloop
 from fairlane import engines
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id

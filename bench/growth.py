@@ -15,7 +15,7 @@ from statistics import median
 
 from bench import machine, stores
 from bench.engine import Fairlane
-from bench.limit import use_uvloop
+from bench.loops import use_uvloop
 from fairlane.core.ids import new_ids
 
 BATCHES = (10, 100, 500)

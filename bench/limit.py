@@ -13,7 +13,8 @@ import argparse
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ import msgspec
 from redis.asyncio import Redis
 
 from bench import machine, stores
+from bench.loops import use_uvloop
 from fairlane.core.ids import new_id, new_ids
 
 PAYLOAD = b'{"value":12345}'
@@ -176,7 +178,7 @@ class BarePostgres:
         )
 
     async def close(self) -> None:
-        await self._db.execute("DROP TABLE bare")
+        await self._db.execute("DROP TABLE IF EXISTS bare")
         await self._db.close()
 
 
@@ -261,6 +263,21 @@ def bare(url: str, colour: str) -> Loop:
     return BarePostgres(url) if scheme.startswith("postgres") else BareRedis(url)
 
 
+@asynccontextmanager
+async def pair(url: str, colour: str) -> AsyncIterator[tuple[Loop, Loop]]:
+    """Two bare loops on one table for `together`: of SQLite it is one, because one writes."""
+    first = bare(url, colour)
+    second = first if urlsplit(url).scheme == "sqlite" else bare(url, colour)
+    loops = {id(each): each for each in (first, second)}.values()
+    for each in loops:
+        await each.open()
+    try:
+        yield first, second
+    finally:
+        for each in loops:
+            await each.close()
+
+
 async def noop(payload: Any) -> Any:
     """What every task does."""
     return payload
@@ -276,23 +293,48 @@ async def measure(loop: Loop, batch: int) -> tuple[float, float]:
         await loop.submit(tasks)
     submitted = time.perf_counter()
     done = 0
-    decode, encode = msgspec.json.decode, msgspec.json.encode
-    while claimed := await loop.claim(batch):
-        results = [encode(await noop(decode(loop.payload(task)))) for task in claimed]
-        await loop.settle(claimed, results)
-        done += len(claimed)
+    while ran := await work(loop, batch):
+        done += ran
     settled = time.perf_counter()
     assert done == total, f"{done} of {total} tasks came back"
     return total / (submitted - began), total / (settled - submitted)
 
 
-def use_uvloop() -> None:
-    """As Fairlane's own worker and server do where it is installed."""
-    try:
-        import uvloop  # noqa: PLC0415
-    except ImportError:
-        return
-    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+async def work(loop: Loop, batch: int) -> int:
+    """Claim, run and settle one batch; answers how many tasks there were."""
+    decode, encode = msgspec.json.decode, msgspec.json.encode
+    claimed = await loop.claim(batch)
+    if claimed:
+        results = [encode(await noop(decode(loop.payload(task)))) for task in claimed]
+        await loop.settle(claimed, results)
+    return len(claimed)
+
+
+async def together(submitting: Loop, working: Loop, batch: int) -> float:
+    """Tasks a second that are submitted, claimed, run and settled, all at once.
+
+    On two connections at the same time; by turns if both are the same one, as for a store that lets
+    one write at a time.
+    """
+    total = TOTALS[batch]
+    ids = new_ids(total)
+    batches = [submitting.prepare(ids[start : start + batch]) for start in range(0, total, batch)]
+    alternate = submitting is working
+
+    async def submit() -> None:
+        for tasks in batches:
+            await submitting.submit(tasks)
+            if alternate:
+                await work(working, batch)
+
+    async def settle() -> None:
+        done = 0
+        while done < total:
+            done += await work(working, batch)
+
+    began = time.perf_counter()
+    await asyncio.gather(submit(), *([] if alternate else [settle()]))
+    return total / (time.perf_counter() - began)
 
 
 async def main() -> None:
@@ -306,16 +348,17 @@ async def main() -> None:
         with stores.opened(store) as (name, url):
             print(f"\n{name}: bare loop, best of {options.rounds}")
             for colour in colours(url):
-                loop = bare(url, colour)
-                await loop.open()
-                for batch in options.batch:
-                    runs = [await measure(loop, batch) for _ in range(options.rounds)]
-                    submit, settle = (max(column) for column in zip(*runs, strict=True))
-                    print(
-                        f"  {colour:<5} batch {batch:>3}: submit {submit:>9,.0f}/s, "
-                        f"claim+settle {settle:>9,.0f}/s"
-                    )
-                await loop.close()
+                async with pair(url, colour) as (loop, other):
+                    for batch in options.batch:
+                        runs = [
+                            (*await measure(loop, batch), await together(other, loop, batch))
+                            for _ in range(options.rounds)
+                        ]
+                        submit, settle, both = (max(column) for column in zip(*runs, strict=True))
+                        print(
+                            f"  {colour:<5} batch {batch:>3}: submit {submit:>9,.0f}/s, "
+                            f"claim+settle {settle:>9,.0f}/s, all at once {both:>9,.0f}/s"
+                        )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -47,6 +48,26 @@ class Steal:
         return 100 * stolen / max(1, total)
 
 
+def busy_percent(seconds: float = 0.2) -> float:
+    """The share of all cores that is in use just now: by others, if nothing of ours runs.
+
+    Steal tells only of other machines on the same hardware, not of neighbours on this one.
+    """
+    idle, total = _idle_jiffies()
+    time.sleep(seconds)
+    later_idle, later_total = _idle_jiffies()
+    return 100 * (1 - (later_idle - idle) / max(1, later_total - total))
+
+
+def _idle_jiffies() -> tuple[int, int]:
+    fields = _cpu_fields()
+    return fields[3] + fields[4], sum(fields[:8])
+
+
+def _cpu_fields() -> list[int]:
+    return [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+
+
 def _jiffies() -> tuple[int, int]:
-    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+    fields = _cpu_fields()
     return fields[7], sum(fields[:8])

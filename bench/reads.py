@@ -16,7 +16,7 @@ from typing import Any
 from bench import machine, stores
 from bench.engine import Fairlane
 from bench.growth import fill
-from bench.limit import use_uvloop
+from bench.loops import use_uvloop
 from fairlane import engines
 from fairlane.core.backend import Backend
 from fairlane.core.filters import EVERYTHING, Filter, new_filter
