@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup redis pgbouncer promtool node chromium up test test-full chaos check format bench bench-peers docs clean
+.PHONY: help setup redis pgbouncer promtool systemd node chromium up test test-full chaos check format bench bench-peers docs clean
 
 # $(call debian_package,NAME): installs a Debian package, or says in one sentence what is missing.
 # dpkg needs the sbin folders, which a bare PATH leaves out.
@@ -35,7 +35,7 @@ quiet_package = \
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) redis pgbouncer promtool node chromium ## Make .venv with everything, and see that the programs the tests need are there
+setup: $(STAMP) redis pgbouncer promtool systemd node chromium ## Make .venv with everything, and see that the programs the tests need are there
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -62,6 +62,9 @@ node: # what runs examples/worker.mjs, and the examples of the documentation
 	@command -v curl >/dev/null || ( $(call debian_package,curl) ) || true
 
 # The tests let pages from elsewhere try to get in, in a real browser.
+systemd: # its systemd-analyze, which checks deploy/systemd; nothing is started
+	@command -v systemd-analyze >/dev/null || ( $(call debian_package,systemd) ) || true
+
 chromium:
 	@command -v chromium >/dev/null || ( $(call debian_package,chromium) ) || true
 

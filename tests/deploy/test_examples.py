@@ -196,8 +196,7 @@ def test_selectors_find_their_pods() -> None:
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_systemd_accepts_the_units(unit: Path, tmp_path: Path) -> None:
     tool = shutil.which("systemd-analyze")
-    if tool is None:
-        pytest.skip("systemd is not installed here")
+    assert tool is not None, "Please install what Debian calls systemd."
     program = shutil.which("true")
     assert program is not None
     copy = tmp_path / unit.name

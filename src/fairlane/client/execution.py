@@ -22,6 +22,7 @@ from fairlane.client.outcomes import Fail, Retry, Snooze
 from fairlane.client.task import TaskFunction, Terms
 from fairlane.client.values import encoded
 from fairlane.core import limits
+from fairlane.core.errors import KeyMissing
 from fairlane.core.machine import Change, Completed, Failed, Outcome, Settlement, Snoozed, decide
 from fairlane.core.model import Claimed, TaskError
 
@@ -119,11 +120,9 @@ def raised(error: BaseException, terms: Terms) -> Outcome:
         case Fail():
             return Failed(_told(error, code=error.code, retriable=False))
         case Locked():
-            # Not the task's fault: it waits for a worker that has the key, however long that takes.
-            logger.error("A task is put off by %g s. %s", LOCKED_SECONDS, text_of(error))
-            return Snoozed(LOCKED_SECONDS)
+            return put_off(error)
         case Unreadable():
-            return _for_good(UNREADABLE, text_of(error))
+            return unreadable(error)
         case asyncio.CancelledError() | SystemExit() | KeyboardInterrupt() | GeneratorExit():
             # Not ours: whoever wanted the worker to stop would have told the worker.
             return Failed(_told(error))
@@ -132,6 +131,18 @@ def raised(error: BaseException, terms: Terms) -> Outcome:
                 error, terms.no_retry_on
             )
             return Failed(_told(error, retriable=retriable))
+
+
+def put_off(error: KeyMissing) -> Snoozed:
+    """Its payload cannot be opened here. Not the task's fault: it waits for someone who has the
+    key, however long that takes."""
+    logger.error("A task is put off by %g s. %s", LOCKED_SECONDS, text_of(error))
+    return Snoozed(LOCKED_SECONDS)
+
+
+def unreadable(error: Exception) -> Failed:
+    """Its payload cannot be read by anyone."""
+    return _for_good(UNREADABLE, text_of(error))
 
 
 def text_of(error: BaseException) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlane.client.app import Fairlane
-from fairlane.client.execution import LOCKED_SECONDS, UNREADABLE, settlement_of
+from fairlane.client.execution import put_off, settlement_of, unreadable
 from fairlane.core.errors import KeyMissing, SealBroken, StoreError
 from fairlane.core.flow import Op
-from fairlane.core.machine import Failed, Outcome, Released, Settlement, Snoozed
-from fairlane.core.model import Ask, Claimed, Grant, Start, TaskError, Verdict
+from fairlane.core.machine import Outcome, Released, Settlement
+from fairlane.core.model import Ask, Claimed, Grant, Start, Verdict
 from fairlane.core.sealing import check_open
 from fairlane.upkeep.pauses import Pauses
 
@@ -78,9 +78,7 @@ def _trouble(task: Claimed) -> Outcome | None:
     try:
         check_open(task.payload)
     except KeyMissing as error:
-        # Not the task's fault: it waits for someone who has the key, however long that takes.
-        logger.warning("A task is put off by %g s. %s", LOCKED_SECONDS, error)
-        return Snoozed(LOCKED_SECONDS)
+        return put_off(error)
     except SealBroken as error:
-        return Failed(TaskError.of(error.message, UNREADABLE, retriable=False))
+        return unreadable(error)
     return None

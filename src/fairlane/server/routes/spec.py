@@ -15,7 +15,7 @@ from fairlane.server.answers import Answer
 from fairlane.server.errors import Refused, TaskNotFound
 from fairlane.server.operations import ADMIN, OWN, READ, SUBMIT, Call, Operation
 from fairlane.server.services import Services
-from fairlane.server.tasks import one_task
+from fairlane.server.tasks import one_task, task_id_of
 from fairlane.wire import spec
 from fairlane.wire.times import Moment, iso
 from fairlane.wire.values import Attempts, Due, NameText, Rate
@@ -159,8 +159,7 @@ async def _stretch(services: Services, chosen: Filter, offset: int, limit: int) 
 
 async def retry(services: Services, call: Call[None, None]) -> Answer:
     """Run a failed task again, at once and with all its attempts."""
-    task_id = call.path["task_id"]
-    await one_task(services, task_id)
+    task_id = task_id_of(call.path["task_id"])
     (answer,) = await services.run(services.ops.replay([task_id], among=_FAILED))
     if answer.state is None:
         raise TaskNotFound
@@ -171,8 +170,7 @@ async def retry(services: Services, call: Call[None, None]) -> Answer:
 
 async def cancel(services: Services, call: Call[None, None]) -> Answer:
     """End a task that has not ended."""
-    task_id = call.path["task_id"]
-    await one_task(services, task_id)
+    task_id = task_id_of(call.path["task_id"])
     (answer,) = await services.run(services.ops.cancel([task_id]))
     if answer.state is None:
         raise TaskNotFound
@@ -183,8 +181,7 @@ async def cancel(services: Services, call: Call[None, None]) -> Answer:
 
 async def delete(services: Services, call: Call[None, None]) -> Answer:
     """Take away a task that has ended."""
-    task_id = call.path["task_id"]
-    await one_task(services, task_id)
+    task_id = task_id_of(call.path["task_id"])
     (answer,) = await services.run(services.ops.delete([task_id], among=_DELETABLE))
     if answer.state is None:
         raise TaskNotFound
