@@ -22,7 +22,7 @@ async def one_task(services: Services, task_id: str) -> Task:
 
 
 def task_id_of(given: str) -> str:
-    """The id of a task out of a path. Raises TaskNotFound for what cannot be one."""
+    """The id of a task out of a request. Raises TaskNotFound for what cannot be one."""
     if not is_id(given):
         raise TaskNotFound
     return given

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fairlane.core.errors import LeaseLost, WorkerGone
-from fairlane.core.ids import is_id, new_id
+from fairlane.core.ids import new_id
 from fairlane.core.machine import Released
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.core.text import NAME_RULE, is_name, shown
@@ -17,6 +17,7 @@ from fairlane.server.errors import TaskNotFound, Unfit
 from fairlane.server.operations import BODY_BYTES, WORKER, Call, Operation
 from fairlane.server.reports import RunReport, attempt_of
 from fairlane.server.services import Services
+from fairlane.server.tasks import task_id_of
 from fairlane.server.workers import Known, check_owner, new_worker_id, owns
 from fairlane.wire.protocol import (
     POLL_INTERVAL_MS,
@@ -65,7 +66,7 @@ async def poll(services: Services, call: Call[Poll, None]) -> Answer:
 
 async def start(services: Services, call: Call[Begun, None]) -> Answer:
     """Note that a task begins only now: its time limit counts from here."""
-    worker_id, task_id = caller(call), _task(call.body.task_id)
+    worker_id, task_id = caller(call), task_id_of(call.body.task_id)
     attempt = await _attempt(services, worker_id, task_id, call.body.attempt)
     op = services.ops.start(worker_id, [Start(task_id, attempt)])
     return await _heard(services, worker_id, await services.run(op))
@@ -73,7 +74,7 @@ async def start(services: Services, call: Call[Begun, None]) -> Answer:
 
 async def progress(services: Services, call: Call[Progressed, None]) -> Answer:
     """Note how far a task has come."""
-    worker_id, task_id, body = caller(call), _task(call.body.task_id), call.body
+    worker_id, task_id, body = caller(call), task_id_of(call.body.task_id), call.body
     attempt = await _attempt(services, worker_id, task_id, body.attempt)
     report = Report(task_id, attempt, body.progress_percent, line(body.status_message))
     op = services.ops.progress(worker_id, [report])
@@ -82,7 +83,7 @@ async def progress(services: Services, call: Call[Progressed, None]) -> Answer:
 
 async def result(services: Services, call: Call[RunResult, None]) -> Answer:
     """Record what became of a task. Saying the same again is no mistake."""
-    worker_id, task_id, body = caller(call), _task(call.body.task_id), call.body
+    worker_id, task_id, body = caller(call), task_id_of(call.body.task_id), call.body
     report = RunReport(
         worker_id, task_id, body.attempt, body.outcome(), body.execution_duration_seconds
     )
@@ -135,12 +136,6 @@ def caller(call: Call[Any, Any]) -> str:
     worker_id = call.path["worker_id"]
     check_owner(worker_id, call.identity)
     return worker_id
-
-
-def _task(task_id: str) -> str:
-    if not is_id(task_id):
-        raise TaskNotFound
-    return task_id
 
 
 def _ask(body: Poll, worker_id: str, known: Known) -> Ask:
