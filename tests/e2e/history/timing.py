@@ -129,7 +129,8 @@ def _taken_over(history: History, dump: Dump, terms: Terms, killed: Killed) -> I
             if run.end is not None or run.start.worker != killed.worker:
                 continue
             if later is None:
-                if task is not None and task.status is not State.DEAD_LETTER:
+                # What was cancelled meanwhile is nobody's to begin again.
+                if task is not None and task.status not in {State.DEAD_LETTER, State.CANCELLED}:
                     yield Violation("I17", task_id, "died with its worker and was not begun again")
             elif later.start.at - killed.at > within:
                 waited = later.start.at - killed.at
