@@ -8,22 +8,31 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from bench.peers.marks import FOLDER, Seen
-from bench.peers.peer import Peer
+from bench.peers.peer import Command
 
 DEADLINE_SECONDS = 60.0
 STOP_SECONDS = 5.0
 
 
+class Employer(Protocol):
+    """Whose workers they are: see `Peer`."""
+
+    def workers(self) -> Sequence[Command]: ...
+
+    async def finished(self) -> int: ...
+
+
 class Crew:
     """Starts a queue's workers, waits for what they do, and stops them."""
 
-    def __init__(self, peer: Peer, *, none: bool = False) -> None:
+    def __init__(self, peer: Employer, *, none: bool = False) -> None:
         self._peer = peer
         self._none = none
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -36,7 +45,7 @@ class Crew:
         self.seen = Seen(marks)
         self._log = folder / "log"
         os.environ[FOLDER] = str(marks)  # for the workers, and for one in this process
-        self._stack.callback(os.environ.pop, FOLDER)
+        self._stack.callback(os.environ.pop, FOLDER, None)
         if not self._none:
             with self._log.open("wb") as log:
                 self._processes = [
@@ -64,6 +73,10 @@ class Crew:
                 raise Stalled(f"{stored} of {count} results are stored\n{self._told()}")
             await asyncio.sleep(0.002)
         return time.monotonic_ns()
+
+    def pids(self) -> list[int]:
+        """The workers."""
+        return [process.pid for process in self._processes]
 
     def __exit__(
         self,

@@ -37,7 +37,7 @@ def storable(text: str, most: int) -> str:
 
 def concealed(text: str) -> str:
     """The text without secrets of tokens in it."""
-    return _SECRET.sub(f"{SECRET_PREFIX}***", text)
+    return _SECRET.sub(f"{SECRET_PREFIX}***", text) if SECRET_PREFIX in text else text
 
 
 def shown(value: object) -> str:

@@ -12,12 +12,19 @@ from fairlane.core.text import concealed, storable
 
 FIELDS: Final = "fairlane_fields"
 """Where a record carries what its message says, field by field: `extra={FIELDS: {…}}`."""
+FINISHED: Final = "fairlane_finished"
+"""Where a record that stands for several carries their lines, as `JsonFormatter` writes them."""
 MOST: Final = 8_192
 """Characters of one text."""
 MOST_TRACE: Final = 32_768
 """Characters of a traceback."""
 SECRET: Final = 1_024
 """Characters that a secret may have."""
+
+
+def stamp(seconds: float) -> str:
+    """A time as it is told, of seconds since the epoch."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
 
 
 class JsonFormatter(logging.Formatter):
@@ -32,8 +39,11 @@ class JsonFormatter(logging.Formatter):
         self._clean = clean
 
     def format(self, record: logging.LogRecord) -> str:
+        finished = getattr(record, FINISHED, None)
+        if isinstance(finished, str):
+            return finished
         told: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
+            "time": stamp(record.created),
             "level": record.levelname,
             "logger": record.name,
             "message": self._text(record.getMessage(), MOST),

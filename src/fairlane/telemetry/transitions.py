@@ -7,7 +7,10 @@ it is told to.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from fairlane.core.machine import Settlement, Verb
 from fairlane.core.model import Claimed, Verdict
@@ -18,8 +21,11 @@ logger: Final = logging.getLogger("fairlane.transitions")
 if logger.level == logging.NOTSET:
     logger.setLevel(logging.WARNING)
 
+CLAIMED: Final = "claimed"
+STARTED: Final = "started"
+COMPLETED: Final = "completed"
 _EVENTS: Final = {
-    Verb.COMPLETE: "completed",
+    Verb.COMPLETE: COMPLETED,
     Verb.RETRY: "retrying",
     Verb.SNOOZE: "snoozed",
     Verb.RELEASE: "released",
@@ -38,50 +44,59 @@ def ask_for_them() -> None:
     logger.setLevel(logging.INFO)
 
 
-def tell_claimed(task: Claimed) -> None:
-    """A worker took a task."""
-    _tell("claimed", task)
+class Transition(msgspec.Struct, frozen=True, gc=False):
+    """Something that a worker did to a task."""
+
+    event: str
+    task: Claimed
+    seconds: float | None = None
+    more: Mapping[str, object] = {}
+
+    def log(self) -> None:
+        logger.info(MESSAGE, *self._words(), extra={FIELDS: self._fields()})
+
+    def record(self) -> logging.LogRecord:
+        """What `log` would hand to handlers."""
+        extra = {FIELDS: self._fields()}
+        return logger.makeRecord(
+            logger.name, logging.INFO, __file__, 0, MESSAGE, self._words(), None, extra=extra
+        )
+
+    def _words(self) -> tuple[object, ...]:
+        task = self.task
+        return task.type, task.task_id, self.event, task.attempt
+
+    def _fields(self) -> dict[str, object]:
+        task = self.task
+        fields: dict[str, object] = {
+            "event": self.event,
+            "task_id": task.task_id,
+            "type": task.type,
+            "queue": task.queue,
+            "priority": shown_as(task.level),
+            "attempt": task.attempt,
+            "worker_id": task.worker_id,
+            "trace_id": task.trace_id,
+        }
+        if self.seconds is not None:
+            fields[DURATION] = round(self.seconds, 6)
+        return {**fields, **self.more}
 
 
-def tell_started(task: Claimed) -> None:
-    """The store was told that its run has begun."""
-    _tell("started", task)
+MESSAGE: Final = "%s %s %s, attempt %d"
+DURATION: Final = "duration_seconds"
 
 
-def tell_completed(task: Claimed) -> None:
-    """It was completed by a transaction of its own."""
-    _tell("completed", task)
-
-
-def tell_settled(task: Claimed, settlement: Settlement, verdict: Verdict | None) -> None:
+def settled(task: Claimed, settlement: Settlement, verdict: Verdict | None) -> Transition:
     """The store has heard how a run ended. No verdict: it would not hear of it."""
     change = settlement.change
-    fields: dict[str, object] = {}
-    if settlement.seconds is not None:
-        fields["duration_seconds"] = round(settlement.seconds, 6)
+    more: dict[str, object] = {}
     if change.reason is not None:
-        fields["reason"] = change.reason
+        more["reason"] = change.reason
     if change.error is not None and change.error.code is not None:
         # Not its message: that may say anything.
-        fields["error_code"] = change.error.code
+        more["error_code"] = change.error.code
     if change.verb is Verb.RETRY:
-        fields["retry_in_seconds"] = round(change.after, 3)
+        more["retry_in_seconds"] = round(change.after, 3)
     event = _EVENTS[change.verb] if verdict is Verdict.APPLIED else "refused"
-    _tell(event, task, **fields)
-
-
-def _tell(event: str, task: Claimed, **more: object) -> None:
-    fields = {
-        "event": event,
-        "task_id": task.task_id,
-        "type": task.type,
-        "queue": task.queue,
-        "priority": shown_as(task.level),
-        "attempt": task.attempt,
-        "worker_id": task.worker_id,
-        "trace_id": task.trace_id,
-        **more,
-    }
-    logger.info(
-        "%s %s %s, attempt %d", task.type, task.task_id, event, task.attempt, extra={FIELDS: fields}
-    )
+    return Transition(event, task, settlement.seconds, more)

@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from fairlane.core.machine import Outcome, Settlement
+from fairlane.core.machine import Outcome, Settlement, Verb
 from fairlane.core.model import Claimed, Start, Verdict
 from fairlane.telemetry import tracing, transitions
+from fairlane.telemetry.bulk import Teller
+from fairlane.telemetry.transitions import CLAIMED, COMPLETED, STARTED, Transition
 
 if TYPE_CHECKING:
     from fairlane.telemetry.spans import RunSpans, Spans
@@ -30,7 +32,9 @@ class Watch:
     def __init__(self, spans: Spans | None, *, logged: bool) -> None:
         self._spans = spans
         self._logged = logged
-        self._held: dict[tuple[str, int], _Held] = {}
+        self._teller = Teller()
+        self._held: dict[tuple[str, int], Claimed] = {}
+        self._runs: dict[tuple[str, int], RunSpans] = {}
 
     @staticmethod
     def now() -> int:
@@ -39,35 +43,39 @@ class Watch:
 
     def claimed(self, tasks: Sequence[Claimed], since: int) -> None:
         """The worker holds these now; the claim began at `since`."""
-        for task in tasks:
-            spans = None if self._spans is None else self._spans.claimed(task, since)
-            self._held[task.task_id, task.attempt] = _Held(task, spans)
-            if self._logged:
-                transitions.tell_claimed(task)
+        self._held.update({(task.task_id, task.attempt): task for task in tasks})
+        if self._spans is not None:
+            for task in tasks:
+                self._runs[task.task_id, task.attempt] = self._spans.claimed(task, since)
+        if self._logged:
+            self._teller.tell(CLAIMED, tasks, [None] * len(tasks))
 
     def enter(self, task: Claimed) -> Callable[[], None] | None:
         """A run begins. What is answered is to be called when its handler has returned, by the
         coroutine that called this."""
-        held = self._held.get((task.task_id, task.attempt))
-        return None if held is None or held.spans is None else held.spans.enter()
+        run = self._runs.get((task.task_id, task.attempt))
+        return None if run is None else run.enter()
 
     def ended(self, task: Claimed, outcome: Outcome, *, told: bool) -> None:
         """This became of a run. `told`: a transaction of its own has told the store."""
         key = (task.task_id, task.attempt)
-        held = self._held.pop(key, None) if told else self._held.get(key)
-        if held is None:
+        if key not in self._held:
             return
-        if held.spans is not None:
-            held.spans.end(outcome)
-        if told and self._logged:
-            transitions.tell_completed(task)
+        run = self._runs.get(key)
+        if run is not None:
+            run.end(outcome)
+        if told:
+            del self._held[key]
+            self._runs.pop(key, None)
+            if self._logged:
+                Transition(COMPLETED, task).log()
 
     def started(self, starts: Sequence[Start]) -> None:
         """The store knows that these have begun."""
         for start in starts:
-            held = self._held.get((start.task_id, start.attempt))
-            if held is not None and self._logged:
-                transitions.tell_started(held.task)
+            task = self._held.get((start.task_id, start.attempt))
+            if task is not None and self._logged:
+                Transition(STARTED, task).log()
 
     def settled(
         self, settlements: Sequence[Settlement], verdicts: Sequence[Verdict], since: int
@@ -75,20 +83,24 @@ class Watch:
         """The store said this to those; they were sent at `since`."""
         # What the store refuses for good has no verdict: then nobody knows whose is missing.
         known = len(verdicts) == len(settlements)
+        completed: list[Claimed] = []
+        durations: list[float | None] = []
+        others: list[Transition] = []
         for number, settlement in enumerate(settlements):
             verdict = verdicts[number] if known else None
-            held = self._held.pop((settlement.task_id, settlement.attempt), None)
-            if held is None:
+            key = (settlement.task_id, settlement.attempt)
+            task = self._held.pop(key, None)
+            if task is None:
                 continue
-            if held.spans is not None:
-                held.spans.settle(settlement, verdict, since)
-            if self._logged:
-                transitions.tell_settled(held.task, settlement, verdict)
-
-
-class _Held:
-    __slots__ = ("spans", "task")
-
-    def __init__(self, task: Claimed, spans: RunSpans | None) -> None:
-        self.task = task
-        self.spans = spans
+            if self._spans is not None and (run := self._runs.pop(key, None)) is not None:
+                run.settle(settlement, verdict, since)
+            if not self._logged:
+                continue
+            if verdict is Verdict.APPLIED and settlement.change.verb is Verb.COMPLETE:
+                completed.append(task)
+                durations.append(settlement.seconds)
+            else:
+                others.append(transitions.settled(task, settlement, verdict))
+        self._teller.tell(COMPLETED, completed, durations)
+        for each in others:
+            each.log()

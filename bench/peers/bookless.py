@@ -1,0 +1,70 @@
+"""Fairlane without its books, to see what they cost: no counters, and no journal.
+
+There is no such setting. Whoever wants depths, totals and rates wants the counters, and live events
+are read from the journal; so they are cut out here, for a worker that is measured and for nothing
+else. What the engines gather for their books on the way (a list of ids here and there) stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlane.core.journal import Passage
+from fairlane.core.states import State
+from fairlane.engines import files
+from fairlane.engines.sqlite.ledger import Key, Ledger
+
+_QUEUED = State.QUEUED.code
+
+REDIS = """
+local UNTIMED = ''
+local function passage() return {lines = {}} end
+local function note() end
+local function note_run() end
+local function note_worker() end
+local function count_leaving() end
+local function post() end
+"""
+"""In the place of `lua/lib/books.lua`."""
+
+POSTGRES = "-- name: books\nbooked AS (SELECT)\n\n-- name: mention\n"
+"""In the place of what `sql/ledger.sql` has up to `mention`. Nobody reads it, so it is not made."""
+
+_original = files.text
+
+
+def _text(package: str, path: str) -> str:
+    found = _original(package, path)
+    match package.rpartition(".")[2], path:
+        case "redis", "lua/lib/books.lua":
+            return REDIS
+        case "postgres", "sql/ledger.sql":
+            _, _, rest = found.partition("-- name: mention\n")
+            return POSTGRES + rest
+    return found
+
+
+def _mention(self: Ledger, passage: Passage) -> None:
+    """Nothing for the journal."""
+
+
+def _count(self: Ledger, key: Key, times: int, seconds: float = 0.0) -> None:  # noqa: ARG001
+    """Only how deep streams are: claims go by that."""
+    lane, level, source, target, _, _ = key
+    gained = (target == _QUEUED) - (source == _QUEUED)
+    if gained:
+        self._depths[lane, level] = self._depths.get((lane, level), 0) + gained * times
+
+
+def _replace(owner: Any, name: str, by: Any) -> None:
+    setattr(owner, name, by)
+
+
+# Before an engine is opened, which is when it reads its statements (SQLite's are code).
+_replace(files, "text", _text)
+_replace(Ledger, "mention", _mention)
+_replace(Ledger, "count", _count)
+
+from bench.peers.fairlane import app  # noqa: E402
+
+__all__ = ["app"]
