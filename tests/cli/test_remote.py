@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,8 +41,36 @@ def test_commands_work_on_a_server(server: str) -> None:
     assert cli.json("workers", *at)["workers"] == []
 
 
+def test_commands_that_look_into_the_books(server: str) -> None:
+    cli, at = Cli(), ("--store", server)
+    first = cli.submit("greet", *at)
+    cli.ok("cancel", first, *at)
+    told = [json.loads(line) for line in cli.ok("events", "--json", *at).splitlines()]
+    assert [(each["event"], each["task_id"]) for each in told] == [
+        ("submit", first),
+        ("cancel", first),
+    ]
+    rest = cli.ok("events", "--json", "--after", told[0]["cursor"], *at)
+    assert json.loads(rest) == told[1]
+    (entry,) = cli.json("audit", *at)["entries"]
+    assert (entry["action"], entry["subject"]) == ("task.cancel", first)
+    top = cli.json("top", *at)
+    assert (top["stats"]["by_status"]["cancelled"], top["workers"]) == (1, [])
+    well = cli.json("doctor", *at)
+    assert {each["check"] for each in well["checks"]} >= {"store", "api", "clock", "tasks"}
+
+
+def test_a_dead_letter_is_replayed_by_its_id(server: str) -> None:
+    cli, at = Cli(), ("--store", server)
+    alive = cli.submit("greet", *at)
+    refused = cli("dlq", "replay", alive, *at)
+    assert refused.exit_code == 1
+    assert "for tasks that are dead_letter." in refused.stderr
+
+
 def test_what_needs_the_store_says_so(server: str) -> None:
-    for command in (("token", "list"), ("events",), ("audit",)):
+    token = ("token", "create", "--name", "ci", "--scope", "read")
+    for command in (token, ("token", "list"), ("token", "revoke", "ci"), ("migrate",)):
         result = Cli()(*command, "--store", server)
         assert result.exit_code == 1
         assert "own URL" in result.stderr
@@ -67,6 +96,8 @@ def test_the_token_comes_from_the_environment_or_a_file(
         forbidden = Cli()("pause", "--queue", "a", "--store", url)
         assert forbidden.exit_code == 1
         assert "scope admin" in forbidden.stderr
+        assert Cli()("audit", "--store", url).exit_code == 1
+        assert Cli().json("top", "--store", url)["workers"] == []
         monkeypatch.setenv("FAIRLANE_TOKEN", secret)
         both = Cli()("list", "--store", url)
         assert both.exit_code == 2

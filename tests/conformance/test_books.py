@@ -15,8 +15,6 @@ from fairlane.core.submission import new_task
 from fairlane.core.tally import BUCKETS, census
 from tests.fixtures.stores import World, settlement
 
-pytestmark = pytest.mark.local
-
 
 async def history(store: World) -> list[Event]:
     found: list[Event] = []
@@ -131,14 +129,14 @@ async def test_a_reader_who_stayed_away_too_long_is_told(store: World) -> None:
         await store.submit()
     await store.advance(3_600)
     last = await store.submit()
-    await store.run(store.ops.prune(Retention(journal=1_800)))
+    await store.behind.run(store.behind.ops.prune(Retention(journal=1_800)))
     missed = await store.run(store.ops.events(early.cursor, 100))
     assert missed.reset
     assert [event.task_id for event in missed.events] == [last]
     begun = await store.run(store.ops.events(None, 100))
     assert (begun.events, begun.reset) == (missed.events, False)
     await store.advance(3_600)
-    await store.run(store.ops.prune(Retention(journal=1_800)))
+    await store.behind.run(store.behind.ops.prune(Retention(journal=1_800)))
     emptied = await store.run(store.ops.events(early.cursor, 100))
     assert (emptied.events, emptied.reset) == ([], True)
     after_all = await store.run(store.ops.events(emptied.cursor, 100))

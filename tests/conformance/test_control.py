@@ -39,7 +39,6 @@ async def test_cancel_a_waiting_task(store: World) -> None:
     assert await store.depth() == 0
 
 
-@pytest.mark.local
 async def test_cancel_a_running_task(store: World) -> None:
     task_id = await store.submit()
     worker = await store.worker()
@@ -92,7 +91,6 @@ async def test_replay_keeps_the_count_when_told_so(store: World) -> None:
     assert (await store.task(task_id)).retry_count == 1
 
 
-@pytest.mark.local
 async def test_replay_at_another_priority(store: World) -> None:
     low = await store.submit(priority="low")
     await store.submit(priority="medium")

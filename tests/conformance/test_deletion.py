@@ -59,7 +59,6 @@ async def test_a_running_task_cannot_be_deleted(store: World) -> None:
     assert await store.settle(task) is Verdict.APPLIED
 
 
-@pytest.mark.local
 async def test_only_among_the_states_that_were_meant(store: World) -> None:
     worker = await store.worker()
     queued = await store.submit()
@@ -79,7 +78,6 @@ async def test_only_among_the_states_that_were_meant(store: World) -> None:
     assert (await store.claim_one(worker)).task_id == scheduled
 
 
-@pytest.mark.local
 async def test_a_deletion_is_told(store: World) -> None:
     task_id = await store.submit()
     await store.run(store.ops.cancel([task_id]))

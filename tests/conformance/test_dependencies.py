@@ -58,7 +58,6 @@ async def test_a_child_waits_for_its_parents(store: World) -> None:
     assert await store.census() == {State.EXECUTING: 1, State.COMPLETED: 2}
 
 
-@pytest.mark.local
 async def test_a_released_child_is_told_and_waiters_are_woken(store: World) -> None:
     worker = await store.worker()
     parent = await store.submit()
@@ -149,7 +148,6 @@ async def test_a_parent_that_did_not_complete_dooms_what_waits(store: World, end
     assert {task.task_id for task in await store.claim(worker)} == {tolerant, later}
 
 
-@pytest.mark.local
 async def test_a_child_of_a_parent_that_failed_before(store: World) -> None:
     worker = await store.worker()
     parent = await store.submit()

@@ -206,7 +206,6 @@ async def test_nothing_can_be_set_for_what_is_no_name(store: World) -> None:
     assert (controls.types, controls.paused_queues) == ({}, frozenset())
 
 
-@pytest.mark.local
 async def test_a_dead_worker_keeps_no_slot(store: World) -> None:
     """Not even that of a task which was cancelled before anybody took it from the dead."""
     await store.run(store.ops.limit("work", concurrency=1))
@@ -214,7 +213,7 @@ async def test_a_dead_worker_keeps_no_slot(store: World) -> None:
     dying = await store.worker(lease=10)
     await store.claim_one(dying)
     await store.advance(11)
-    await store.run(store.ops.bury([dying]))
+    await store.behind.run(store.behind.ops.bury([dying]))
     await store.run(store.ops.cancel([task_id]))
     other = await store.submit()
     assert (await store.claim_one(await store.worker())).task_id == other

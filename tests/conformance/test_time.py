@@ -100,21 +100,20 @@ async def test_a_flood_of_expired_tasks(store: World) -> None:
     assert await store.census() == {State.FAILED: 1_000, State.EXECUTING: 1}
 
 
-@pytest.mark.local
 async def test_the_time_limit_counts_from_the_real_start(store: World) -> None:
     task_id = await store.submit(timeout_seconds=30)
     worker = await store.worker(lease=10_000)
     task = await store.claim_one(worker)
     await store.advance(100)
-    assert await store.run(store.ops.expired(10)) == []
+    assert await store.behind.run(store.behind.ops.expired(10)) == []
     started = await store.run(store.ops.start(worker, [Start(task_id, 1, seconds=5)]))
     assert started == [Verdict.APPLIED]
     held = await store.task(task_id)
     assert held.started_at is not None
     await store.advance(24)
-    assert await store.run(store.ops.expired(10)) == []
+    assert await store.behind.run(store.behind.ops.expired(10)) == []
     await store.advance(2)
-    (overdue,) = await store.run(store.ops.expired(10))
+    (overdue,) = await store.behind.run(store.behind.ops.expired(10))
     assert (overdue.task_id, overdue.cause, overdue.started) == (task_id, "timeout", True)
     assert await store.reap() == [Verdict.APPLIED]
     after = await store.task(task_id)
@@ -136,14 +135,13 @@ async def test_a_timed_out_task_keeps_its_slot_until_its_worker_lets_go(store: W
     assert len(await store.claim(worker)) == 1
 
 
-@pytest.mark.local
 async def test_no_time_limit(store: World) -> None:
     task_id = await store.submit(timeout_seconds=None)
     worker = await store.worker(lease=80_000)
     await store.claim_one(worker)
     await store.run(store.ops.start(worker, [Start(task_id, 1)]))
     await store.advance(79_000)
-    assert await store.run(store.ops.expired(10)) == []
+    assert await store.behind.run(store.behind.ops.expired(10)) == []
 
 
 @pytest.mark.local

@@ -102,7 +102,6 @@ async def test_a_heartbeat_keeps_everything(store: World) -> None:
     assert await store.settle(tasks[0]) is Verdict.APPLIED
 
 
-@pytest.mark.local
 async def test_a_claim_counts_as_a_sign_of_life(store: World) -> None:
     worker = await store.worker(lease=30)
     for _ in range(4):
@@ -110,7 +109,7 @@ async def test_a_claim_counts_as_a_sign_of_life(store: World) -> None:
         await store.ask(worker)
         (seen,) = await store.run(store.ops.workers())
         assert not seen.lost
-        assert await store.run(store.ops.bury([worker])) == []
+        assert await store.behind.run(store.behind.ops.bury([worker])) == []
 
 
 async def test_a_beat_tells_load_and_health(store: World) -> None:

@@ -28,6 +28,7 @@ ENGINES = ("sqlite-file", "postgres-newest", "redis")
 TASKS = "/api/v1/tasks"
 BATCH = f"{TASKS}/batch"
 REGISTER = "/internal/workers/register"
+JOURNAL = "/internal/store/events"
 
 
 class Bad(NamedTuple):
@@ -111,6 +112,8 @@ TABLE: list[Bad] = [
     *get(27, 422, *(f"{TASKS}?limit={each}" for each in ("0", "-1", 10**9, "x", "1.5", ""))),
     *get(28, 400, *(f"{TASKS}?cursor={each}" for each in ("", "forged", "t", "%00", "x" * 5_000))),
     *get(28, 400, "/api/v1/dlq?cursor=forged", "/api/v1/audit?cursor=forged"),
+    *get(27, 422, *(f"{JOURNAL}?limit={each}" for each in ("0", "-1", 10**9, "x", ""))),
+    *get(28, 400, *(f"{JOURNAL}?cursor={each}" for each in ("", "forged", "%00", "9" * 5_000))),
     *field(29, "unknown", 1),
     *post(29, 422, {"paused": True, "unknown": 1}, path="/api/v1/control"),
     *get(29, 422, f"{TASKS}?unknown=1"),
@@ -152,7 +155,16 @@ TABLE: list[Bad] = [
     Bad(58, 405, "PATCH", f"{TASKS}/{{held}}", {}),
     Bad(58, 405, "DELETE", "/healthz"),
     *get(58, 405, REGISTER),
-    *get(59, 404, "/", "/nowhere", "/api", "/api/v2/tasks", f"{TASKS}/{{held}}/nothing", "/API/v1"),
+    *get(
+        59,
+        404,
+        "/assets/x/main.js",
+        "/nowhere",
+        "/api",
+        "/api/v2/tasks",
+        f"{TASKS}/{{held}}/nothing",
+        "/API/v1",
+    ),
     *post(60, 415, FITS, content_type="text/plain"),
     *post(60, 415, FITS, content_type=""),
     *post(60, 415, FITS, content_type="multipart/form-data; boundary=x"),

@@ -29,6 +29,7 @@ async def test_a_task_is_cancelled_once(served: Api) -> None:
             "previous_status": "executing" if executing else "queued",
             "was_executing": executing,
             "worker_notified": executing,
+            "worker_id": worker if executing else None,
         }
         found = await served.get(f"{TASKS}/{task_id}", include_history="true")
         states = ["queued", "executing", "cancelled"] if executing else ["queued", "cancelled"]
@@ -86,6 +87,13 @@ async def test_many_tasks_are_changed_by_id(served: Api) -> None:
     assert replayed["applied"] == 2
     kept = await served.post(f"{TASKS}/delete", {"task_ids": [one]})
     assert (kept["applied"], kept["results"][0]["previous_status"]) == (0, "queued")
+    only = {"task_ids": [one, two], "status": ["failed", "scheduled"]}
+    assert (await served.post(f"{TASKS}/cancel", only))["applied"] == 0
+    held = await served.world.claim_one(await served.world.worker())
+    stopped = await served.post(f"{TASKS}/cancel", {"task_ids": [one, two], "status": "executing"})
+    assert stopped["applied"] == 1
+    (told,) = [each for each in stopped["results"] if each["applied"]]
+    assert (told["task_id"], told["worker_id"]) == (held.task_id, held.worker_id)
 
 
 async def test_a_sweep_that_takes_long_says_where_to_go_on(
@@ -137,7 +145,9 @@ SWEEPS: list[tuple[Any, int, str]] = [
     ({"task_ids": ["01a1df28-3ee5-7a6e-81e1-a9bcb8dcc6c7"] * 501}, 422, "batch_too_large"),
     ({"task_ids": [], "type": "a"}, 422, "invalid_filter"),
     ({"task_ids": [], "all": True}, 422, "invalid_filter"),
-    ({"task_ids": [], "status": "queued"}, 422, "invalid_filter"),
+    ({"task_ids": [], "status": []}, 422, "invalid_filter"),
+    ({"task_ids": [], "status": "done"}, 422, "invalid_request"),
+    ({"task_ids": [], "status": "queued", "type": "a"}, 422, "invalid_filter"),
     ({"unknown": 1}, 422, "invalid_request"),
     ([], 422, "invalid_request"),
 ]

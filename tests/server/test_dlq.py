@@ -55,6 +55,7 @@ async def test_dead_letters_are_analysed_and_purged(served: Api) -> None:
     found = await served.get(f"{DLQ}/analysis")
     assert (found["analysed"], found["complete"]) == (3, True)
     group = found["groups"][0]
+    assert group.pop("failure") != found["groups"][1]["failure"]
     assert group.pop("example") in ids
     assert group.pop("first_seen") <= group.pop("last_seen")
     assert group == {
@@ -71,6 +72,31 @@ async def test_dead_letters_are_analysed_and_purged(served: Api) -> None:
     assert await served.world.census() == {State.CANCELLED: 1}
 
 
+async def test_a_group_is_listed_replayed_and_purged(served: Api) -> None:
+    one, two, three, four = await _dead(served, "b", "a", "b", "b")
+    worker = await served.world.worker()
+    other = await served.submit("b", max_retries=0)
+    await served.world.claim_and_settle(worker, Failed(TaskError.of("no luck with 5", "F")))
+    groups = (await served.get(f"{DLQ}/analysis"))["groups"]
+    marks = {(each["type"], each["code"]): each["failure"] for each in groups}
+    mark = marks["b", "E"]
+    first = await served.get(DLQ, failure=mark, limit=2)
+    rest = await served.get(DLQ, failure=mark, limit=2, cursor=first["next_cursor"])
+    assert [task["task_id"] for task in first["tasks"] + rest["tasks"]] == [four, three, one]
+    assert rest["next_cursor"] is None
+    narrower = await served.get(DLQ, failure=mark, type="a")
+    assert narrower == {"tasks": [], "next_cursor": None}
+    replay = {"failure": mark, "type": "b", "new_priority": "low", "reset_retry_count": False}
+    swept = await served.post(f"{DLQ}/replay", replay)
+    assert swept == {"matched": 3, "applied": 3, "next_cursor": None}
+    assert (await served.world.task(three)).priority == 2
+    purged = told(await served.ask("DELETE", f"{DLQ}?failure={marks['b', 'F']}"), 200)
+    assert purged == {"matched": 1, "applied": 1, "next_cursor": None}
+    assert await served.world.census() == {State.QUEUED: 3, State.DEAD_LETTER: 1}
+    assert [task["task_id"] for task in (await served.get(DLQ))["tasks"]] == [two]
+    told(await served.ask("GET", f"/api/v1/tasks/{other}"), 404)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "code"),
     [
@@ -83,13 +109,16 @@ async def test_dead_letters_are_analysed_and_purged(served: Api) -> None:
         ("DELETE", "?limit=5", None, 422, "invalid_request"),
         ("DELETE", "?type=a&cursor=x", None, 400, "invalid_cursor"),
         ("DELETE", "?since=now", None, 422, "invalid_request"),
+        ("GET", "?failure=x", None, 422, "invalid_request"),
+        ("DELETE", "?all=true&failure=0123456789abcdef", None, 422, "invalid_filter"),
+        ("POST", "/replay", {"failure": "0123456789ABCDEF"}, 422, "invalid_request"),
         ("POST", "/replay", {}, 422, "invalid_filter"),
         ("POST", "/replay", {"status": "failed"}, 422, "invalid_request"),
         ("POST", "/replay", {"task_ids": []}, 422, "invalid_request"),
         ("POST", "/replay", {"type": "a b"}, 422, "invalid_filter"),
         ("POST", "/mine/replay", {}, 404, "task_not_found"),
     ],
-    ids=range(14),
+    ids=range(17),
 )
 async def test_what_does_not_fit(
     api: Api, method: str, path: str, body: object, status: int, code: str

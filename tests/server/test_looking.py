@@ -83,6 +83,36 @@ async def test_lists_take_filters(served: Api) -> None:
     assert await found(ended_before="2090-01-01T00:00:00Z") == []
 
 
+async def test_tasks_are_counted(served: Api) -> None:
+    for number in range(3):
+        await served.submit("mail" if number else "report", queue="post", tags={"n": str(number)})
+    count = f"{TASKS}/count"
+    assert await served.get(count) == {"count": 3, "exact": True}
+    assert await served.get(count, type="mail", status="queued") == {"count": 2, "exact": True}
+    assert await served.get(count, tag="n:2") == {"count": 1, "exact": True}
+    assert await served.get(count, status=["failed", "completed"]) == {"count": 0, "exact": True}
+    refused(await served.ask("GET", f"{count}?limit=1"), 422, "invalid_request")
+
+
+async def test_lists_in_short_leave_out_what_can_be_large(served: Api) -> None:
+    world = served.world
+    task_id = await served.submit("mail", parameters={"to": "ada"}, max_retries=0)
+    failure = Failed(TaskError.of("no luck", "E", traceback="somewhere"))
+    await world.settle(await world.claim_one(await world.worker()), failure)
+    (whole,) = (await served.get(TASKS))["tasks"]
+    assert whole["error"]["traceback"] == "somewhere"
+    large = {"parameters", "result", "attempts"}
+    short = {name: value for name, value in whole.items() if name not in large}
+    short["error"] = {**whole["error"], "traceback": None}
+    assert await served.get(f"{TASKS}/summaries") == {"tasks": [short], "next_cursor": None}
+    assert (await served.get(f"{TASKS}/summaries", status="queued"))["tasks"] == []
+    later = await served.submit("mail")
+    first = await served.get(f"{TASKS}/summaries", limit=1)
+    assert first["tasks"][0]["task_id"] == later
+    (last,) = (await served.get(f"{TASKS}/summaries", cursor=first["next_cursor"]))["tasks"]
+    assert last["task_id"] == task_id
+
+
 async def test_lists_go_on_where_they_ended(served: Api) -> None:
     ids = await served.world.submit_all([new_task("a") for _ in range(5)])
     first = await served.get(TASKS, limit=2)

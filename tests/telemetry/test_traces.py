@@ -6,15 +6,11 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import NoOpTracerProvider, SpanKind, StatusCode
 
 from fairlane import Context, Fail, Fairlane, Retry
@@ -24,53 +20,11 @@ from fairlane.telemetry import tracing
 from fairlane.telemetry.watch import watching
 from tests.cli.kit import start
 from tests.fixtures.stores import World
+from tests.telemetry.kept import ELSEWHERE, Kept, is_under, kept, trace_of
 from tests.worker.conftest import app, memory, quick, world
 from tests.worker.kit import ended, working
 
-__all__ = ["app", "memory", "quick", "world"]
-
-ELSEWHERE = "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"
-
-
-class Kept:
-    """The spans that have ended."""
-
-    def __init__(self, exporter: InMemorySpanExporter) -> None:
-        self._exporter = exporter
-
-    def named(self, name: str) -> Sequence[ReadableSpan]:
-        return [span for span in self._exporter.get_finished_spans() if span.name == name]
-
-    def one(self, name: str) -> ReadableSpan:
-        (span,) = self.named(name)
-        return span
-
-    def names(self) -> list[str]:
-        return [span.name for span in self._exporter.get_finished_spans()]
-
-
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    """A program that has set up OpenTelemetry (which can be done only once in a process)."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
-    return Kept(exporter)
-
-
-def trace_of(span: ReadableSpan) -> str:
-    assert span.context is not None
-    return f"{span.context.trace_id:032x}"
-
-
-def is_under(span: ReadableSpan, above: ReadableSpan) -> bool:
-    assert span.parent is not None
-    assert above.context is not None
-    return (span.parent.trace_id, span.parent.span_id) == (
-        above.context.trace_id,
-        above.context.span_id,
-    )
+__all__ = ["app", "kept", "memory", "quick", "world"]
 
 
 async def test_each_step_is_under_the_one_before(app: Fairlane, world: World, kept: Kept) -> None:

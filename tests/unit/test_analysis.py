@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.core.analysis import Analysis, Group, analyse, shape_of
+from fairlane.core.analysis import Analysis, Group, analyse, failure_of, mark_of, shape_of
 from fairlane.core.model import Task, TaskError
 from fairlane.core.states import State
 from tests.unit.make import NOON, TASK_ID, quick, stored, task_id
@@ -138,6 +138,11 @@ class TestGroups:
         found = analyse([dead(1), other], complete=True)
         assert sorted(group.example for group in found.groups) == [task_id(1), task_id(2)]
         assert [group.count for group in found.groups] == [1, 1]
+        assert mark_of(failure_of(other)) != mark_of(failure_of(dead(1)))
+
+    def test_those_of_a_group_have_its_mark(self) -> None:
+        marks = {mark_of(failure_of(dead(number, f"no user {number}"))) for number in (1, 22)}
+        assert marks == {mark_of(("email", None, "no user <n>"))}
 
     def test_a_task_without_an_error_has_no_code_and_no_shape_and_is_not_retriable(self) -> None:
         (group,) = analyse([dead(1, None)], complete=True).groups

@@ -214,6 +214,13 @@ class TestOperations:
         assert run(op.flow(), lambda number: number) == 13
         assert run(op.flow(), lambda number: -number) == 7
 
+    def test_who_asks_may_be_less_patient_than_usual_but_not_more(self, run: Runner) -> None:
+        op = Ledger().sum(1, 2)
+        hurried = op.within(0.5)
+        assert (op.patience(10.0), hurried.patience(10.0), hurried.patience(0.2)) == (10, 0.5, 0.2)
+        assert (hurried.name, hurried.mode) == (op.name, op.mode)
+        assert run(hurried.flow(), lambda number: number) == 3
+
 
 class Time:
     """A clock that only sleeping moves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import socket
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from fairlane.server.http.listening import shown
 from fairlane.server.http.serving import serve
 
 PATIENCE = 2.0
-"""Seconds that a request waits for a store that is away."""
+"""Seconds that a start waits for a store that is away. (Requests do not wait for so long.)"""
 
 
 def is_local(host: str) -> bool:
@@ -99,6 +100,7 @@ class Serving:
         """Until it is told to stop."""
         asgi, services = self._site
         self._task = asyncio.current_task()
+        gc.freeze()  # what is there by now stays: no request need wait while it is gone through
         try:
             await serve(asgi, self._sockets, self._stop, on_stop=services.stopping.set)
         except asyncio.CancelledError:

@@ -23,6 +23,7 @@ from fairlane.core.flow import Op
 from fairlane.core.ids import checked
 from fairlane.core.machine import TRANSITIONS, Verb
 from fairlane.core.model import Swept
+from fairlane.core.states import State
 from fairlane.wire.changes import Change as Answer
 from fairlane.wire.changes import SweptView, changes_of
 
@@ -44,9 +45,18 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change_ids(
-    app: Fairlane, change: Change, task_ids: Sequence[str], apply: ById, *, as_json: bool
+    app: Fairlane,
+    change: Change,
+    task_ids: Sequence[str],
+    apply: ById,
+    *,
+    as_json: bool,
+    among: frozenset[State] | None = None,
 ) -> None:
-    """Apply to tasks by id; says of each that could not be changed why not. Exit code 1 then."""
+    """Apply to tasks by id; says of each that could not be changed why not. Exit code 1 then.
+
+    `among`: the states that it is for, if not all that the verb allows.
+    """
     for task_id in task_ids:
         checked(task_id)
     answers: list[Answer] = []
@@ -61,18 +71,17 @@ def change_ids(
         click.echo(_told(applied, change.participle))
     for each in answers:
         if not each.applied:
-            complain(_why_not(each, change))
+            complain(_why_not(each, change, among or TRANSITIONS[change.verb].sources))
     if applied < len(answers):
         sys.exit(REFUSED)
 
 
-def _why_not(answer: Answer, change: Change) -> str:
+def _why_not(answer: Answer, change: Change, allowed: frozenset[State]) -> str:
     if answer.state is None:
         return f"There is no task {answer.task_id}."
-    allowed = ", ".join(sorted(TRANSITIONS[change.verb].sources))
     return (
         f"Task {answer.task_id} is {answer.state} and was not {change.participle}: "
-        f"that is for tasks that are {allowed}."
+        f"that is for tasks that are {', '.join(sorted(allowed))}."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from hashlib import blake2b
 
 import msgspec
 
@@ -52,14 +53,28 @@ def shape_of(message: str) -> str:
     return " ".join(shape.split())[:_SHAPE_CHARACTERS]
 
 
+Failure = tuple[str, str | None, str]
+"""What makes failures alike: their type, code and shape of message."""
+
+
+def failure_of(task: Task) -> Failure:
+    """How a task failed."""
+    if task.error is None:
+        return task.type, None, ""
+    return task.type, task.error.code, shape_of(task.error.message)
+
+
+def mark_of(failure: Failure) -> str:
+    """A short name for a failure, by which to ask for the tasks that failed so."""
+    return blake2b(msgspec.json.encode(failure), digest_size=8).hexdigest()
+
+
 def analyse(tasks: Iterable[Task], *, complete: bool) -> Analysis:
     """Dead letters in groups of alike failures."""
-    members: dict[tuple[str, str | None, str], list[Task]] = {}
+    members: dict[Failure, list[Task]] = {}
     for task in tasks:
-        code = None if task.error is None else task.error.code
-        shape = "" if task.error is None else shape_of(task.error.message)
-        members.setdefault((task.type, code, shape), []).append(task)
-    groups = [_group(*kind, alike) for kind, alike in members.items()]
+        members.setdefault(failure_of(task), []).append(task)
+    groups = [_group(*failure, alike) for failure, alike in members.items()]
     groups.sort(key=lambda group: (-group.count, group.type, group.shape))
     return Analysis(groups, sum(group.count for group in groups), complete)
 

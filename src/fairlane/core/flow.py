@@ -15,6 +15,7 @@ a caller's own transaction, and can be stepped and aborted at every point by tes
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Generator
@@ -52,12 +53,23 @@ class Op(Generic[T_co]):
     try took effect, so every operation is written to be repeatable.
     """
 
-    __slots__ = ("_start", "mode", "name")
+    __slots__ = ("_limit", "_start", "mode", "name")
 
-    def __init__(self, name: str, mode: Mode, start: Callable[[], Flow[T_co]]) -> None:
+    def __init__(
+        self, name: str, mode: Mode, start: Callable[[], Flow[T_co]], limit: float = math.inf
+    ) -> None:
         self.name = name
         self.mode = mode
         self._start = start
+        self._limit = limit
+
+    def within(self, seconds: float) -> Op[T_co]:
+        """The same, for someone who would rather hear soon that the store is in trouble."""
+        return Op(self.name, self.mode, self._start, seconds)
+
+    def patience(self, usual: float) -> float:
+        """How many seconds to wait out troubles of a store."""
+        return min(self._limit, usual)
 
     def flow(self) -> Flow[T_co]:
         """A fresh run of it."""

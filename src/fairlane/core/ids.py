@@ -27,6 +27,9 @@ PACKED: Final = 16
 
 _VARIANT = 0x2 << 62
 _RANDOM_BITS = 62
+_HEAD = "%08x-%04x-7%03x-"
+_TAIL = "%04x-%012x"
+_WHOLE = _HEAD + _TAIL
 _lock = threading.Lock()
 _last_tick = 0
 _last_random = 0
@@ -43,26 +46,39 @@ _noise = _numbers()
 
 def new_ids(count: int) -> list[str]:
     """`count` fresh ids in ascending order."""
-    # 48 bits of milliseconds and 12 of fractions of one make the time part (RFC 9562, method 3);
-    # the 62 random bits start in their lower half and grow by one per id within the same tick.
-    global _last_tick, _last_random
-    with _lock:
-        nanoseconds = time.time_ns()
-        milliseconds, rest = divmod(nanoseconds, 1_000_000)
-        tick = milliseconds << 12 | rest * 4096 // 1_000_000
-        if tick <= _last_tick:
-            tick, start = _last_tick, _last_random + 1
-        else:
-            start = next(_noise) >> (64 - _RANDOM_BITS + 1)
-        _last_tick, _last_random = tick, start + count
-    head = f"{tick >> 28:08x}-{tick >> 12 & 0xFFFF:04x}-7{tick & 0xFFF:03x}-"
-    first = _VARIANT | start
-    return [head + _tail(number) for number in range(first, first + count)]
+    tick, first = _reserved(count)
+    head = _HEAD % (tick >> 28, tick >> 12 & 0xFFFF, tick & 0xFFF)
+    return [
+        head + _TAIL % (number >> 48, number & 0xFFFF_FFFF_FFFF)
+        for number in range(first, first + count)
+    ]
 
 
 def new_id() -> str:
     """One fresh id."""
-    return new_ids(1)[0]
+    tick, number = _reserved(1)
+    return _WHOLE % (
+        tick >> 28,
+        tick >> 12 & 0xFFFF,
+        tick & 0xFFF,
+        number >> 48,
+        number & 0xFFFF_FFFF_FFFF,
+    )
+
+
+def _reserved(count: int) -> tuple[int, int]:
+    """A time and the first of `count` numbers that nobody else in this process gets with it."""
+    # 48 bits of milliseconds and 12 of fractions of one make the time part (RFC 9562, method 3);
+    # the 62 random bits start in their lower half and grow by one per id within the same tick.
+    global _last_tick, _last_random
+    with _lock:
+        tick = time.time_ns() * 4096 // 1_000_000
+        if tick <= _last_tick:
+            tick, first = _last_tick, _last_random + 1
+        else:
+            first = _VARIANT | next(_noise) >> (64 - _RANDOM_BITS + 1)
+        _last_tick, _last_random = tick, first + count
+    return tick, first
 
 
 def pack(ids: Iterable[str]) -> bytes:
@@ -103,11 +119,6 @@ def _start_over() -> None:
 
 
 os.register_at_fork(after_in_child=_start_over)
-
-
-def _tail(number: int) -> str:
-    digits = f"{number:016x}"
-    return f"{digits[:4]}-{digits[4:]}"
 
 
 def dashed(digits: str) -> str:

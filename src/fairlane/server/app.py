@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 
 from fairlane.client.app import Fairlane
 from fairlane.server.config import ServerConfig
@@ -17,6 +18,27 @@ from fairlane.server.operations import Operation
 from fairlane.server.routes import OPERATIONS
 from fairlane.server.services import Services
 from fairlane.server.sockets import LiveSocket
+
+
+class _Paths(Router):
+    """Starlette's router, which tries one route after the other, behind a look at the paths without
+    parameters: those are asked for most."""
+
+    def __init__(self, routes: Sequence[BaseRoute], **options: Any) -> None:
+        super().__init__(routes, **options)
+        self._plain = {
+            route.path: route.app
+            for route in routes
+            if isinstance(route, Route) and not route.param_convertors
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not scope.get("root_path"):  # which paths would begin with
+            plain = self._plain.get(scope["path"])
+            if plain is not None:
+                await plain(scope, receive, send)
+                return
+        await super().__call__(scope, receive, send)
 
 
 class Site(NamedTuple):
@@ -39,7 +61,7 @@ def site(app: Fairlane, config: ServerConfig | None = None) -> Site:
         finally:
             await services.stop()
 
-    asgi = Router(
+    asgi = _Paths(
         [*_routes(services, gate, OPERATIONS), WebSocketRoute("/ws", LiveSocket(services, gate))],
         redirect_slashes=False,
         default=Nowhere(gate),

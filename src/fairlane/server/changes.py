@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from fairlane.core.filters import Filter
@@ -71,10 +71,17 @@ async def swept(
     apply: Callable[[Filter, str | None], Op[Swept]],
 ) -> Answer:
     """Change what a filter admits, batch by batch, until all is done or time is up."""
+    return await batched(services, cursor, lambda cursor: services.run(apply(chosen, cursor)))
+
+
+async def batched(
+    services: Services, cursor: str | None, change: Callable[[str | None], Awaitable[Swept]]
+) -> Answer:
+    """Change batches, each from where the one before it ended, until all is done or time is up."""
     matched = changed = 0
     deadline = time.monotonic() + SWEEP_SECONDS
     while True:
-        found = await services.run(apply(chosen, cursor))
+        found = await change(cursor)
         matched += found.matched
         changed += found.applied
         cursor = found.cursor

@@ -182,6 +182,7 @@ def _status_of(error: FairlaneError, invalid: int) -> int:
 def _store_trouble(error: StoreError) -> Answer:
     # The error's own words may quote addresses, paths and SQL: they are for the log alone.
     passing = isinstance(error, StoreUnavailable)
-    logger.warning("The store is in trouble: %s", error)
+    if not passing:  # what is passing is told once, by whoever met it
+        logger.error("The store is in trouble: %s", error)
     wait = b"1" if passing else b"30"
     return refusal(503, error.code, type(error)().message, headers=((b"retry-after", wait),))

@@ -94,7 +94,8 @@ def _described(
         described["parameters"] = parameters
     if operation.body is not None:
         described["requestBody"] = {
-            "required": not operation.optional_body,
+            "required": not operation.optional_body
+            or bool(_component(known[operation.body], components)["required"]),
             "content": {"application/json": {"schema": known[operation.body]}},
         }
     if operation.scopes:
@@ -136,13 +137,18 @@ def _in_query(
 ) -> list[dict[str, Any]]:
     if operation.query is None:
         return []
-    name = known[operation.query]["$ref"].rpartition("/")[2]
-    schema = components[name]
+    schema = _component(known[operation.query], components)
     required = schema.get("required", ())
     return [
         {"name": field, "in": "query", "required": field in required, "schema": kind}
         for field, kind in schema["properties"].items()
     ]
+
+
+def _component(reference: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a struct, by what refers to it."""
+    found: dict[str, Any] = components[reference["$ref"].rpartition("/")[2]]
+    return found
 
 
 def name_of(operation: Operation) -> str:

@@ -16,12 +16,12 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Claimed, Grant
 from fairlane.server.claims import Claims
 from fairlane.server.lines import Line, Waiter
+from fairlane.server.reach import Reach
 from fairlane.upkeep.listening import listening
 from fairlane.upkeep.pauses import Pauses
 
@@ -38,9 +38,9 @@ Profile = tuple[frozenset[str] | None, frozenset[str] | None, frozenset[str]]
 class Polls:
     """All polls of a server process."""
 
-    def __init__(self, app: Fairlane, stopping: asyncio.Event) -> None:
-        self._app = app
-        self._claims = Claims(app)
+    def __init__(self, reach: Reach, stopping: asyncio.Event) -> None:
+        self._reach = reach
+        self._claims = Claims(reach)
         self._stopping = stopping
         self._lines: dict[Profile, Line] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -172,7 +172,7 @@ class Polls:
     # -- hints -------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        wakeup = await listening(self._app.backend.driver)
+        wakeup = await listening(self._reach.driver)
         self._hint()  # who knows what was missed
         pauses = Pauses()
         try:

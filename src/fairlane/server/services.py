@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
@@ -11,6 +12,7 @@ from fairlane.client.gathering import Gatherer
 from fairlane.client.results import Results
 from fairlane.client.submit import Submitter
 from fairlane.core import limits
+from fairlane.core.errors import StoreError
 from fairlane.core.estimates import Outlook, outlook_of
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
@@ -25,10 +27,14 @@ from fairlane.server.fresh import Fresh
 from fairlane.server.identity import Identity
 from fairlane.server.keys import SECONDS, Keys
 from fairlane.server.polls import Polls
+from fairlane.server.reach import Reach
 from fairlane.server.reports import Judgement, RunReport, settled
 from fairlane.server.stream.hub import Hub
 from fairlane.server.workers import Workers
 from fairlane.upkeep.maintenance import Maintenance
+from fairlane.upkeep.pauses import Pauses
+
+logger = logging.getLogger("fairlane.server")
 
 T = TypeVar("T")
 
@@ -48,6 +54,7 @@ class Services:
     def __init__(self, app: Fairlane, config: ServerConfig) -> None:
         self.app = app
         self.config = config
+        self.reach = Reach(app)
         self.submitter = Submitter(self._submit)
         self.results = Results(self._get)
         self.keys = Keys(
@@ -59,8 +66,8 @@ class Services:
         self.stopping = asyncio.Event()
         """Set when the server is to stop: whoever waits for something stops waiting."""
         self.workers = Workers(self._workers, self._beat)
-        self.polls = Polls(app, self.stopping)
-        self.hub = Hub(app, self.stopping, config.listeners)
+        self.polls = Polls(self.reach, self.stopping)
+        self.hub = Hub(self.reach, self.stopping, config.listeners)
         self.reports = Gatherer(self.settled, limits.BATCH)
         self._background: list[asyncio.Task[None]] = []
         self._started = False
@@ -68,11 +75,11 @@ class Services:
     @property
     def ops(self) -> Operations:
         """What can be asked of the store."""
-        return self.app.backend.ops
+        return self.reach.ops
 
     async def run(self, op: Op[T]) -> T:
         """Perform an operation on the store."""
-        return await self.app.run(op)
+        return await self.reach.run(op)
 
     async def outlook(self) -> Outlook:
         """The queues as they stood a moment ago."""
@@ -89,9 +96,7 @@ class Services:
         if self._started:
             return
         self._started = True
-        loop = asyncio.get_running_loop()
-        if self.config.maintenance:
-            self._background.append(loop.create_task(self._maintain()))
+        self._background.append(asyncio.get_running_loop().create_task(self._maintain()))
 
     async def stop(self) -> None:
         """End what goes on in the background."""
@@ -101,12 +106,27 @@ class Services:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        await self.reach.stop()
         self._background.clear()
         self._started = False
 
     async def _maintain(self) -> None:
-        await self.run(self.ops.controls())  # the store is ready after the first call
-        await Maintenance(self.app.backend, new_id(), DEFAULT).run()
+        await self._prepare()
+        if self.config.maintenance:
+            await Maintenance(self.app.backend, new_id(), DEFAULT).run()
+
+    async def _prepare(self) -> None:
+        """The store is ready after the first call. To bring it up to date may take longer than a
+        request waits."""
+        pauses = Pauses()
+        while True:
+            try:
+                await self.app.run(self.ops.controls())
+            except StoreError as error:
+                logger.warning("The store is not ready yet: %s", error)
+                await asyncio.sleep(pauses.next())
+            else:
+                return
 
     async def _submit(self, tasks: Sequence[NewTask]) -> list[Accepted]:
         return await self.run(self.ops.submit(tasks))

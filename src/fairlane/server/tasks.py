@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlane.client.asking import looked
-from fairlane.core.filters import Filter
+from fairlane.core.filters import Filter, Page
 from fairlane.core.flow import perform_async
 from fairlane.core.ids import is_id
 from fairlane.core.model import Task
@@ -28,7 +28,11 @@ def task_id_of(given: str) -> str:
     return given
 
 
-async def page(services: Services, chosen: Filter, limit: int, cursor: str | None) -> Answer:
+async def found_page(services: Services, chosen: Filter, limit: int, cursor: str | None) -> Page:
     """A page of tasks."""
-    flow = looked(services.ops, chosen, limit, cursor)
-    return Answer(page_of(await perform_async(flow, services.run)))
+    return await perform_async(looked(services.ops, chosen, limit, cursor), services.run)
+
+
+async def page(services: Services, chosen: Filter, limit: int, cursor: str | None) -> Answer:
+    """An answer with a page of tasks."""
+    return Answer(page_of(await found_page(services, chosen, limit, cursor)))

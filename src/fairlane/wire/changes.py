@@ -20,6 +20,8 @@ class CancelledView(msgspec.Struct, frozen=True):
     previous_status: State | None
     was_executing: bool
     worker_notified: bool
+    worker_id: str | None
+    """Who ran it."""
 
 
 class ReplayedView(msgspec.Struct, frozen=True):
@@ -31,11 +33,18 @@ class ReplayedView(msgspec.Struct, frozen=True):
 
 
 class ChangeView(msgspec.Struct, frozen=True):
-    """What became of one task. `previous_status` is null when there is no such task."""
+    """What became of one task. `previous_status` is null when there is no such task. `worker_id` is
+    there when it was executing: who ran it."""
 
     task_id: str
     applied: bool
     previous_status: State | None
+    worker_id: str | msgspec.UnsetType = msgspec.UNSET
+
+    @classmethod
+    def of(cls, answer: Change) -> ChangeView:
+        worker_id = answer.worker_id if isinstance(answer, Cancelled) else None
+        return cls(answer.task_id, answer.applied, answer.state, worker_id or msgspec.UNSET)
 
 
 class SweptView(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +63,14 @@ class SweptView(msgspec.Struct, frozen=True, kw_only=True):
 def cancelled_of(answer: Cancelled) -> CancelledView:
     """A cancellation that was applied."""
     executing = answer.state is State.EXECUTING
-    return CancelledView(answer.task_id, State.CANCELLED, answer.state, executing, executing)
+    return CancelledView(
+        task_id=answer.task_id,
+        status=State.CANCELLED,
+        previous_status=answer.state,
+        was_executing=executing,
+        worker_notified=executing,
+        worker_id=answer.worker_id,
+    )
 
 
 def changes_of(answers: Sequence[Change]) -> SweptView:
@@ -62,5 +78,5 @@ def changes_of(answers: Sequence[Change]) -> SweptView:
     return SweptView(
         matched=len(answers),
         applied=sum(each.applied for each in answers),
-        results=tuple(ChangeView(each.task_id, each.applied, each.state) for each in answers),
+        results=tuple(map(ChangeView.of, answers)),
     )

@@ -25,12 +25,11 @@ from fairlane.core.model import (
     Verdict,
     WorkerStatus,
     microseconds_of,
-    moment,
 )
 from fairlane.wire.policies import RetryView
 from fairlane.wire.protocol import MOST_AT_ONCE, Seconds, checked_result
-from fairlane.wire.times import Moment, iso
-from fairlane.wire.values import NameText
+from fairlane.wire.times import Moment, iso_of
+from fairlane.wire.values import NameText, TaskId
 
 SOME: Final = msgspec.Meta(extra_json_schema={"maxItems": limits.BATCH})
 Attempt = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -90,8 +89,8 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
             max_retries=task.max_retries,
             returns=task.returns,
             timeout_seconds=task.timeout,
-            created_at=iso(moment(task.created_at)),
-            ready_at=iso(moment(task.ready_at)),
+            created_at=iso_of(task.created_at),
+            ready_at=iso_of(task.ready_at),
             retry_policy=RetryView.of(spec.retry),
             tags=spec.tags,
             trace_id=task.trace_id,
@@ -142,7 +141,7 @@ class ClaimAnswer(msgspec.Struct, frozen=True):
 class Beginning(msgspec.Struct, frozen=True):
     """A task began to run so many seconds ago."""
 
-    task_id: str
+    task_id: TaskId
     attempt: Attempt
     seconds: Seconds = 0.0
 
@@ -156,7 +155,7 @@ class Beginnings(msgspec.Struct, frozen=True):
 class Advance(msgspec.Struct, frozen=True):
     """How far a task has come."""
 
-    task_id: str
+    task_id: TaskId
     attempt: Attempt
     progress_percent: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
     status_message: str | None = None
@@ -195,7 +194,7 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
     Without `execution_duration_seconds` it had not begun.
     """
 
-    task_id: str
+    task_id: TaskId
     attempt: Attempt
     status: Ending
     result: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import msgspec
 
-from fairlane.core.analysis import Analysis, Group
+from fairlane.core.analysis import Analysis, Group, mark_of
 from fairlane.core.facts import Sample
-from fairlane.core.model import moment
 from fairlane.core.priority import Band
-from fairlane.wire.times import Instant, Moment, iso
+from fairlane.wire.times import Instant, Moment, iso, iso_of
 
 SAMPLES = 10_000
 """More than are kept."""
@@ -41,14 +40,17 @@ class SampleView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleList(msgspec.Struct, frozen=True):
-    """Samples, the oldest first."""
+    """Samples, the oldest first, and how the counters stand now."""
 
     samples: tuple[SampleView, ...]
+    current: SampleView
 
 
 class GroupView(msgspec.Struct, frozen=True, kw_only=True):
-    """Dead letters of one type, error code and shape of message, with one of them to look at."""
+    """Dead letters of one type, error code and shape of message, with one of them to look at.
+    `failure` names the group where dead letters are listed, replayed or deleted."""
 
+    failure: str
     type: str
     code: str | None
     shape: str
@@ -67,9 +69,9 @@ class AnalysisView(msgspec.Struct, frozen=True):
     complete: bool
 
 
-def samples_of(samples: Iterable[Sample]) -> SampleList:
+def samples_of(samples: Iterable[Sample], current: Sample) -> SampleList:
     """Samples."""
-    return SampleList(tuple(map(_sample, samples)))
+    return SampleList(tuple(map(_sample, samples)), _sample(current))
 
 
 def analysis_of(analysis: Analysis) -> AnalysisView:
@@ -79,7 +81,7 @@ def analysis_of(analysis: Analysis) -> AnalysisView:
 
 def _sample(sample: Sample) -> SampleView:
     return SampleView(
-        timestamp=iso(moment(sample.at)),
+        timestamp=iso_of(sample.at),
         submitted=sample.submitted,
         started=sample.started,
         completed=sample.completed,
@@ -94,6 +96,7 @@ def _sample(sample: Sample) -> SampleView:
 
 def _group(group: Group) -> GroupView:
     return GroupView(
+        failure=mark_of((group.type, group.code, group.shape)),
         type=group.type,
         code=group.code,
         shape=group.shape,

@@ -18,6 +18,7 @@ from fairlane.wire.values import (
     SOME,
     Level,
     Listed,
+    Mark,
     NameText,
     PriorityName,
     PriorityText,
@@ -61,21 +62,27 @@ class FilterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
 
-class TaskListQuery(FilterQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which tasks, and which page of them."""
+class TaskQuery(FilterQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which tasks."""
 
     status: tuple[State, ...] = ()
-    limit: Limit = LIMIT
-    cursor: str | None = None
 
     def chosen(self) -> Filter:
         """Which tasks."""
         return new_filter(status=self.status or None, **self.wanted())
 
 
-class DeadListQuery(FilterQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters, and which page of them."""
+class TaskListQuery(TaskQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which tasks, and which page of them."""
 
+    limit: Limit = LIMIT
+    cursor: str | None = None
+
+
+class DeadListQuery(FilterQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters, and which page of them. `failure`: those of a group of the analysis."""
+
+    failure: Mark | UnsetType = UNSET
     limit: Limit = LIMIT
     cursor: str | None = None
 
@@ -85,14 +92,16 @@ class DeadListQuery(FilterQuery, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class DeadPurgeQuery(FilterQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters are to go. All of them only if that is said: `all=true`."""
+    """Which dead letters are to go. All of them only if that is said: `all=true`. `failure`: those
+    of a group of the analysis."""
 
+    failure: Mark | UnsetType = UNSET
     all: bool = False
     cursor: str | None = None
 
     def chosen(self) -> Filter:
         """Which tasks."""
-        return _meant(self.all, new_filter(**self.wanted()), DEAD)
+        return _meant(self.all, new_filter(**self.wanted()), DEAD, self.failure)
 
 
 class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -130,7 +139,8 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class TaskSweep(FilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which tasks are to be changed: by id, up to 500, or by filter."""
+    """Which tasks are to be changed: by id, up to 500, or by filter. `status` goes with both: of
+    tasks that are named, only those are changed that are in one of these states at that moment."""
 
     status: State | Annotated[tuple[State, ...], SOME] | UnsetType = UNSET
     task_ids: TaskIds | None = None
@@ -142,10 +152,15 @@ class TaskSweep(FilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def named(self) -> tuple[str, ...] | None:
         """The tasks that are named by id, if that is how they are chosen."""
-        others = (self.wanted(), self.status is not UNSET, self.all, self.cursor)
-        if self.task_ids is not None and any(others):
-            raise InvalidFilter("Name tasks by task_ids or choose them by filter, not both.")
+        if self.task_ids is not None and any((self.wanted(), self.all, self.cursor)):
+            raise InvalidFilter(
+                "Name tasks by task_ids or choose them by filter, not both; status goes with both."
+            )
         return self.task_ids
+
+    def among(self) -> frozenset[State] | None:
+        """The states that tasks are to be in, None: in any."""
+        return new_filter(**_given(status=self.status)).states
 
 
 class ReplayTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -163,23 +178,30 @@ class TaskReplay(TaskSweep, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DeadReplay(FilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters are to be made ready again, and how."""
+    """Which dead letters are to be made ready again, and how. `failure`: those of a group of the
+    analysis."""
 
+    failure: Mark | UnsetType = UNSET
     reset_retry_count: bool = True
     new_priority: PriorityName | Level | None = None
 
     def chosen(self) -> Filter:
         """Which tasks."""
-        return _meant(self.all, new_filter(**self.wanted()), DEAD)
+        return _meant(self.all, new_filter(**self.wanted()), DEAD, self.failure)
 
 
 def _given(**words: Any) -> dict[str, Any]:
     return {name: value for name, value in words.items() if value is not UNSET}
 
 
-def _meant(everything: bool, chosen: Filter, states: frozenset[State] | None) -> Filter:
-    """The filter, if whoever left it empty said that everything is meant."""
-    if everything is (chosen == EVERYTHING):
+def _meant(
+    everything: bool,
+    chosen: Filter,
+    states: frozenset[State] | None,
+    failure: str | UnsetType = UNSET,
+) -> Filter:
+    """The filter, if whoever left it empty said that everything is meant, or how it failed."""
+    if everything is (chosen == EVERYTHING and failure is UNSET):
         return msgspec.structs.replace(chosen, states=states)
     if everything:
         raise InvalidFilter("All tasks are meant, or those that a filter admits: not both.")

@@ -18,7 +18,7 @@ from fairlane.core.model import Claimed, NewWorker, TaskError, WorkerStatus
 from fairlane.core.states import State
 from fairlane.core.submission import check_tree, may_be_deep
 from fairlane.core.text import storable
-from fairlane.wire.values import Capacity, Line, NameText, WorkerName
+from fairlane.wire.values import Capacity, Line, NameText, TaskId, WorkerName
 
 POLL_INTERVAL_MS: Final = 1_000
 HEARTBEAT_INTERVAL_MS: Final = 30_000
@@ -129,14 +129,14 @@ class Polled(msgspec.Struct, frozen=True):
 class Begun(msgspec.Struct, frozen=True):
     """A task begins to run only now."""
 
-    task_id: str
+    task_id: TaskId
     attempt: Attempt | None = None
 
 
 class Progressed(msgspec.Struct, frozen=True):
     """How far a task has come."""
 
-    task_id: str
+    task_id: TaskId
     attempt: Attempt | None = None
     progress_percent: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
     status_message: str | None = None
@@ -161,7 +161,7 @@ class Fault(msgspec.Struct, frozen=True):
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a run."""
 
-    task_id: str
+    task_id: TaskId
     attempt: Attempt | None = None
     status: End
     result: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -52,13 +52,12 @@ class ProgressView(msgspec.Struct, frozen=True):
     updated_at: Moment
 
 
-class TaskView(msgspec.Struct, frozen=True, kw_only=True):
-    """A task, with everything there is to know about it."""
+class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A task without what can be large: for lists that are looked at again and again."""
 
     task_id: str
     task_type: str
     queue: str
-    parameters: Object
     priority: str | int
     effective_priority: str | int
     status: State
@@ -78,9 +77,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: Moment | None
     assigned_worker_id: str | None
     version: int
-    result: msgspec.Raw
     error: ErrorView | None
-    attempts: tuple[AttemptView, ...]
     progress: ProgressView | None
     tags: Mapping[str, str]
     idempotency_key: str | None
@@ -95,7 +92,15 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     schedule_id: str | None
 
 
-V = TypeVar("V", bound=TaskView)
+class TaskView(TaskSummary, frozen=True, kw_only=True):
+    """A task, with everything there is to know about it."""
+
+    parameters: Object
+    result: msgspec.Raw
+    attempts: tuple[AttemptView, ...]
+
+
+S = TypeVar("S", bound=TaskSummary)
 
 
 class StepView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -120,6 +125,13 @@ class TaskPage(msgspec.Struct, frozen=True):
     there is a `next_cursor`."""
 
     tasks: tuple[TaskView, ...]
+    next_cursor: str | None
+
+
+class SummaryPage(msgspec.Struct, frozen=True):
+    """Tasks in short, newest first. As with `TaskPage`, go on while there is a `next_cursor`."""
+
+    tasks: tuple[TaskSummary, ...]
     next_cursor: str | None
 
 
@@ -160,12 +172,12 @@ class WhyView(msgspec.Struct, frozen=True):
 
 def task_of(task: Task) -> TaskView:
     """A task as it stands."""
-    return _task(TaskView, task)
+    return _shown(TaskView, task, **_large(task))
 
 
 def detail_of(task: Task, now: int | None = None) -> TaskDetail:
     """A task; with its history if it is known what time it is for the store."""
-    detail = _task(TaskDetail, task)
+    detail = _shown(TaskDetail, task, **_large(task))
     if now is None:
         return detail
     steps = history_of(task)
@@ -180,6 +192,12 @@ def detail_of(task: Task, now: int | None = None) -> TaskDetail:
 def page_of(page: Page) -> TaskPage:
     """A page of tasks."""
     return TaskPage(tuple(map(task_of, page.tasks)), page.next_cursor)
+
+
+def summaries_of(page: Page) -> SummaryPage:
+    """A page of tasks in short."""
+    tasks = tuple(_shown(TaskSummary, task, error=_brief(task.error)) for task in page.tasks)
+    return SummaryPage(tasks, page.next_cursor)
 
 
 def result_of(task: Task) -> TaskResult:
@@ -199,12 +217,27 @@ def error_of(error: TaskError | None) -> ErrorView | None:
     return ErrorView(error.message, error.code, error.retriable, error.reason, error.traceback)
 
 
-def _task(kind: type[V], task: Task) -> V:
+def _large(task: Task) -> dict[str, Any]:
+    """What only those get who look at one task, or ask for all there is."""
+    return {
+        "parameters": msgspec.Raw(task.payload),
+        "result": _raw(task.result),
+        "attempts": tuple(map(_attempt, task.attempts)),
+        "error": error_of(task.error),
+    }
+
+
+def _brief(error: TaskError | None) -> ErrorView | None:
+    """Why a run failed, without where."""
+    known = error_of(error)
+    return None if known is None else msgspec.structs.replace(known, traceback=None)
+
+
+def _shown(kind: type[S], task: Task, **further: Any) -> S:
     return kind(
         task_id=task.task_id,
         task_type=task.type,
         queue=task.queue,
-        parameters=msgspec.Raw(task.payload),
         priority=shown_as(task.priority),
         effective_priority=shown_as(task.effective_priority),
         status=task.status,
@@ -224,9 +257,6 @@ def _task(kind: type[V], task: Task) -> V:
         expires_at=iso_or_none(task.expires_at),
         assigned_worker_id=task.assigned_worker_id,
         version=task.version,
-        result=_raw(task.result),
-        error=error_of(task.error),
-        attempts=tuple(map(_attempt, task.attempts)),
         progress=progress_of(task.progress),
         tags=task.tags,
         idempotency_key=task.idempotency_key,
@@ -238,6 +268,7 @@ def _task(kind: type[V], task: Task) -> V:
         on_parent_failure=OnParentFailure.CONTINUE if task.tolerant else OnParentFailure.CANCEL,
         workflow_id=task.workflow_id,
         schedule_id=task.schedule_id,
+        **further,
     )
 
 

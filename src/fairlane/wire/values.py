@@ -35,6 +35,9 @@ TaskId = Annotated[str, _described(format="uuid", pattern=r"^[0-9a-f\-]{36}$")]
 TaskIds = Annotated[tuple[TaskId, ...], _described(maxItems=limits.BATCH)]
 Parents = Annotated[tuple[TaskId, ...], _described(maxItems=limits.DEPENDENCIES)]
 
+Mark = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
+"""A group of dead letters that failed alike. Checked right here: the core only compares it."""
+
 Key = Annotated[str, _described(pattern=rf"^{_PLAIN}{{1,{limits.NAME_LENGTH}}}$")]
 Trace = Annotated[str, _described(pattern=rf"^[ -~]{{1,{limits.TRACE_LENGTH}}}$")]
 Line = Annotated[str, _described(pattern=rf"^{_PLAIN}{{0,{limits.NAME_LENGTH}}}$")]

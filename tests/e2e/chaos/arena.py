@@ -169,6 +169,11 @@ class Arena:
                 session.execute(create)
 
     @property
+    def remote(self) -> bool:
+        """Whether workers know a server in place of the store."""
+        return self._server is not None
+
+    @property
     def sqlite(self) -> Path | None:
         """The file that the store is, if it is one."""
         scheme, _, path = self.app.url.partition(":///")

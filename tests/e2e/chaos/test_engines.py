@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -16,15 +16,23 @@ from tests.e2e.chaos.arena import FULL, LEASE, Arena
 from tests.e2e.history.terms import Terms
 from tests.fixtures.process import Server
 from tests.fixtures.servers import postgres, redis
+from tests.fixtures.serving import ServerProcess
 
 RATE = 100.0 if FULL else 40.0
 RUNS_BETWEEN = 1_000 if FULL else 20
 
+over_http = pytest.mark.parametrize("remote", [False, True], ids=["direct", "over-http"])
+
 
 @asynccontextmanager
-async def at_work(url: str, folder: Path) -> AsyncIterator[Arena]:
-    """Two workers and a load; at the end nothing that was accepted is lost."""
-    async with Arena(url, folder) as arena:
+async def at_work(url: str, folder: Path, *, remote: bool) -> AsyncIterator[Arena]:
+    """Two workers and a load; at the end nothing that was accepted is lost.
+
+    `remote`: the workers know a server in place of the engine.
+    """
+    async with AsyncExitStack() as stack:
+        address = stack.enter_context(ServerProcess(url, folder)).address if remote else None
+        arena = await stack.enter_async_context(Arena(url, folder, address))
         await arena.ready(arena.begin(), arena.begin())
         async with arena.client.load(RATE, "on-loop", "on-thread"):
             await arena.ended(RUNS_BETWEEN)
@@ -41,11 +49,12 @@ async def restarted(arena: Arena, server: Server, end: Callable[[], None]) -> No
     await arena.ended(RUNS_BETWEEN)
 
 
+@over_http
 @pytest.mark.timeout(3_600 if FULL else 120)
-async def test_redis_is_killed(tmp_path: Path) -> None:
+async def test_redis_is_killed(remote: bool, tmp_path: Path) -> None:
     with redis(appendonly=True, settings={"appendfsync": "always"}) as server:
-        async with at_work(server.url, tmp_path) as arena:
-            for _ in range(20 if FULL else 5):
+        async with at_work(server.url, tmp_path, remote=remote) as arena:
+            for _ in range(20 if FULL else 3):
                 await restarted(arena, server, server.kill)
 
 
@@ -59,13 +68,14 @@ def kill_a_session(url: str) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@over_http
 @pytest.mark.timeout(3_600 if FULL else 120)
-async def test_postgres_is_killed(tmp_path: Path) -> None:
+async def test_postgres_is_killed(remote: bool, tmp_path: Path) -> None:
     """Ended at once, killed as a whole, or one of its sessions is."""
     with postgres(settings={}) as durable:  # its own defaults: what is committed is on disk
         url = durable.new_database()
-        async with at_work(url, tmp_path) as arena:
-            for _ in range(5):
+        async with at_work(url, tmp_path, remote=remote) as arena:
+            for _ in range(5 if FULL else 2):
                 await restarted(arena, durable, durable.abort)
             for _ in range(10 if FULL else 1):
                 await restarted(arena, durable, durable.kill)

@@ -52,7 +52,7 @@ async def test_what_it_held_is_done_by_another(arena: Arena) -> None:
 @pytest.mark.timeout(3_600 if FULL else 120)
 async def test_killed_again_and_again_under_load(arena: Arena) -> None:
     """Workers die at random and are replaced a second later; on SQL an effect happens once."""
-    transactional = not arena.app.url.startswith("unix")
+    transactional = not (arena.remote or arena.app.url.startswith("unix"))
     types = ["on-loop", "on-thread", *(["in-transaction"] if transactional else [])]
     effects = "effects" if transactional else None
     if transactional:

@@ -14,10 +14,8 @@ from tests.e2e.history.terms import Terms
 EACH, HARMLESS = (20, 5_000) if FULL else (1, 30)
 HOWS = {"exit": "exit code 0", "segfault": "SIGSEGV", "kill": "SIGKILL"}
 
-on_sqlite = pytest.mark.parametrize("arena", ["sqlite-file"], indirect=True)
 
-
-@on_sqlite
+@pytest.mark.parametrize("arena", ["sqlite-file", "sqlite-file-over-http"], indirect=True)
 @pytest.mark.timeout(3_600 if FULL else 120)
 async def test_it_ends_in_the_dead_letters_and_others_are_unaffected(arena: Arena) -> None:
     poisoned = {
@@ -39,7 +37,7 @@ async def test_it_ends_in_the_dead_letters_and_others_are_unaffected(arena: Aren
         assert [each.outcome for each in dump.tasks[task_id].attempts] == ["completed"]
 
 
-@on_sqlite
+@pytest.mark.parametrize("arena", ["sqlite-file"], indirect=True)
 async def test_it_does_not_kill_workers_for_ever(arena: Arena) -> None:
     """A handler that takes its worker along: looked after by a supervisor, and ended in time."""
     lease = 1.0

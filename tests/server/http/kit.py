@@ -248,6 +248,23 @@ async def world(limits: Limits | None = None) -> AsyncIterator[World]:
         await running.leave()
 
 
+@asynccontextmanager
+async def listening(asgi: Any) -> AsyncIterator[int]:
+    """Serve any application in this loop: its port."""
+    stop, ready = asyncio.Event(), asyncio.Event()
+    sockets = bind("127.0.0.1", 0)
+    limits = Limits(grace_seconds=5)
+    running = asyncio.create_task(serve(asgi, sockets, stop, limits, on_ready=ready.set))
+    try:
+        async with asyncio.timeout(SECONDS):
+            await ready.wait()
+        yield sockets[0].getsockname()[1]
+    finally:
+        stop.set()
+        async with asyncio.timeout(SECONDS):
+            await running
+
+
 def get(path: str, *headers: str) -> bytes:
     """A request without a body."""
     return "\r\n".join([f"GET {path} HTTP/1.1", "Host: a", *headers, "", ""]).encode()

@@ -12,7 +12,7 @@ from fairlane.server.openapi import name_of
 from fairlane.server.page import page
 from fairlane.server.routes import OPERATIONS
 from tests.server.kit import Api
-from tests.server.security.chromium import chromium
+from tests.fixtures.chromium import chromium
 
 pytestmark = pytest.mark.timeout(110)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,13 +11,12 @@ import pytest
 from playwright.async_api import BrowserContext, Page
 
 from fairlane.server.answers import Answer, Send
-from fairlane.server.http.listening import bind
-from fairlane.server.http.serving import serve
 from fairlane.server.requests import Receive, Scope
 from tests.conftest import Servers
+from tests.fixtures.chromium import chromium
 from tests.fixtures.stores import opened
+from tests.server.http.kit import listening
 from tests.server.kit import Api, serving
-from tests.server.security.chromium import chromium
 from tests.server.security.kit import new_token, scene, snapshot
 
 ATTACK = (Path(__file__).parent / "attack.js").read_text()
@@ -37,15 +35,8 @@ async def lair() -> AsyncIterator[int]:
             body = b"<!doctype html><title>evil</title><body>"
             await Answer(body, kind=b"text/html", guards=()).send(send)
 
-    stop, ready = asyncio.Event(), asyncio.Event()
-    sockets = bind("127.0.0.1", 0)
-    serving = asyncio.create_task(serve(page, sockets, stop, on_ready=ready.set))
-    try:
-        await ready.wait()
-        yield sockets[0].getsockname()[1]
-    finally:
-        stop.set()
-        await serving
+    async with listening(page) as port:
+        yield port
 
 
 async def signed_in(context: BrowserContext, url: str, secret: str) -> None:
@@ -101,7 +92,7 @@ async def top_level(context: BrowserContext, port: int, url: str) -> None:
         await page.set_content(form)
         async with page.expect_navigation() as navigation:
             await page.evaluate("document.forms[0].submit()")
-        answer = await (await navigation.value).status_text() if False else await navigation.value
+        answer = await navigation.value
         assert answer is not None
         assert answer.status == 403
         await page.close()
@@ -120,6 +111,39 @@ async def control(browser: Any, api: Api, secret: str) -> None:
     assert seen["WebSocket /ws"] == "open"
     assert await snapshot(api.world) != before
     await context.close()
+
+
+LISTEN = """url => new Promise(done => {
+  window.heard = [];
+  const socket = new WebSocket(url);
+  socket.onmessage = message => {
+    const event = JSON.parse(message.data);
+    window.heard.push(event.data?.task_id);
+    if (event.type === "ready") done("ready");
+  };
+  socket.onclose = closed => done(closed.code);
+})"""
+REFUSED = 1006
+"""All that a page is told of a handshake that failed."""
+
+
+@pytest.mark.parametrize("tokens", [False, True], ids=["open", "signed in"])
+async def test_live_events_are_for_our_own_pages(tokens: bool, api: Api) -> None:
+    url = f"http://127.0.0.1:{api.port}"
+    async with lair() as port, chromium() as browser:
+        context = await browser.new_context(bypass_csp=True)  # that page connects to nobody itself
+        if tokens:
+            await signed_in(context, url, (await new_token(api.world, "read"))[1])
+        ours, theirs = await context.new_page(), await context.new_page()
+        await ours.goto(f"{url}/docs")
+        assert await ours.evaluate(LISTEN, f"ws://127.0.0.1:{api.port}/ws") == "ready"
+        task_id = await api.world.submit()
+        await ours.wait_for_function("id => window.heard.includes(id)", arg=task_id)
+        for host in HOSTS:
+            await theirs.goto(f"http://{host}:{port}/")
+            assert await theirs.evaluate(LISTEN, f"ws://127.0.0.1:{api.port}/ws") == REFUSED
+            assert await theirs.evaluate("window.heard") == []
+        assert api.services.hub.listening == 1
 
 
 async def test_a_page_that_got_hold_of_a_name_for_this_address(api: Api) -> None:

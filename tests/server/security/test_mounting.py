@@ -16,11 +16,9 @@ from starlette.types import ASGIApp
 
 from fairlane import Fairlane
 from fairlane.server.app import create_app, lifespan
-from fairlane.server.http.listening import bind
-from fairlane.server.http.serving import serve
 from tests.conftest import Servers
 from tests.fixtures.stores import World, opened
-from tests.server.http.kit import SECONDS, Client
+from tests.server.http.kit import Client, listening
 from tests.server.kit import application
 
 TASK = b'{"task_type": "work", "parameters": {}}'
@@ -46,28 +44,22 @@ def fastapi(mounted: Router, life: Any) -> ASGIApp:
 @asynccontextmanager
 async def served(asgi: ASGIApp) -> AsyncIterator[Callable[..., Any]]:
     """Ask an application: the status and the body."""
-    stop, ready = asyncio.Event(), asyncio.Event()
-    sockets = bind("127.0.0.1", 0)
-    running = asyncio.create_task(serve(asgi, sockets, stop, on_ready=ready.set))
-    async with asyncio.timeout(SECONDS):
-        await ready.wait()
-    port = sockets[0].getsockname()[1]
-    client = Client(*await asyncio.open_connection("127.0.0.1", port))
+    async with listening(asgi) as port:
+        client = Client(*await asyncio.open_connection("127.0.0.1", port))
 
-    async def ask(method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
-        sent = {"host": f"127.0.0.1:{port}", "content-length": str(len(body)), **headers}
-        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {sent[name]}" for name in sent)]
-        head = "\r\n".join([*lines, "content-type: application/json", "", ""])
-        reply = await client.ask(head.encode() + body)
-        return reply.status, reply.body
+        async def ask(
+            method: str, path: str, body: bytes = b"", **headers: str
+        ) -> tuple[int, bytes]:
+            sent = {"host": f"127.0.0.1:{port}", "content-length": str(len(body)), **headers}
+            lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {sent[name]}" for name in sent)]
+            head = "\r\n".join([*lines, "content-type: application/json", "", ""])
+            reply = await client.ask(head.encode() + body)
+            return reply.status, reply.body
 
-    try:
-        yield ask
-    finally:
-        await client.close()
-        stop.set()
-        async with asyncio.timeout(SECONDS):
-            await running
+        try:
+            yield ask
+        finally:
+            await client.close()
 
 
 @pytest.fixture
@@ -106,3 +98,13 @@ async def test_under_a_prefix(host: Host, alive: bool, world: World) -> None:
         task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()
     ]
     assert background == []
+
+
+async def test_under_a_prefix_that_looks_like_a_path_of_its_own(world: World) -> None:
+    mounted = create_app(application(world))
+    async with served(Starlette(routes=[Mount("/api", app=mounted)])) as ask:
+        assert (await ask("POST", "/api/v1/tasks", TASK))[0] == 404
+        assert (await ask("POST", "/api/api/v1/tasks", TASK))[0] == 201
+    async with lifespan(mounted):
+        pass
+    assert await world.depth() == 1

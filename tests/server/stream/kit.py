@@ -63,6 +63,32 @@ class Listener:
         ]
 
 
+class Stream:
+    """A client of server-sent events."""
+
+    def __init__(self, client: Client) -> None:
+        self._reader = client._reader
+        self._text = ""
+
+    async def next(self) -> dict[str, str]:
+        """The fields of the next event."""
+        async with asyncio.timeout(SECONDS):
+            while True:
+                event, blank, self._text = self._text.partition("\n\n")
+                if not blank:
+                    self._text = event + await self._chunk()
+                elif not event.startswith(":"):
+                    return dict(line.split(": ", 1) for line in event.splitlines())
+
+    async def _chunk(self) -> str:
+        line = await self._reader.readline()
+        if not line:
+            raise ConnectionResetError("the server is gone")
+        size = int(line, 16)
+        assert size, "the stream has ended"
+        return (await self._reader.readexactly(size + 2))[:-2].decode()
+
+
 def address(api: Api, cursor: str | None = None, query: str = "") -> str:
     """Of `/ws`."""
     parts = [*([f"cursor={cursor}"] if cursor else []), *([query] if query else [])]

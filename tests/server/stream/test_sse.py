@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
-from tests.server.http.kit import SECONDS, Client
+from tests.server.http.kit import Client
 from tests.server.kit import Api, refused
+from tests.server.stream.kit import Stream
 from tests.server.workers import until
 
 PATH = "/api/v1/events"
-
-
-class Stream:
-    """A client of server-sent events."""
-
-    def __init__(self, client: Client) -> None:
-        self._reader = client._reader
-        self._text = ""
-
-    async def next(self) -> dict[str, str]:
-        """The fields of the next event."""
-        async with asyncio.timeout(SECONDS):
-            while True:
-                event, blank, self._text = self._text.partition("\n\n")
-                if not blank:
-                    self._text = event + await self._chunk()
-                elif not event.startswith(":"):
-                    return dict(line.split(": ", 1) for line in event.splitlines())
-
-    async def _chunk(self) -> str:
-        size = int(await self._reader.readline(), 16)
-        assert size, "the stream has ended"
-        return (await self._reader.readexactly(size + 2))[:-2].decode()
 
 
 async def streaming(api: Api, query: str = "", **headers: str) -> tuple[Client, Stream]:

@@ -107,7 +107,7 @@ def retry(
         ops = app.backend.ops
         if task_ids:
             by_id = partial(ops.replay, reset_retry_count=reset, level=level, among=chosen.states)
-            change_ids(app, RETRY, task_ids, by_id, as_json=as_json)
+            change_ids(app, RETRY, task_ids, by_id, as_json=as_json, among=chosen.states)
         else:
             by_filter = partial(ops.replay_where, reset_retry_count=reset, level=level)
             change_filtered(app, RETRY, chosen, by_filter, yes=yes, as_json=as_json)

@@ -107,7 +107,7 @@ def _printer(*, utc: bool, as_json: bool) -> Callable[[Event], None]:
         else:
             at = event.at.astimezone().strftime("%H:%M:%S.%f")[: 12 if out.width >= 80 else 8]
         parts: list[str | Cell] = [Cell(at, "dim"), "  "]
-        parts.append(Cell(event.verb.ljust(12), _STYLES.get(event.verb, "")))
+        parts.append(Cell(f"{event.verb:<12} ", _STYLES.get(event.verb, "")))
         if event.task_id is None:
             parts.append(f"worker {event.worker_id}")
         else:

@@ -7,6 +7,7 @@ import click
 from fairlane.cli import shapes
 from fairlane.cli.options import json_option, store_option
 from fairlane.cli.session import opened
+from fairlane.cli.trouble import Refused
 
 
 @click.command("migrate")
@@ -19,6 +20,11 @@ def migrate_command(store: str | None, as_json: bool) -> None:
     """
     with opened(store, prepare=True) as app:
         backend = app.backend
+        if backend.driver.remote:
+            raise Refused(
+                "A server looks after its store itself, when it starts: run this with the store's "
+                "own URL, or start the server anew."
+            )
         before = backend.run_sync(backend.ops.version())
         now = backend.run_sync(backend.ops.migrate())
     if as_json:

@@ -9,10 +9,15 @@ from fairlane.core.errors import NotSupported
 from fairlane.core.flow import Mode, Op
 
 OWN = "The server does this itself: it takes the store's own URL to do it from here."
-CLOSED = "A server does not offer this over HTTP: use the store's own URL."
+TOLD = "A server writes its audit log itself, for whatever is done through it."
+TOKENS = (
+    "A server gives no tokens away over HTTP: make, list, replace and revoke them where its store "
+    "is, with the store's own URL."
+)
+SCHEDULES = "A server does not offer schedules over HTTP: use the store's own URL."
 
 
-def absent(name: str, why: str = CLOSED) -> Callable[..., Op[Any]]:
+def absent(name: str, why: str) -> Callable[..., Op[Any]]:
     """An operation that is refused, whatever it is given."""
 
     def refuse() -> NoReturn:

@@ -6,8 +6,7 @@ from typing import Any
 
 from fairlane.core.errors import NotSupported
 from fairlane.core.filters import EVERYTHING, Filter
-from fairlane.core.model import moment
-from fairlane.wire.times import iso
+from fairlane.wire.times import iso_of
 
 
 def admits_nothing(filter: Filter) -> bool:
@@ -48,5 +47,5 @@ def _words(filter: Filter) -> dict[str, Any]:
     }
     for name in ("since", "until", "ended_before"):
         time = getattr(filter, name)
-        words[name] = None if time is None else iso(moment(time))
+        words[name] = None if time is None else iso_of(time)
     return {name: value for name, value in words.items() if value is not None}

@@ -80,7 +80,10 @@ def cancel(
     if len(task_ids) == 1 and among is None:  # which takes no more rights than to submit
         return [(yield from _cancelled(task_ids[0]))]
     changes = yield from _changed("cancel", task_ids, {}, among)
-    return [Cancelled(each.task_id, each.applied, each.previous_status) for each in changes]
+    return [
+        Cancelled(each.task_id, each.applied, each.previous_status, each.worker_id or None)
+        for each in changes
+    ]
 
 
 @writes
@@ -148,19 +151,19 @@ def _cancelled(task_id: str) -> Flow[Cancelled]:
         case "conflict":
             return Cancelled(task_id, applied=False, state=State(details_of(reply)["status"]))
         case _:
-            before = read(reply, CancelledView).previous_status
-            return Cancelled(task_id, applied=True, state=before)
+            done = read(reply, CancelledView)
+            return Cancelled(task_id, True, done.previous_status, done.worker_id)  # noqa: FBT003
 
 
 def _changed(
     verb: str, task_ids: Sequence[str], terms: dict[str, Any], among: frozenset[State] | None
 ) -> Flow[tuple[ChangeView, ...]]:
-    if among is not None:
-        raise NotSupported("Over HTTP tasks are chosen by id or by state, not by both.")
     checked_all(task_ids)
     if not task_ids:
         return ()
-    answer = yield from post(f"{TASKS}/{verb}", {"task_ids": task_ids, **terms}, SweptView)
+    states = {} if among is None else {"status": sorted(among)}
+    body = {"task_ids": task_ids, **states, **terms}
+    answer = yield from post(f"{TASKS}/{verb}", body, SweptView)
     assert isinstance(answer.results, tuple)
     return answer.results
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from fairlane.core import queries
 from fairlane.core.backend import Backend
-from fairlane.engines.http import control, inspect, submit, work
-from fairlane.engines.http.absent import OWN, absent
+from fairlane.engines.http import books, control, inspect, submit, work
+from fairlane.engines.http.absent import OWN, SCHEDULES, TOKENS, TOLD, absent
 from fairlane.engines.http.driver import HttpDriver
 
 
@@ -33,11 +34,18 @@ class HttpOperations:
     controls = inspect.controls
     find = inspect.find
     page = inspect.page
-    total = inspect.total
     stats = inspect.stats
     samples = inspect.samples
     why = inspect.why
     dlq_analysis = inspect.dlq_analysis
+    facts = books.facts
+    tallies = books.tallies
+    depths = books.depths
+    events = books.events
+    tail = books.tail
+    audit = books.audit
+    total = queries.total
+    position = queries.position
     version = inspect.version
     migrate = inspect.migrate
     verify = inspect.verify
@@ -49,22 +57,15 @@ class HttpOperations:
     bury = absent("bury", OWN)
     fire = absent("fire", OWN)
     shift_clock = absent("shift_clock", OWN)
-    tallies = absent("tallies")
-    depths = absent("depths")
-    facts = absent("facts")
-    position = absent("position")
-    events = absent("events")
-    tail = absent("tail")
-    schedules = absent("schedules")
-    put_schedule = absent("put_schedule")
-    drop_schedule = absent("drop_schedule")
-    tokens = absent("tokens")
-    token = absent("token")
-    put_token = absent("put_token")
-    retire_token = absent("retire_token")
-    drop_token = absent("drop_token")
-    audit = absent("audit")
-    record = absent("record")
+    record = absent("record", TOLD)
+    schedules = absent("schedules", SCHEDULES)
+    put_schedule = absent("put_schedule", SCHEDULES)
+    drop_schedule = absent("drop_schedule", SCHEDULES)
+    tokens = absent("tokens", TOKENS)
+    token = absent("token", TOKENS)
+    put_token = absent("put_token", TOKENS)
+    retire_token = absent("retire_token", TOKENS)
+    drop_token = absent("drop_token", TOKENS)
 
 
 def connect(

@@ -1,4 +1,4 @@
-"""get, find, page, total, stats, workers and the rest: looking without touching."""
+"""get, find, page, stats, workers and the rest: looking without touching."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from fairlane.core.analysis import Analysis
 from fairlane.core.backend import Durability
 from fairlane.core.errors import AccessDenied, InvalidFilter
 from fairlane.core.facts import Sample
-from fairlane.core.filters import Filter, Found, Page, Total
+from fairlane.core.filters import Filter, Found, Page
 from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import checked, checked_all
 from fairlane.core.lanes import Controls
-from fairlane.core.model import Task, Worker, moment
-from fairlane.core.states import State
+from fairlane.core.model import Task, Worker
 from fairlane.core.stats import Stats
 from fairlane.core.why import Reason
 from fairlane.engines.http import reading
@@ -28,7 +27,7 @@ from fairlane.wire.flow import ControlsView
 from fairlane.wire.health import Ready
 from fairlane.wire.session import Session
 from fairlane.wire.tasks import TaskPage, TasksFound, WhyView
-from fairlane.wire.times import iso
+from fairlane.wire.times import iso_of
 
 TASKS: Final = "/api/v1/tasks"
 CONTROL: Final = "/api/v1/control"
@@ -54,17 +53,6 @@ def page(_: object, filter: Filter, limit: int, cursor: str | None = None) -> Fl
 def find(_: object, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Found]:
     found = yield from _page(filter, limit, cursor)
     return Found([task.task_id for task in found.tasks], found.next_cursor)
-
-
-@reads
-def total(_: object, filter: Filter) -> Flow[Total]:
-    if admits_nothing(filter):
-        return Total(0, exact=True)
-    if filter == Filter(states=filter.states, types=filter.types):
-        stats = yield from get("/api/v1/queue/stats", Stats)
-        return Total(_counted(stats, filter), exact=True)
-    found = yield from _page(filter, limits.PAGE, None)
-    return Total(len(found.tasks), exact=found.next_cursor is None)
 
 
 @reads
@@ -105,7 +93,7 @@ def dlq_analysis(_: object) -> Flow[Analysis]:
 
 @reads
 def samples(_: object, since: int, limit: int) -> Flow[list[Sample]]:
-    query: dict[str, Any] = {"since": iso(moment(since)), "limit": limit}
+    query: dict[str, Any] = {"since": iso_of(since), "limit": limit}
     answer = yield from get("/api/v1/stats/history", SampleList, query)
     return [reading.sample_of(each) for each in answer.samples]
 
@@ -151,14 +139,3 @@ def _page(filter: Filter, limit: int, cursor: str | None) -> Flow[Page]:
     query = {**query_of(filter), "limit": limit, **({} if cursor is None else {"cursor": cursor})}
     answer = yield from get(TASKS, TaskPage, query)
     return Page([reading.task_of(task) for task in answer.tasks], answer.next_cursor)
-
-
-def _counted(stats: Stats, filter: Filter) -> int:
-    """What the counters say of states and types."""
-    by_state = (
-        [stats.by_status]
-        if filter.types is None
-        else [stats.by_type.get(type, {}) for type in filter.types]
-    )
-    states = frozenset(State) if filter.states is None else filter.states
-    return sum(count for each in by_state for state, count in each.items() if state in states)

@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from fairlane.core.analysis import Analysis, Group
+from fairlane.core.audit import Audit
 from fairlane.core.breaker import Breaker
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.facts import Sample
@@ -14,6 +15,7 @@ from fairlane.core.lanes import Controls, Rules
 from fairlane.core.model import Attempt, Progress, Task, TaskError, Worker, microseconds_of
 from fairlane.core.priority import Band, level_of
 from fairlane.core.states import State
+from fairlane.wire.audit import AuditEntry
 from fairlane.wire.figures import AnalysisView, SampleView
 from fairlane.wire.fleet import WorkerView
 from fairlane.wire.flow import ControlsView, RulesView
@@ -125,6 +127,19 @@ def analysis_of(view: AnalysisView) -> Analysis:
         for each in view.groups
     ]
     return Analysis(groups, view.analysed, view.complete)
+
+
+def audit_of(view: AuditEntry) -> Audit:
+    """Something that was done."""
+    return Audit(
+        entry_id=view.entry_id,
+        at=datetime.fromisoformat(view.timestamp),
+        actor=view.actor,
+        action=view.action,
+        subject=view.subject,
+        detail=msgspec.json.encode(view.detail).decode(),
+        address=view.address,
+    )
 
 
 def _rules(view: RulesView) -> Rules:

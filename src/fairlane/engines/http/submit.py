@@ -12,13 +12,13 @@ from fairlane.core import limits
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.errors import BatchTooLarge
 from fairlane.core.flow import Flow, writes
-from fairlane.core.model import Accepted, NewTask, microseconds_of, moment
+from fairlane.core.model import Accepted, NewTask, microseconds_of
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.uniqueness import Hold, unmask
 from fairlane.engines.http.calls import post
 from fairlane.wire.policies import RetryView
 from fairlane.wire.submission import BatchAccepted
-from fairlane.wire.times import iso
+from fairlane.wire.times import iso_of
 
 
 @writes
@@ -58,8 +58,8 @@ def _request(task: NewTask) -> dict[str, Any]:
     optional = {
         "required_capabilities": task.capabilities,
         "delay_seconds": task.delay,
-        "run_at": None if task.run_at is None else iso(moment(task.run_at)),
-        "expires_at": None if task.expires_at is None else iso(moment(task.expires_at)),
+        "run_at": None if task.run_at is None else iso_of(task.run_at),
+        "expires_at": None if task.expires_at is None else iso_of(task.expires_at),
         "idempotency_key": task.idempotency_key,
         "unique": None if task.unique is None else _unique(task.unique),
         "tags": spec.tags,

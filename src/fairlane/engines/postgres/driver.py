@@ -90,7 +90,7 @@ class PostgresDriver:
     # -- asyncio -------------------------------------------------------------------------------
 
     async def run(self, op: Op[T]) -> T:
-        return await persist_async(lambda: self._attempt(op), self._patience)
+        return await persist_async(lambda: self._attempt(op), op.patience(self._patience))
 
     async def _attempt(self, op: Op[T]) -> T:
         asides: set[Aside] = set()
@@ -124,7 +124,7 @@ class PostgresDriver:
     # -- ordinary code -------------------------------------------------------------------------
 
     def run_sync(self, op: Op[T]) -> T:
-        return persist(lambda: self._attempt_sync(op), self._patience)
+        return persist(lambda: self._attempt_sync(op), op.patience(self._patience))
 
     def _attempt_sync(self, op: Op[T]) -> T:
         asides: set[Aside] = set()

@@ -45,10 +45,10 @@ class RedisDriver:
         self._patience = patience
 
     async def run(self, op: Op[T]) -> T:
-        return await persist_async(lambda: self._async.attempt(op), self._patience)
+        return await persist_async(lambda: self._async.attempt(op), op.patience(self._patience))
 
     def run_sync(self, op: Op[T]) -> T:
-        return persist(lambda: self._sync.attempt(op), self._patience)
+        return persist(lambda: self._sync.attempt(op), op.patience(self._patience))
 
     def join(self, connection: Any) -> NoReturn:  # noqa: ARG002
         raise NotSupported(_ALONE)

@@ -68,16 +68,16 @@ class SqliteDriver:
     # -- the two colours -----------------------------------------------------------------------
 
     async def run(self, op: Op[T]) -> T:
-        return await persist_async(lambda: self._once(op), self._patience)
+        return await persist_async(lambda: self._once(op), op.patience(self._patience))
 
     def run_sync(self, op: Op[T]) -> T:
-        return persist(lambda: self._once_sync(op), self._patience)
+        return persist(lambda: self._once_sync(op), op.patience(self._patience))
 
     async def _once(self, op: Op[T]) -> T:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         job = Job(op, partial(_answer_threadsafe, loop, answer))
-        timer = loop.call_later(self._patience, self._give_up, job)
+        timer = loop.call_later(op.patience(self._patience), self._give_up, job)
         self._thread_for(op).put(job)
         try:
             return await answer
@@ -91,7 +91,7 @@ class SqliteDriver:
         if op.mode is Mode.READ or not self._perform_here(job):
             self._thread_for(op).put(job)
         try:
-            return answer.result(self._patience)
+            return answer.result(op.patience(self._patience))
         except TimeoutError:
             self._give_up(job)
             return answer.result()
@@ -118,7 +118,7 @@ class SqliteDriver:
 
     def _give_up(self, job: Job) -> None:
         if job.take():
-            job.tell(None, self._database.locked(self._patience))
+            job.tell(None, self._database.locked(job.op.patience(self._patience)))
 
     # -- the writing thread --------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from fairlane.engines.sqlite.notices import Notices
 APPLICATION_ID = 0x46_61_69_72  # "Fair", in the file's header
 
 _CACHE_KIB = 8 * 1024
-_BUSY_MILLISECONDS = 1_000
+_BUSY_MILLISECONDS = 250  # for programs that do not take our lock; callers try again
 # A task's pages are written three times in quick succession: a longer WAL (16 MB) brings most of
 # them home only once. Checkpoints run inside commits, and so under the lock.
 _CHECKPOINT_PAGES = 4_000

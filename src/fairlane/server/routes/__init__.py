@@ -20,6 +20,7 @@ from fairlane.server.routes import (
     session,
     spec,
     stats,
+    store,
     tasks,
 )
 from fairlane.server.routes.about import describing
@@ -41,5 +42,6 @@ _TABLE: Final[list[Operation]] = [
     *metrics.OPERATIONS,
     *spec.OPERATIONS,
     *session.OPERATIONS,
+    *store.OPERATIONS,
 ]
 OPERATIONS: Final[list[Operation]] = [*_TABLE, *describing(_TABLE)]

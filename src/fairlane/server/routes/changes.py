@@ -26,7 +26,7 @@ from fairlane.wire.changes import (
 )
 from fairlane.wire.filters import ReplayTerms, TaskReplay, TaskSweep
 
-ById = Callable[[Sequence[str]], Op[Sequence[Change]]]
+ById = Callable[..., Op[Sequence[Change]]]
 ByFilter = Callable[[Filter, str | None], Op[Swept]]
 
 
@@ -72,7 +72,7 @@ async def _changed(
     named = which.named()
     if named is None:
         return await swept(services, which.chosen(), which.cursor, by_filter)
-    return Answer(changes_of(await services.run(by_id(named))))
+    return Answer(changes_of(await services.run(by_id(named, among=which.among()))))
 
 
 ONE: Final = [

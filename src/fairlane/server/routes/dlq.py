@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from fairlane.core.audit import Action
+from fairlane.server.alike import Alike
 from fairlane.server.answers import Answer
 from fairlane.server.changes import level, replayed, swept
 from fairlane.server.operations import ADMIN, READ, Call, Operation
@@ -14,19 +15,25 @@ from fairlane.server.tasks import page
 from fairlane.wire.changes import ReplayedView, SweptView
 from fairlane.wire.figures import AnalysisView, analysis_of
 from fairlane.wire.filters import DEAD, DeadListQuery, DeadPurgeQuery, DeadReplay, ReplayTerms
-from fairlane.wire.tasks import TaskPage
+from fairlane.wire.tasks import TaskPage, page_of
 
 
 async def listed(services: Services, call: Call[None, DeadListQuery]) -> Answer:
     """Dead letters, the newest first."""
     query = call.query
+    if isinstance(query.failure, str):
+        alike = Alike(services, query.chosen(), query.failure)
+        return Answer(page_of(await alike.page(query.limit, query.cursor)))
     return await page(services, query.chosen(), query.limit, query.cursor)
 
 
 async def purge(services: Services, call: Call[None, DeadPurgeQuery]) -> Answer:
     """Delete dead letters for good."""
-    query = call.query
-    return await swept(services, query.chosen(), query.cursor, services.ops.delete_where)
+    query, ops = call.query, services.ops
+    if isinstance(query.failure, str):
+        alike = Alike(services, query.chosen(), query.failure)
+        return await alike.changed(query.cursor, partial(ops.delete, among=DEAD))
+    return await swept(services, query.chosen(), query.cursor, ops.delete_where)
 
 
 async def analysis(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
@@ -36,11 +43,12 @@ async def analysis(services: Services, call: Call[None, None]) -> Answer:  # noq
 
 async def replay_many(services: Services, call: Call[DeadReplay, None]) -> Answer:
     """Make dead letters ready again."""
-    body = call.body
-    apply = partial(
-        services.ops.replay_where, reset_retry_count=body.reset_retry_count, level=level(body)
-    )
-    return await swept(services, body.chosen(), body.cursor, apply)
+    body, ops = call.body, services.ops
+    how: dict[str, Any] = {"reset_retry_count": body.reset_retry_count, "level": level(body)}
+    if isinstance(body.failure, str):
+        alike = Alike(services, body.chosen(), body.failure)
+        return await alike.changed(body.cursor, partial(ops.replay, among=DEAD, **how))
+    return await swept(services, body.chosen(), body.cursor, partial(ops.replay_where, **how))
 
 
 async def replay(services: Services, call: Call[ReplayTerms, None]) -> Answer:

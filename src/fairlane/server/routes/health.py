@@ -13,7 +13,7 @@ from fairlane.server.operations import OPEN, Call, Operation
 from fairlane.server.services import Services
 from fairlane.wire.health import Alive, Ready, ready_of
 
-READY_SECONDS: Final = 2.0
+READY_SECONDS: Final = 1.0
 """A store that takes longer than this to look for one task is as good as away."""
 
 

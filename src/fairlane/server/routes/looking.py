@@ -6,16 +6,18 @@ from typing import Annotated, Final
 
 import msgspec
 
+from fairlane.core.filters import Total
 from fairlane.core.model import Task
 from fairlane.core.states import TERMINAL
 from fairlane.server.answers import Answer
 from fairlane.server.errors import TaskNotFound
 from fairlane.server.operations import OWN, READ, Call, Operation
 from fairlane.server.services import Services
-from fairlane.server.tasks import one_task, page, task_id_of
+from fairlane.server.tasks import found_page, one_task, page, task_id_of
 from fairlane.server.waiting import waited
-from fairlane.wire.filters import TaskListQuery
+from fairlane.wire.filters import TaskListQuery, TaskQuery
 from fairlane.wire.tasks import (
+    SummaryPage,
     TaskDetail,
     TaskLookup,
     TaskPage,
@@ -24,6 +26,7 @@ from fairlane.wire.tasks import (
     WhyView,
     detail_of,
     result_of,
+    summaries_of,
     task_of,
     why_of,
 )
@@ -45,6 +48,18 @@ async def listed(services: Services, call: Call[None, TaskListQuery]) -> Answer:
     """Tasks, the newest first. A page may be short, or even empty, although there is more."""
     query = call.query
     return await page(services, query.chosen(), query.limit, query.cursor)
+
+
+async def summaries(services: Services, call: Call[None, TaskListQuery]) -> Answer:
+    """The same without payloads, results, runs and tracebacks: for lists that are drawn often."""
+    query = call.query
+    found = await found_page(services, query.chosen(), query.limit, query.cursor)
+    return Answer(summaries_of(found))
+
+
+async def counted(services: Services, call: Call[None, TaskQuery]) -> Answer:
+    """How many tasks there are. `exact` is false when there are more than were looked at."""
+    return Answer(await services.run(services.ops.total(call.query.chosen())))
 
 
 async def lookup(services: Services, call: Call[TaskLookup, None]) -> Answer:
@@ -91,6 +106,24 @@ OPERATIONS: Final = [
         scopes=READ,
         query=TaskListQuery,
         returns=TaskPage,
+    ),
+    Operation(
+        method="GET",
+        path="/api/v1/tasks/summaries",
+        handler=summaries,
+        summary="List tasks in short",
+        scopes=READ,
+        query=TaskListQuery,
+        returns=SummaryPage,
+    ),
+    Operation(
+        method="GET",
+        path="/api/v1/tasks/count",
+        handler=counted,
+        summary="Count tasks",
+        scopes=READ,
+        query=TaskQuery,
+        returns=Total,
     ),
     Operation(
         method="POST",

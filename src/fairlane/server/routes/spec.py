@@ -9,15 +9,16 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.audit import Action
 from fairlane.core.filters import Filter, new_filter
-from fairlane.core.model import Task, moment
+from fairlane.core.model import Task
 from fairlane.core.states import State
 from fairlane.server.answers import Answer
 from fairlane.server.errors import Refused, TaskNotFound
 from fairlane.server.operations import ADMIN, OWN, READ, SUBMIT, Call, Operation
 from fairlane.server.services import Services
 from fairlane.server.tasks import one_task, task_id_of
+from fairlane.server.traces import bringing
 from fairlane.wire import spec
-from fairlane.wire.times import Moment, iso
+from fairlane.wire.times import Moment, iso_of
 from fairlane.wire.values import Attempts, Due, NameText, Rate
 
 PAGE: Final = 50
@@ -115,15 +116,16 @@ class SpecDeleted(msgspec.Struct, frozen=True):
 async def create(services: Services, call: Call[SpecRequest, None]) -> Answer:
     """Store a task."""
     body = call.body
-    task = spec.new_spec_task(
+    new = spec.new_spec_task(
         body.type,
         bytes(body.payload),
         max_attempts=body.options.max_attempts,
         run_after=body.options.run_after,
     )
-    await services.admit(call.identity, call.address, [task])
-    accepted = await services.submitter.submit(task)
-    created = iso(moment(accepted.created_at))
+    with bringing(call.headers, (new,)) as (task,):
+        await services.admit(call.identity, call.address, [task])
+        accepted = await services.submitter.submit(task)
+    created = iso_of(accepted.created_at)
     return Answer(SpecAccepted(accepted.task_id, task.type, "pending", created), 201)
 
 

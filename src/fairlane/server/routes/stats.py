@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from fairlane.core.facts import sample_of
 from fairlane.core.model import microseconds_of
 from fairlane.core.stats import Stats
 from fairlane.server.answers import Answer
@@ -20,10 +21,13 @@ async def stats(services: Services, call: Call[None, None]) -> Answer:  # noqa: 
 
 
 async def history(services: Services, call: Call[None, SampleQuery]) -> Answer:
-    """How the counters stood, every ten seconds or so of the last day: the data of charts."""
+    """How the counters stood, every ten seconds or so of the last day, and stand now: the data of
+    charts."""
     given = call.query.since
     since = 0 if isinstance(given, msgspec.UnsetType) else microseconds_of(given)
-    return Answer(samples_of(await services.run(services.ops.samples(since, call.query.limit))))
+    samples = await services.run(services.ops.samples(since, call.query.limit))
+    facts = await services.run(services.ops.facts())
+    return Answer(samples_of(samples, sample_of(facts.tallies, facts.now)))
 
 
 OPERATIONS: Final = [

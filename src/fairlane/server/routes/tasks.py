@@ -10,7 +10,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge, InvalidInput
 from fairlane.core.estimates import Position
-from fairlane.core.model import NewTask, moment
+from fairlane.core.model import NewTask
 from fairlane.core.priority import shown_as
 from fairlane.core.states import State
 from fairlane.server.answers import Answer, Headers
@@ -18,6 +18,7 @@ from fairlane.server.errors import Unfit
 from fairlane.server.operations import BATCH_BYTES, SUBMIT, Call, Operation
 from fairlane.server.requests import decoded
 from fairlane.server.services import Services
+from fairlane.server.traces import bringing
 from fairlane.wire.submission import (
     BatchAccepted,
     BatchItem,
@@ -26,7 +27,7 @@ from fairlane.wire.submission import (
     TaskAccepted,
     TaskRequest,
 )
-from fairlane.wire.times import iso
+from fairlane.wire.times import iso, iso_of
 
 REPLAYED: Final[Headers] = ((b"idempotent-replayed", b"true"),)
 
@@ -35,14 +36,14 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Answer:
     """Store a task. The same idempotency key again answers with the same task."""
-    task = call.body.task(_key_of(call))
-    outlook = await services.admit(call.identity, call.address, [task])
-    accepted = await services.submitter.submit(task)
-    while accepted.known:
-        answer = await _known(services, accepted.task_id)
-        if answer is not None:
-            return answer
+    with bringing(call.headers, (call.body.task(_key_of(call)),)) as (task,):
+        outlook = await services.admit(call.identity, call.address, [task])
         accepted = await services.submitter.submit(task)
+        while accepted.known:
+            answer = await _known(services, accepted.task_id)
+            if answer is not None:
+                return answer
+            accepted = await services.submitter.submit(task)
     queued = accepted.state is State.QUEUED
     place = outlook.newcomer(task.queue, task.level) if queued else None
     priority = shown_as(task.level)
@@ -53,7 +54,7 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Answer:
         effective_priority=priority,
         queue_position=None if place is None else place.position,
         estimated_wait_seconds=None if place is None else place.wait_seconds,
-        created_at=iso(moment(accepted.created_at)),
+        created_at=iso_of(accepted.created_at),
         trace_id=_trace_of(task),
     )
     return Answer(body, 201)
@@ -61,11 +62,11 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Answer:
 
 async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Answer:
     """Store up to 1,000 tasks, all or none. Each that does not fit is named by its index."""
-    tasks = _batch(call.body.tasks)
-    await services.admit(call.identity, call.address, tasks)
-    accepted = await services.run(services.ops.submit(tasks))
+    with bringing(call.headers, _batch(call.body.tasks)) as tasks:
+        await services.admit(call.identity, call.address, tasks)
+        accepted = await services.run(services.ops.submit(tasks))
     items = tuple(
-        BatchItem(each.task_id, each.state, iso(moment(each.created_at)), each.known)
+        BatchItem(each.task_id, each.state, iso_of(each.created_at), each.known)
         for each in accepted
     )
     return Answer(BatchAccepted(items), 201)

@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreError
 from fairlane.core.journal import place_of
 from fairlane.server.http.faults import Busy
+from fairlane.server.reach import Reach
 from fairlane.server.stream.clients import (
     BROKEN,
     STOPPING,
@@ -46,9 +46,9 @@ READERS: Final = 4
 class Hub:
     """All who listen to a server process."""
 
-    def __init__(self, app: Fairlane, stopping: asyncio.Event, most: int) -> None:
-        self.reader = Reader(app)
-        self._app = app
+    def __init__(self, reach: Reach, stopping: asyncio.Event, most: int) -> None:
+        self.reader = Reader(reach)
+        self._reach = reach
         self._stopping = stopping
         self._most = most
         self._guests: set[Client] = set()
@@ -173,7 +173,7 @@ class Hub:
         await asyncio.sleep(FIGURES_SECONDS)
         wanting = [client for client in self._live if client.subscription.figures]
         if wanting:
-            figures = figures_of(await self._app.run(self._app.backend.ops.facts()))
+            figures = figures_of(await self._reach.run(self._reach.ops.facts()))
             for client in wanting:
                 client.offer_figures(figures)
 
