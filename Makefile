@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup redis pgbouncer promtool systemd node chromium up test test-full chaos check format bench bench-peers docs clean
+.PHONY: help setup redis pgbouncer promtool systemd node chromium up test test-full chaos check format bench bench-peers screenshots vendor docs clean
 
 # $(call debian_package,NAME): installs a Debian package, or says in one sentence what is missing.
 # dpkg needs the sbin folders, which a bare PATH leaves out.
@@ -68,8 +68,8 @@ systemd: # its systemd-analyze, which checks deploy/systemd; nothing is started
 chromium:
 	@command -v chromium >/dev/null || ( $(call debian_package,chromium) ) || true
 
-up: setup ## Run Fairlane here, on SQLite, with a few sample tasks (a server and a worker)
-	$(BIN)/fairlane up
+up: setup ## Run Fairlane here, on SQLite, busy with a made-up shop (server, dashboard and workers)
+	$(BIN)/fairlane up --demo
 
 test: check ## Everything CI runs: check, unit tests with full coverage of the core, all other tests
 	$(BIN)/coverage run -m pytest tests/unit
@@ -78,12 +78,14 @@ test: check ## Everything CI runs: check, unit tests with full coverage of the c
 
 # RELIABILITY's quantities: some 50,000 steps against the model, 200 programs on all engines at once.
 # And schemathesis with 50 examples of each operation, engines that are away for 20 s under HTTP load.
-FULL := tests/model tests/server/fuzz tests/e2e/test_server_faults.py
+# And the dashboard before all three engines.
+FULL := tests/model tests/server/fuzz tests/e2e/test_server_faults.py tests/dashboard
 test-full: setup ## What is tested with random input or against the clock, at full length (about half an hour)
 	FAIRLANE_TESTS=full $(BIN)/pytest -n $(JOBS) -rP $(FULL)
 
-# RELIABILITY's quantities of C1, C2, C4, C7, C8, C10 and C13, on SQLite, PostgreSQL and Redis.
-chaos: setup ## Workers and engines are killed, suspended and restarted under load (about an hour)
+# RELIABILITY's quantities of C1, C2, C4, C7, C8, C10 and C13, on SQLite, PostgreSQL and Redis; where
+# only workers suffer, with workers over HTTP, too.
+chaos: setup ## Workers, servers and engines are killed, suspended and restarted under load (two hours)
 	FAIRLANE_TESTS=full $(BIN)/pytest -n $(JOBS) -rP tests/e2e/chaos
 
 check: setup ## Lint, formatting, types, imports
@@ -112,9 +114,15 @@ bench-peers: $(PEERS:%=.venv-peers/%/.installed) ## Install the queues that Fair
 	$(BIN)/uv pip install --quiet --python .venv-peers/$*/bin/python --group $*
 	@touch $@
 
+screenshots: setup ## Make pictures of every page of the dashboard, in build/screenshots
+	$(BIN)/python -m tools.screenshots
+
+vendor: setup ## Fetch the libraries of the dashboard anew, as tools/vendor.py names them
+	$(BIN)/python -m tools.vendor
+
 docs: setup ## Check that the links between the pages resolve
 	$(BIN)/pytest tests/docs
 
 clean: ## Remove .venv and everything else that was made
 	rm -rf .venv .venv-peers build dist .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +

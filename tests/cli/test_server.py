@@ -319,3 +319,26 @@ def test_settings_that_cannot_be(name: str, value: object) -> None:
 def test_nothing_but_this_machine_unless_told() -> None:
     config = config_of(resolve({}, {}, Path("/nonexistent")))
     assert (config.tokens_required, config.hosts, config.origins) == (False, None, frozenset())
+
+
+def test_a_shop_to_look_at(ready: Cli) -> None:
+    with running("up", "--demo", "--port", "0") as process:
+        site = Site(process)
+        deadline = time.monotonic() + 10  # as promised in the README
+        while True:
+            stats = site.ask("GET", "/api/v1/queue/stats")[1]
+            busy = {state for state, count in stats["by_status"].items() if count}
+            if busy >= {"queued", "executing", "completed"} and stats["workers"]["active"] == 2:
+                break
+            assert time.monotonic() < deadline, stats
+            time.sleep(0.1)
+        types = {each["type"] for each in site.ask("GET", "/api/v1/types")[1]["types"]}
+        assert {"send_email", "charge_card", "deliver_webhook"} <= types
+
+
+def test_the_shop_is_an_application_of_its_own(ready: Cli) -> None:
+    done = run("up", "--demo", "--app", "nothing:app")
+    assert done.returncode == WRONG
+    assert done.stderr == (
+        "Error: The demo is an application of its own: leave out --app, or --demo.\n"
+    )

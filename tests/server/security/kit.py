@@ -12,6 +12,7 @@ from fairlane.core.filters import EVERYTHING
 from fairlane.core.machine import Failed
 from fairlane.core.model import NewWorker, TaskError
 from fairlane.core.tokens import Scope, digest_of, issued
+from fairlane.dashboard.assets import assets
 from fairlane.server.config import ServerConfig
 from fairlane.server.identity import ANYONE, Identity
 from fairlane.server.operations import Operation
@@ -68,6 +69,7 @@ class Scene(NamedTuple):
         }
         path = operation.path.replace("{task_id}", task_id).replace("{worker_id}", self.worker)
         path = path.replace("{queue}", "default").replace("{type}", "work")
+        path = path.replace("{version}", assets().version).replace("{path:path}", "main.js")
         return path + queries.get((operation.method, operation.path), "")
 
     def body(self, operation: Operation) -> Any:

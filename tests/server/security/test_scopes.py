@@ -138,6 +138,12 @@ VARIANTS: dict[str, Callable[[str], str]] = {
 }
 
 
+def elsewhere(operation: Operation) -> set[int]:
+    """What becomes of what is open when it is written in other ways: signing out where nobody is
+    signed in goes on working; everything below the files of the dashboard is open, or not there."""
+    return {200, 204, 401, 404, 405} if "{path:path}" in operation.path else {200, 204, 401}
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 async def test_no_way_of_writing_an_address_leads_around(variant: str, server: Guarded) -> None:
     api, scene, secrets = server
@@ -146,8 +152,10 @@ async def test_no_way_of_writing_an_address_leads_around(variant: str, server: G
         path = VARIANTS[variant](scene.path(operation).partition("?")[0])
         for method in dict.fromkeys([operation.method, "GET", "HEAD", "OPTIONS", "PUT"]):
             reply = await api.ask(method, path, scene.body(operation))
-            # What is open may be written in other ways: signing out where nobody is signed in, too.
-            assert reply.status in ({401} if operation.scopes else {200, 204, 401}), (method, path)
+            assert reply.status in ({401} if operation.scopes else elsewhere(operation)), (
+                method,
+                path,
+            )
         for scope in Scope:
             if operation.scopes and not any(allows([scope], each) for each in operation.scopes):
                 reply = await api.ask(
@@ -160,7 +168,7 @@ async def test_no_way_of_writing_an_address_leads_around(variant: str, server: G
 async def test_what_is_open_tells_nothing(server: Guarded) -> None:
     api, scene, secrets = server
     for operation in OPEN:
-        reply = await api.ask(operation.method, operation.path, scene.body(operation))
+        reply = await api.ask(operation.method, scene.path(operation), scene.body(operation))
         assert reply.status in {operation.status, 401}
         for secret in secrets.values():
             assert secret.encode() not in reply.body

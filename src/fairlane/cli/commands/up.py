@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
+import msgspec
 
 from fairlane.cli.apps import application
 from fairlane.cli.ending import run, stopped_by_signals
@@ -14,9 +18,11 @@ from fairlane.cli.options import log_format_option, log_transitions_option
 from fairlane.cli.samples import samples
 from fairlane.cli.serving import Serving, address_of, check_store, check_tokens, config_of
 from fairlane.cli.settings import Settings, resolve
-from fairlane.cli.trouble import note
+from fairlane.cli.trouble import Wrong, note
 from fairlane.client.app import Fairlane
 from fairlane.core.filters import EVERYTHING
+from fairlane.demo.shop import shop
+from fairlane.demo.traffic import traffic
 from fairlane.server.http.listening import bind
 from fairlane.worker.config import Config
 from fairlane.worker.worker import Worker
@@ -28,40 +34,63 @@ from fairlane.worker.worker import Worker
 @click.option("--concurrency", type=int, metavar="N", help="Tasks at once. [default: 10]")
 @click.option("--host", metavar="HOST", help="Where to listen. [default: 127.0.0.1]")
 @click.option("--port", type=int, metavar="N", help="The port; 0: a free one. [default: 8000]")
+@click.option("--demo", is_flag=True, help="Keep a made-up shop busy, for something to look at.")
 @log_format_option
 @log_transitions_option
-def up_command(**flags: Any) -> None:
+def up_command(demo: bool, **flags: Any) -> None:
     """Run everything in one, with a few sample tasks if the store is empty.
 
-    A server and a worker, in one process.
+    A server with its dashboard and a worker, in one process.
     """
     settings = resolve(flags)
-    config = Config(concurrency=settings.concurrency, target=settings.app)
+    if demo and settings.app is not None:
+        raise Wrong("The demo is an application of its own: leave out --app, or --demo.")
     app = application(settings)
     check_store(app)
     log_to_stderr(settings)
-    run(_up(app, config, settings))
+    run(_up(app, settings, demo=demo))
 
 
-async def _up(app: Fairlane, config: Config, settings: Settings) -> None:
+async def _up(app: Fairlane, settings: Settings, *, demo: bool) -> None:
     try:
         await check_tokens(app, settings)
         sockets = bind(settings.host, settings.port)
-        if settings.app is None:
+        if settings.app is None and not demo:
             await _fill(app)
         note(f"Fairlane runs {app.url} at {address_of(sockets)}. Ctrl-C stops it.")
-        note("Look around from another terminal: `fairlane top`, `fairlane list`.")
-        worker = Worker(app, config)
-        serving = Serving(app, config_of(settings), sockets)
-
-        def stop() -> None:
-            worker.stop()
-            serving.stop()
-
-        with stopped_by_signals(stop, config.grace):
-            await asyncio.gather(worker.run(signals=False), serving.run())
+        note("Open that in a browser, or look from another terminal: `fairlane top`.")
+        await _run(app, settings, sockets, demo=demo)
     finally:
         await app.aclose()
+
+
+async def _run(
+    app: Fairlane, settings: Settings, sockets: Sequence[socket.socket], *, demo: bool
+) -> None:
+    config = Config(concurrency=settings.concurrency, target=settings.app)
+    workers = [Worker(app, each) for each in (_crew(app, config) if demo else [config])]
+    serving = Serving(app, config_of(settings), sockets)
+    customers = asyncio.create_task(traffic(app)) if demo else None
+
+    def stop() -> None:
+        if customers is not None:
+            customers.cancel()
+        for worker in workers:
+            worker.stop()
+        serving.stop()
+
+    with stopped_by_signals(stop, config.grace):
+        await asyncio.gather(*(each.run(signals=False) for each in workers), serving.run())
+
+
+def _crew(app: Fairlane, config: Config) -> list[Config]:
+    """The workers of the demo."""
+    shop(app)
+    named = partial(msgspec.structs.replace, config)
+    return [
+        named(name="front", queues=frozenset({"payments", "mail", "webhooks", "default"})),
+        named(name="back", queues=frozenset({"media", "stock", "reports"})),
+    ]
 
 
 async def _fill(app: Fairlane) -> None:

@@ -9,6 +9,7 @@ from fairlane.server.routes import (
     audit,
     changes,
     crew,
+    dashboard,
     dlq,
     events,
     fleet,
@@ -44,4 +45,4 @@ _TABLE: Final[list[Operation]] = [
     *session.OPERATIONS,
     *store.OPERATIONS,
 ]
-OPERATIONS: Final[list[Operation]] = [*_TABLE, *describing(_TABLE)]
+OPERATIONS: Final[list[Operation]] = [*_TABLE, *describing(_TABLE), *dashboard.OPERATIONS]

@@ -1,0 +1,66 @@
+// The frame around all pages, and which page is shown.
+
+import { Nav } from "./ui/nav.js";
+import { Palette } from "./ui/palette.js";
+import { Questions } from "./ui/dialog.js";
+import { Toasts } from "./ui/toasts.js";
+import { Loading, Trouble } from "./ui/parts.js";
+import { here } from "./lib/router.js";
+import { connection } from "./lib/live.js";
+import { session, signedOut } from "./lib/session.js";
+import { html, useEffect, useErrorBoundary, useSignal } from "./lib/view.js";
+import { NotFound } from "./pages/notfound.js";
+import { SignIn } from "./pages/signin.js";
+import { pageOf } from "./pages/index.js";
+
+export function App() {
+  if (session.value === null) return html`<div class="splash dim" role="status">Looking for the server …</div>`;
+  if (signedOut.value) return html`<${SignIn} />`;
+  return html`
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <div class="frame">
+      <${Nav} />
+      <div class="stage">
+        <${Away} />
+        <main id="main" tabindex="-1"><${Page} /></main>
+      </div>
+    </div>
+    <${Palette} /><${Questions} /><${Toasts} />`;
+}
+
+const NOWHERE = { title: "Not found", load: async () => NotFound };
+
+function Page() {
+  const { parts } = here.value;
+  const { load, title } = pageOf(parts) ?? NOWHERE;
+  const { page, error } = useLoaded(load);
+  const [broken, mend] = useErrorBoundary((error) => console.error(error));
+  useEffect(() => {
+    document.title = `${title} · Fairlane`;
+    if (broken) mend();
+  }, [here.value.path]);
+  if (broken) return html`<${Trouble} error=${{ message: `This page broke: ${broken.message}` }} refresh=${mend} />`;
+  if (error) return html`<${Trouble} error=${error} refresh=${() => location.reload()} />`;
+  if (!page) return html`<${Loading} />`;
+  return html`<${page} key=${page.name} parts=${parts} query=${here.value.query} />`;
+}
+
+// Of another server, after an update, a page has other files: only the whole can be had anew.
+const LOST = { message: "This page could not be loaded: the server is away, or has been updated." };
+
+function useLoaded(load) {
+  const loaded = useSignal({});
+  useEffect(() => {
+    load().then((page) => { loaded.value = { load, page }; }, () => { loaded.value = { load, error: LOST }; });
+  }, [load]);
+  return loaded.value.load === load ? loaded.value : {}; // What was left meanwhile does not come back.
+}
+
+const Away = () => connection.value === "away" && html`<div class="banner away" role="status">
+  The server is not reachable: what you see may be old. Trying again …
+</div>`;
+
+function skip(event) {
+  event.preventDefault(); // What is behind the # is the page.
+  document.getElementById("main").focus();
+}

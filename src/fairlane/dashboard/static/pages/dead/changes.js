@@ -1,0 +1,68 @@
+// What can be done with dead letters: with some, a group, or all that match.
+
+import { get, post, remove } from "../../lib/api.js";
+import { counted } from "../../lib/format.js";
+import { through } from "../../lib/sweep.js";
+import { html, useMemo } from "../../lib/view.js";
+import { Action } from "../../ui/action.js";
+import { Terms } from "../../ui/replay.js";
+import { bodyOf, isOpen, queryOf } from "./view.js";
+
+/** Those that were picked. */
+export class Picked {
+  constructor(tasks) {
+    this.tasks = tasks;
+    this.ids = tasks.map((task) => task.task_id);
+  }
+
+  count = async () => ({ count: this.ids.length, exact: true });
+
+  replay = (terms) => this.#change("retry", terms);
+
+  purge = () => this.#change("delete", {});
+
+  // Only what still is a dead letter: somebody else may have been quicker.
+  async #change(verb, terms) {
+    const { applied } = await post(`api/v1/tasks/${verb}`, { task_ids: this.ids, status: "dead_letter", ...terms });
+    return applied;
+  }
+}
+
+/** Those of a view, on whatever page. `known`: how many they are, where no counter knows that. */
+export class Matching {
+  constructor(view, known) {
+    this.view = view;
+    this.known = known;
+  }
+
+  count = async () => this.known ?? get("api/v1/tasks/count", { ...queryOf(this.view), status: "dead_letter" });
+
+  replay(terms) {
+    const body = { ...bodyOf(this.view), ...terms };
+    return through((cursor) => post("api/v1/dlq/replay", { ...body, cursor }));
+  }
+
+  purge() {
+    const query = { ...queryOf(this.view), all: isOpen(this.view) || null };
+    return through((cursor) => remove("api/v1/dlq", { ...query, cursor }));
+  }
+}
+
+/** Buttons to replay and to delete them; `changed` is called when that was done. */
+export function Changes({ what, of = "", small = false, changed }) {
+  const terms = useMemo(() => ({}), []);
+
+  async function asked(verb, rest) {
+    const { count, exact } = await what.count();
+    return `${verb} ${exact ? "" : "more than "}${counted(count, "dead letter")}${of}? ${rest}`;
+  }
+  const done = (word) => async (applied) => {
+    await changed();
+    return `${counted(applied, "dead letter")} ${word}.`;
+  };
+  const question = async () => html`<${Terms} terms=${terms} question=${await asked("Replay", "They run again as soon as a worker is free.")} before="as before" />`;
+
+  return html`
+    <${Action} small=${small} confirm=${question} run=${() => what.replay(terms).then(done("replayed"))}>Replay</${Action}>
+    <${Action} small=${small} danger confirm=${() => asked("Delete", "They cannot be brought back.")} run=${() => what.purge().then(done("deleted"))}>Delete</${Action}>`;
+}

@@ -1,0 +1,25 @@
+import { get } from "../../lib/api.js";
+import { useResource } from "../../lib/resource.js";
+import { link } from "../../lib/router.js";
+import { html } from "../../lib/view.js";
+import { StateBadge } from "../../ui/badges.js";
+import { Fetched } from "../../ui/parts.js";
+import { Ago } from "../../ui/time.js";
+
+const LAST = 10;
+
+/** The tasks that failed last. */
+export function Failures() {
+  const failed = useResource(
+    (abort) => get("api/v1/tasks/summaries", { status: ["failed", "dead_letter"], limit: LAST }, abort), [],
+    { on: ["task.failed", "task.dead_letter", "task.deleted", "task.queued"] },
+  );
+  return html`<${Fetched} resource=${failed}>${({ tasks }) => html`<ul class="list">
+    ${tasks.map((task) => html`<li key=${task.task_id}>
+      <a href=${link(["tasks", task.task_id])}>${task.task_type}</a>
+      <span class="grow cut dim" title=${task.error?.message}>${task.error?.message}</span>
+      <${StateBadge} state=${task.status} /><${Ago} at=${task.completed_at ?? task.updated_at} />
+    </li>`)}
+    ${tasks.length === 0 && html`<li class="dim">None. May it stay so.</li>`}
+  </ul>`}</${Fetched}>`;
+}

@@ -1,0 +1,17 @@
+import { percent } from "../../lib/format.js";
+import { html } from "../../lib/view.js";
+import { Meter, Panel } from "../../ui/parts.js";
+import { Ago } from "../../ui/time.js";
+
+/** How far a running task has come, if it tells. */
+export function Progress({ progress }) {
+  if (!progress) return null;
+  const { percent: done, message, updated_at: at } = progress;
+  const told = done === null ? "" : percent(done / 100);
+  return html`<${Panel} title="Progress" hint=${html`<${Ago} at=${at} />`}>
+    <div class="progress">
+      ${done !== null && html`<${Meter} value=${done} most=${100} label=${`${told} done`} /><b>${told}</b>`}
+      <span aria-live="polite">${message}</span>
+    </div>
+  </${Panel}>`;
+}

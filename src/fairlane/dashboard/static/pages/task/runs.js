@@ -1,0 +1,56 @@
+// The runs of a task, the last one first.
+
+import { now } from "../../lib/clock.js";
+import { between, counted, duration, words } from "../../lib/format.js";
+import { html, useState } from "../../lib/view.js";
+import { Note, StateBadge } from "../../ui/badges.js";
+import { WorkerLink } from "../../ui/links.js";
+import { Meter, Panel } from "../../ui/parts.js";
+import { Ago } from "../../ui/time.js";
+import { Traceback } from "./failure.js";
+
+const AT_ONCE = 10;
+
+const TONES = { completed: "good", failed: "danger", timed_out: "danger", lost: "danger", snoozed: "info" };
+
+export function Runs({ task }) {
+  const [all, setAll] = useState(false);
+  const runs = [...task.attempts].reverse();
+  const shown = all ? runs : runs.slice(0, AT_ONCE);
+  const current = task.status === "executing" && currentOf(task, now.value);
+  const longest = Math.max(...runs.map(took), current ? took(current) : 0);
+  return html`<${Panel} title="Runs" flush>
+    <ol class="runs">
+      ${current && html`<${Run} key="current" run=${current} longest=${longest} badge=${html`<${StateBadge} state="executing" />`} />`}
+      ${shown.map((run) => html`<${Run} key=${`${run.number} ${run.ended_at}`} run=${run} longest=${longest}
+        badge=${html`<${Note} tone=${TONES[run.outcome]}>${words(run.outcome)}</${Note}>`} />`)}
+      ${shown.length < runs.length && html`<li><button type="button" class="button small" onClick=${() => setAll(true)}>Show ${counted(runs.length - shown.length, "earlier run")}</button></li>`}
+      ${!current && runs.length === 0 && html`<li class="dim">None yet.</li>`}
+    </ol>
+  </${Panel}>`;
+}
+
+function Run({ run, longest, badge }) {
+  const { number, worker_id: worker, started_at: started, error } = run;
+  return html`<li>
+    <div class="run">
+      <b>#${number}</b>${badge}
+      <span class="took">
+        ${started && html`<${Meter} value=${took(run)} most=${longest} label=${`took ${duration(took(run))}`} />`}
+        <span>${started ? duration(took(run)) : "not begun"}</span>
+      </span>
+      <span class="dim"><${Ago} at=${started ?? run.ended_at} />${worker && html` on <${WorkerLink} id=${worker} />`}</span>
+    </div>
+    ${error && html`<p class="message">${error.message}</p>`}
+    ${error?.traceback && html`<${Traceback} text=${error.traceback} />`}
+  </li>`;
+}
+
+const took = ({ started_at: started, ended_at: ended }) => (started ? Math.max(0, between(started, ended)) : 0);
+
+const currentOf = (task, time) => ({
+  number: task.attempt,
+  worker_id: task.assigned_worker_id,
+  started_at: task.started_at,
+  ended_at: new Date(time).toISOString(),
+});

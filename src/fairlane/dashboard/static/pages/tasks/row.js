@@ -1,0 +1,57 @@
+import { cancel, cancelling, deleting, erase, hastening, retry, runNow } from "../../lib/changes.js";
+import { drawnOnce } from "../../lib/kept.js";
+import { LIVE, may, WAITING } from "../../lib/names.js";
+import { html, useState } from "../../lib/view.js";
+import { Action } from "../../ui/action.js";
+import { Note, Priority, StateBadge } from "../../ui/badges.js";
+import { TaskLink } from "../../ui/links.js";
+import { Meter } from "../../ui/parts.js";
+import { Ago } from "../../ui/time.js";
+import { Reasons } from "../../ui/why.js";
+
+/** A task. `acts` (a ref) has what is done with it: that changes, and is no reason to draw it again. */
+export const Row = drawnOnce(function Row({ task, selected, acts }) {
+  const [asking, ask] = useState(false);
+  const { task_id: id, status } = task;
+  const waits = WAITING.has(status) && !task.gone;
+  const choose = (event) => acts.current.toggle(id, event.shiftKey);
+  return html`<tr role="row" data-id=${id} tabindex="-1" class=${task.gone ? "gone" : ""}>
+    <td role="cell" class="check"><input type="checkbox" aria-label=${`Select ${id}`} checked=${selected} disabled=${task.gone} onClick=${choose} /></td>
+    <td role="cell" class="id"><${TaskLink} id=${id} /></td>
+    <td role="cell" class="type cut" title=${task.task_type}>${task.task_type}<${Tags} tags=${task.tags} /></td>
+    <td role="cell" class="state">${task.gone ? html`<${Note}>deleted</${Note}>` : html`<${StateBadge} state=${status} />`}<${Progress} task=${task} /></td>
+    <td role="cell" class="level"><${Priority} priority=${task.priority} effective=${waits ? task.effective_priority : undefined} /></td>
+    <td role="cell" class="queue cut" title=${task.queue}>${task.queue}</td>
+    <td role="cell" class="runs" title=${`${task.attempt} of at most ${mostRuns(task)} attempts`}>${task.attempt}/${mostRuns(task)}</td>
+    <td role="cell" class="made"><${Ago} at=${task.created_at} /></td>
+    <td role="cell" class="acts">
+      ${waits && html`<button type="button" class="button small" aria-expanded=${asking} onClick=${() => ask(!asking)}>Why?</button>`}
+      ${!task.gone && html`<${Verbs} task=${task} acts=${acts} />`}
+    </td>
+    ${asking && waits && html`<td role="cell" class="reasons"><${Reasons} id=${id} version=${task.version} /></td>`}
+  </tr>`;
+});
+
+function Verbs({ task, acts }) {
+  const { status } = task;
+  const then = (change) => () => change(task).then(() => acts.current.changed(task.task_id));
+  return html`
+    ${may.retry(status) && (LIVE.has(status)
+      ? html`<${Action} key="now" small confirm=${hastening(task)} run=${then(runNow)}>Run now</${Action}>`
+      : html`<${Action} key="retry" small run=${then(retry)}>Retry</${Action}>`)}
+    ${may.cancel(status) && html`<${Action} small scope="submit" confirm=${cancelling(task)} run=${then(cancel)}>Cancel</${Action}>`}
+    ${may.delete(status) && html`<${Action} small danger confirm=${deleting(task)} run=${then(erase)}>Delete</${Action}>`}`;
+}
+
+function Progress({ task: { status, progress } }) {
+  if (status !== "executing" || progress === null || progress.percent === null) return null;
+  const label = [`${Math.round(progress.percent)} %`, progress.message].filter(Boolean).join(": ");
+  return html` <${Meter} value=${progress.percent} most=${100} label=${label} />`;
+}
+
+const Tags = ({ tags }) => Object.entries(tags).map(([name, value]) => html`<span class="tag" key=${name}>${name}:${value}</span>`);
+
+/** How often it may run in all, as things stand: what it has left, on top of what it has had. */
+function mostRuns({ status, attempt, retry_count: retried, max_retries: most }) {
+  return Math.max(most + 1, attempt + most - retried + (WAITING.has(status) ? 1 : 0));
+}

@@ -1,0 +1,12 @@
+import { address } from "../../lib/api.js";
+import { html } from "../../lib/view.js";
+import { Empty } from "../../ui/parts.js";
+
+/** How to start a worker, for who has none. */
+export const Teach = () => html`<${Empty} title="No worker is running">
+  <p>Tasks wait until one does. Start one beside the store:</p>
+  <pre><code>fairlane worker</code></pre>
+  <p>or anywhere, by way of this server:</p>
+  <pre><code>fairlane worker --server ${address("").href}</code></pre>
+  <p class="dim">This runs the built-in handlers; with <code>--app MODULE:APP</code> it runs yours.</p>
+</${Empty}>`;

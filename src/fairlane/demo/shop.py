@@ -1,0 +1,95 @@
+"""The tasks of the shop: each takes as long, and fails as often, as its like does elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+from fairlane import Context, Fail, Fairlane, RetryPolicy
+
+HURRIED = RetryPolicy(base=2, factor=2, cap=30)
+"""So that retries can be watched."""
+
+
+def shop(app: Fairlane) -> None:
+    """Make them tasks of an application."""
+    for handler, options in _TASKS.items():
+        app.task(**options)(handler)
+
+
+async def send_email(to: str, template: str) -> dict[str, str]:
+    """Mostly quick; now and then the mail server has other things to do."""
+    await _busy(0.05, 0.4)
+    if _happens(0.04):
+        raise ConnectionError("421 Too many connections, try again later")
+    return {
+        "message_id": f"{random.getrandbits(40):x}@shop.example",
+        "template": template,
+        "to": to,
+    }
+
+
+async def charge_card(order: int, amount: float, currency: str) -> dict[str, Any]:
+    """Some cards are declined, which no retry changes."""
+    await _busy(0.2, 0.9)
+    if _happens(0.05):
+        raise Fail(f"The card for order {order} was declined.", code="card_declined")
+    return {"order": order, "charged": amount, "currency": currency}
+
+
+async def resize_image(ctx: Context, path: str, widths: list[int]) -> list[str]:
+    """One width after the other, and it says how far it is."""
+    made = []
+    for index, width in enumerate(widths):
+        ctx.progress(100 * index / len(widths), f"{width} px")
+        await _busy(0.3, 1.0)
+        made.append(f"{path}@{width}.webp")
+    return made
+
+
+async def sync_inventory(warehouse: str) -> int:
+    """Warehouses are sometimes out of reach, one of them most of the time."""
+    await _busy(0.1, 0.6)
+    if _happens(0.7 if warehouse == "lisbon" else 0.05):
+        raise TimeoutError(f"The warehouse {warehouse} did not answer within 5 s")
+    return random.randrange(10, 4_000)
+
+
+async def build_report(ctx: Context, month: str) -> dict[str, Any]:
+    """Takes its time, and can wait."""
+    for percent in range(0, 100, 10):
+        ctx.progress(percent, f"Adding up {month}")
+        await _busy(0.5, 2.0)
+    return {"month": month, "orders": random.randrange(900, 9_000)}
+
+
+async def deliver_webhook(url: str, event: str) -> int:
+    """At the pace that its receivers can take."""
+    await _busy(0.05, 0.5)
+    if _happens(0.06):
+        raise ConnectionError(f"{url} answered 502 to {event}")
+    return 200
+
+
+async def render_video(order: int) -> None:
+    """Needs a graphics card, which no worker of the demo has: its tasks wait, and say why."""
+
+
+_TASKS: dict[Any, dict[str, Any]] = {
+    charge_card: {"queue": "payments", "priority": "critical", "max_retries": 2},
+    send_email: {"queue": "mail", "retry": HURRIED},
+    resize_image: {"queue": "media", "concurrency": 6},
+    sync_inventory: {"queue": "stock", "retry": HURRIED, "max_retries": 2},
+    build_report: {"queue": "reports", "priority": "low"},
+    deliver_webhook: {"queue": "webhooks", "rate_limit": 3.0, "retry": HURRIED, "priority": "high"},
+    render_video: {"queue": "media", "required_capabilities": ["gpu"], "priority": "low"},
+}
+
+
+async def _busy(least: float, most: float) -> None:
+    await asyncio.sleep(random.uniform(least, most))
+
+
+def _happens(share: float) -> bool:
+    return random.random() < share

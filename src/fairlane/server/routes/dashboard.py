@@ -1,0 +1,64 @@
+"""`/`: the dashboard. It holds nothing that is secret: what it shows it asks for, with the rights
+of whoever looks at it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairlane.dashboard.assets import Asset, assets
+from fairlane.server.answers import GUARDS, Answer, Headers
+from fairlane.server.errors import NotFound
+from fairlane.server.operations import OPEN, Call, Operation
+from fairlane.server.services import Services
+
+POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    b"require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""Nothing but its own files, and no text that becomes a script or markup on any way."""
+GZIP: Final = b"gzip"
+
+
+async def shell(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+    """The page itself, which is asked for anew each time: it names the files of this version."""
+    return _answer(assets().shell, call, b"no-cache")
+
+
+async def file(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+    """A file of the page, which may be kept for good."""
+    known = assets()
+    found = known.files.get(call.path["path"])
+    if found is None or call.path["version"] != known.version:
+        raise NotFound
+    return _answer(found, call, b"public, max-age=31536000, immutable")
+
+
+def _answer(asset: Asset, call: Call[None, None], caching: bytes) -> Answer:
+    compressed = GZIP in call.headers.get(b"accept-encoding", b"")
+    headers: Headers = ((b"vary", b"accept-encoding"),)
+    if compressed:
+        headers = (*headers, (b"content-encoding", GZIP))
+    return Answer(
+        asset.compressed if compressed else asset.body,
+        headers=headers,
+        kind=asset.kind,
+        guards=_guards(caching),
+    )
+
+
+def _guards(caching: bytes) -> Headers:
+    others = {b"content-security-policy": POLICY, b"cache-control": caching}
+    return tuple((name, others.get(name, value)) for name, value in GUARDS)
+
+
+OPERATIONS: Final = [
+    Operation(method="GET", path="/", handler=shell, summary="The dashboard", scopes=OPEN),
+    Operation(
+        method="GET",
+        path="/assets/{version}/{path:path}",
+        handler=file,
+        summary="What the dashboard loads",
+        scopes=OPEN,
+    ),
+]

@@ -1,0 +1,44 @@
+"""A store in which something of everything goes on, so that no page is empty."""
+
+from __future__ import annotations
+
+from fairlane import RetryPolicy, State
+from fairlane.core.model import Beat, WorkerStatus
+from tests.dashboard.kit import Site
+
+TAGS = {"customer": "Ada Lovelace", "region": "eu-west-1"}
+LATER = RetryPolicy(base=3_600.0, cap=3_600.0)
+
+
+async def furnished(site: Site) -> dict[State, str]:
+    """A task in each state (several of some), workers in several, a limit and a pause."""
+    world = site.world
+    tasks = {
+        State.COMPLETED: await site.ran(
+            "echo", {"value": {"list": [1, 2, {"deep": None}]}}, tags=TAGS
+        ),
+        State.FAILED: await site.ran("refuse", tags=TAGS, idempotency_key="once"),
+        State.DEAD_LETTER: await site.ran("fail", {"message": "x" * 300}, max_retries=0),
+        State.SCHEDULED: await site.submit(
+            "idle", {"a": "b" * 500}, delay_seconds=86_400, tags=TAGS
+        ),
+        State.QUEUED: await site.submit("idle", queue="a.very.long:name-of-a-queue-" + "x" * 60),
+        State.CANCELLED: await site.submit("idle", priority="critical"),
+        State.RETRYING: await site.submit("fail", retry_policy=LATER, max_retries=5),
+        State.EXECUTING: await site.submit(
+            "hold", {"file": site.file("scene"), "percent": 42.5, "message": "Copying files"}
+        ),
+    }
+    await world.run(world.ops.cancel([tasks[State.CANCELLED]]))
+    await site.submit("idle", depends_on=[tasks[State.QUEUED]])
+    await site.ran("fail", {"message": "No such customer: 17"}, max_retries=0)
+    await world.run(world.ops.pause(paused=True, queue="reports"))
+    await site.submit("report", queue="reports", priority="low")
+    await world.run(world.ops.limit("report", rate=2.5, concurrency=3))
+    worker = await world.worker(host="build-7:4711", version="0.1.0", capacity=4)
+    await world.run(world.ops.heartbeat(Beat(worker, 1, health={"memory_mb": 812, "cpu": 0.4})))
+    leaving = await world.worker(host="build-8:42", queues=frozenset({"reports"}))
+    await world.run(world.ops.mark(leaving, WorkerStatus.DRAINING))
+    for state, task_id in tasks.items():
+        await site.reaches(task_id, state)
+    return tasks

@@ -1,0 +1,107 @@
+"""What the modules of the dashboard compute by themselves: in the browser that runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairlane.core.machine import Verb, allows
+from fairlane.core.priority import HIGHEST, LOWEST, band_of, shown_as
+from fairlane.core.states import LIVE, WAITING, State
+from tests.dashboard.kit import Dashboard
+
+NOW = 1_800_000_000_000
+"""In milliseconds."""
+
+
+async def computed(dashboard: Dashboard, module: str, expression: str) -> Any:
+    """What an expression comes to that has the exports of a module as `m`."""
+    page = await dashboard.open()
+    source = await page.locator("script[type=module]").get_attribute("src")
+    assert source is not None
+    path = f"{dashboard.site.address}/{source.removesuffix('main.js')}{module}"
+    return await page.evaluate(
+        f"async () => {{ const m = await import('{path}'); return {expression}; }}"
+    )
+
+
+FORMATS = {
+    "m.duration(0)": "0 s",
+    "m.duration(null)": "–",
+    "m.duration(0.0001)": "1 ms",
+    "m.duration(0.35)": "350 ms",
+    "m.duration(4.26)": "4.2 s",
+    "m.duration(59.9)": "59 s",
+    "m.duration(60)": "1 min",
+    "m.duration(90)": "1.5 min",
+    "m.duration(7200)": "2 h",
+    "m.duration(864000)": "10 d",
+    f"m.ago(new Date({NOW} - 500).toISOString(), {NOW})": "just now",
+    f"m.ago(new Date({NOW} - 180000).toISOString(), {NOW})": "3 min ago",
+    f"m.ago(new Date({NOW} + 7200000).toISOString(), {NOW})": "in 2 h",
+    "m.count(12345)": "12,345",
+    "m.count(1234567)": "1.2M",
+    "m.counted(1, 'task')": "1 task",
+    "m.counted(2000, 'task')": "2,000 tasks",
+    "m.rate(0)": "0",
+    "m.rate(0.25)": "0.3",
+    "m.rate(1234)": "1.2K",
+    "m.words('dead_letter')": "dead letter",
+}
+
+
+async def test_numbers_and_times(dashboard: Dashboard) -> None:
+    asked = ", ".join(FORMATS)
+    assert await computed(dashboard, "lib/format.js", f"[{asked}]") == list(FORMATS.values())
+
+
+async def test_the_core_has_the_same_rules(dashboard: Dashboard) -> None:
+    asked = (
+        "{states: m.STATES, waiting: [...m.WAITING], live: [...m.LIVE], "
+        "allowed: Object.entries(m.may).map(([verb, may]) => [verb, m.STATES.filter(may)]), "
+        f"bands: {[shown_as(each) for each in range(LOWEST, HIGHEST + 1)]}.map(m.band)}}"
+    )
+    found = await computed(dashboard, "lib/names.js", asked)
+    assert set(found["states"]) == set(State)
+    assert set(found["waiting"]) == WAITING
+    assert set(found["live"]) == LIVE
+    verbs = {"retry": Verb.REPLAY, "cancel": Verb.CANCEL, "delete": Verb.DELETE}
+    assert {verb: set(states) for verb, states in found["allowed"]} == {
+        name: {state for state in State if allows(verb, state)} for name, verb in verbs.items()
+    }
+    assert found["bands"] == [band_of(each) for each in range(LOWEST, HIGHEST + 1)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "query", "address"),
+    [
+        ("''", "{}", "#/"),
+        (
+            "'tasks'",
+            "{status: ['failed', 'queued'], type: ''}",
+            "#/tasks?status=failed&status=queued",
+        ),
+        ("['tasks', 'a/b#?%']", "{}", "#/tasks/a%2Fb%23%3F%25"),
+        ("'tasks'", "{tag: 'a:b&c=d', until: null}", "#/tasks?tag=a%3Ab%26c%3Dd"),
+    ],
+)
+async def test_addresses(dashboard: Dashboard, parts: str, query: str, address: str) -> None:
+    assert await computed(dashboard, "lib/router.js", f"m.link({parts}, {query})") == address
+
+
+async def test_rates_out_of_counters(dashboard: Dashboard) -> None:
+    samples = (
+        "[0, 10, 20].map((s) => ({timestamp: new Date(1000 * s).toISOString(), "
+        "submitted: s, completed: 2 * s, failed: 0}))"
+    )
+    found = await computed(dashboard, "pages/overview/history.js", f"m.rates({samples})")
+    assert found == [[10, 20], [1, 1], [2, 2], [0, 0]]
+    many = "Array.from({length: 1001}, (_, s) => ({timestamp: new Date(1000 * s).toISOString()}))"
+    asked = f"m.thinned({many}).map((each) => Date.parse(each.timestamp) / 1000)"
+    thinned = await computed(dashboard, "pages/overview/history.js", asked)
+    assert len(thinned) <= 240
+    assert thinned[-1] == 1000
+    close = "[0, 0.5, 1.2, 2.1, 2.3].map((s) => ({timestamp: new Date(1000 * s).toISOString()}))"
+    asked = f"m.apart({close}).map((each) => Date.parse(each.timestamp) / 1000)"
+    assert await computed(dashboard, "pages/overview/history.js", asked) == [0, 1.2, 2.3]
