@@ -10,6 +10,7 @@ import pytest
 
 from fairlane import engines
 from fairlane.core.backend import Backend
+from fairlane.core.model import NewWorker
 from fairlane.core.submission import new_task
 from fairlane.engines.sqlite import wakeup
 from fairlane.engines.sqlite.notices import Notices
@@ -64,6 +65,34 @@ async def test_waiting_costs_next_to_nothing(tmp_path: Path) -> None:
         watch.version = counted
         assert not await listening.wait(0.3)
         assert len(looks) <= 2, "at the beginning, and at the end"
+        await listening.aclose()
+
+
+async def test_commits_of_our_own_are_no_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakeup, "DOUBT_SECONDS", FOREVER)
+    async with await opened(tmp_path / "tasks.db") as ours, await opened(ours_path(ours)) as theirs:
+        listening = await ours.driver.listen()
+        await ours.run(ours.ops.register(NewWorker("me", capacity=1)))
+        assert not await listening.wait(0.1)
+        waiting = asyncio.create_task(listening.wait(0.1))
+        await asyncio.sleep(0)
+        await ours.run(ours.ops.register(NewWorker("me-too", capacity=1)))
+        assert not await waiting
+        await ours.run(ours.ops.submit([new_task("work")]))
+        assert await listening.wait(PATIENCE), "there is work"
+        await theirs.run(theirs.ops.submit([new_task("work")]))
+        assert await listening.wait(PATIENCE)
+        await listening.aclose()
+
+
+async def test_what_our_own_commit_hides_is_looked_for_later(tmp_path: Path) -> None:
+    async with await opened(tmp_path / "tasks.db") as ours, await opened(ours_path(ours)) as theirs:
+        listening = await ours.driver.listen()
+        await theirs.run(theirs.ops.submit([new_task("work")]))
+        await ours.run(ours.ops.register(NewWorker("me", capacity=1)))
+        assert await listening.wait(PATIENCE)
         await listening.aclose()
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -70,8 +70,7 @@ class Teller:
     ) -> list[str]:
         now = stamp(time.time())
         lines: list[str] = []
-        for (spec, *kind), group in groupby(tasks, _alike):
-            alike = list(group)
+        for (spec, *kind), alike in _groups(tasks):
             ids = [task.task_id for task in alike]
             durations = seconds[len(lines) : len(lines) + len(alike)]
             pattern = None
@@ -93,6 +92,16 @@ class Teller:
             assert isinstance(formatter, JsonFormatter)
             known[kind] = _pattern(str(event), like, formatter)
         return known[kind]
+
+
+def _groups(tasks: Sequence[Claimed]) -> Iterator[tuple[Any, Sequence[Claimed]]]:
+    """Those next to each other that differ in nothing but their id."""
+    kinds = list(map(_alike, tasks))
+    if kinds.count(kinds[0]) == len(kinds):  # as most are, and this is the quickest way to see it
+        yield kinds[0], tasks
+        return
+    for kind, group in groupby(tasks, _alike):
+        yield kind, list(group)
 
 
 _alike: Final = attrgetter("spec", "type", "queue", "level", "attempt", "worker_id")

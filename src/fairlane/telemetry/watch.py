@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from fairlane.telemetry.spans import RunSpans, Spans
 
 
+End = tuple[Claimed | None, Settlement, Verdict | None]
+"""A task, if it was held here, what is to become of it, and what the store said to that."""
+
+
 def watching() -> Watch | None:
     """A watch, if somebody wants one."""
     spans, logged = tracing.spans(), transitions.wanted()
@@ -53,11 +57,15 @@ class Watch:
     def enter(self, task: Claimed) -> Callable[[], None] | None:
         """A run begins. What is answered is to be called when its handler has returned, by the
         coroutine that called this."""
+        if self._spans is None:
+            return None
         run = self._runs.get((task.task_id, task.attempt))
         return None if run is None else run.enter()
 
     def ended(self, task: Claimed, outcome: Outcome, *, told: bool) -> None:
         """This became of a run. `told`: a transaction of its own has told the store."""
+        if self._spans is None and not told:
+            return
         key = (task.task_id, task.attempt)
         if key not in self._held:
             return
@@ -82,25 +90,33 @@ class Watch:
     ) -> None:
         """The store said this to those; they were sent at `since`."""
         # What the store refuses for good has no verdict: then nobody knows whose is missing.
-        known = len(verdicts) == len(settlements)
-        completed: list[Claimed] = []
-        durations: list[float | None] = []
-        others: list[Transition] = []
-        for number, settlement in enumerate(settlements):
-            verdict = verdicts[number] if known else None
-            key = (settlement.task_id, settlement.attempt)
-            task = self._held.pop(key, None)
-            if task is None:
-                continue
-            if self._spans is not None and (run := self._runs.pop(key, None)) is not None:
+        known = verdicts if len(verdicts) == len(settlements) else [None] * len(settlements)
+        tasks = [self._held.pop((each.task_id, each.attempt), None) for each in settlements]
+        ends = list(zip(tasks, settlements, known, strict=True))
+        if self._spans is not None:
+            self._settle_spans(ends, since)
+        if self._logged:
+            self._log(ends)
+
+    def _settle_spans(self, ends: Sequence[End], since: int) -> None:
+        for task, settlement, verdict in ends:
+            run = self._runs.pop((settlement.task_id, settlement.attempt), None)
+            if task is not None and run is not None:
                 run.settle(settlement, verdict, since)
-            if not self._logged:
-                continue
-            if verdict is Verdict.APPLIED and settlement.change.verb is Verb.COMPLETE:
-                completed.append(task)
-                durations.append(settlement.seconds)
-            else:
-                others.append(transitions.settled(task, settlement, verdict))
-        self._teller.tell(COMPLETED, completed, durations)
-        for each in others:
-            each.log()
+
+    def _log(self, ends: Sequence[End]) -> None:
+        plain = [
+            (task, settlement.seconds)
+            for task, settlement, verdict in ends
+            if verdict is Verdict.APPLIED
+            and settlement.change.verb is Verb.COMPLETE
+            and task is not None
+        ]
+        if plain:
+            self._teller.tell(COMPLETED, *zip(*plain, strict=True))
+        if len(plain) == len(ends):
+            return
+        for task, settlement, verdict in ends:
+            usual = verdict is Verdict.APPLIED and settlement.change.verb is Verb.COMPLETE
+            if task is not None and not usual:
+                transitions.settled(task, settlement, verdict).log()

@@ -57,6 +57,7 @@ class SqliteDriver:
         self._rolled_back = rolled_back
         self._patience = patience
         self._waiters = Waiters()
+        self._commits = 0
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
         self._reader = LazyThread("fairlane-sqlite-reader", self._serve_reader) if path else None
         self._verified = False
@@ -182,6 +183,7 @@ class SqliteDriver:
                 told: list[Callable[[], None]] = [partial(batch[0].tell, result, None)]
             else:
                 told = [self._attempt(connection, job, call) for job in batch]
+            self._commits += 1  # before it can be seen that something was committed
             connection.execute("COMMIT")
         except BaseException:
             self._rolled_back()
@@ -282,7 +284,7 @@ class SqliteDriver:
                 self._connection.text_factory = str
 
     async def listen(self) -> SqliteWakeup:
-        return SqliteWakeup(self._waiters, self._database.watch())
+        return SqliteWakeup(self._waiters, self._database.watch(), lambda: self._commits)
 
     async def durability(self) -> Durability:
         return self._database.durability()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from fairlane.engines.sqlite.notices import Notices
@@ -17,6 +17,9 @@ does, nothing is looked at for so long after a hint: others may commit a thousan
 and each time it may be of no use here."""
 LOOKS_AFTER_A_WRITE = (0.001,) * 32 + tuple(0.002 * 2**n for n in range(8))
 """The kernel tells of the writing; the commit counts a while later, when it is on the disk."""
+DOUBT_SECONDS = 0.02
+"""A commit of this process's own is no news, but may hide another's right beside it: that is looked
+for so much later, and not after each of a thousand commits a second."""
 
 
 class Watch(Protocol):
@@ -35,15 +38,19 @@ class Watch(Protocol):
 class SqliteWakeup:
     """Hints from this process at once, from others by watching the file."""
 
-    def __init__(self, waiters: Waiters, watch: Watch | None) -> None:
+    def __init__(self, waiters: Waiters, watch: Watch | None, commits: Callable[[], int]) -> None:
         self._waiters = waiters
         self._watch = watch
+        self._commits = commits
+        """How often this process has begun to commit."""
         self._event = asyncio.Event()
         self._entry = waiters.add(self._event)
         self._seen = self._version()
+        self._committed = commits()
         self._notices = None if watch is None else watch.notices()
         self._hinted_at = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
+        self._doubt: asyncio.TimerHandle | None = None
 
     async def wait(self, seconds: float) -> bool:
         if self._hinted():
@@ -76,10 +83,13 @@ class SqliteWakeup:
             loop.add_reader(self._notices.fileno(), self._noticed, self._notices)
 
     def _look(self, pauses: Iterator[float]) -> None:
-        if self._version() == self._seen:
+        before = self._seen
+        if self._changed():
+            self._event.set()
+        elif self._seen == before:
             self._look_again(pauses)
         else:
-            self._event.set()
+            self._look_again(self._pauses())  # what was written was this process's own
 
     def _noticed(self, notices: Notices) -> None:
         asyncio.get_running_loop().remove_reader(notices.fileno())
@@ -93,19 +103,36 @@ class SqliteWakeup:
             asyncio.get_running_loop().remove_reader(self._notices.fileno())
 
     def _hinted(self) -> bool:
-        version = self._version()
-        hinted = self._event.is_set() or version != self._seen
+        hinted = self._changed() or self._event.is_set()
         self._event.clear()
-        self._seen = version
         if hinted:
             self._hinted_at = asyncio.get_running_loop().time()
         return hinted
+
+    def _changed(self) -> bool:
+        """Whether others have committed, as far as can be told."""
+        version = self._version()
+        if version == self._seen:
+            return False
+        committed = self._commits()
+        mine = committed != self._committed
+        self._seen, self._committed = version, committed
+        if mine and self._doubt is None:
+            loop = asyncio.get_running_loop()
+            self._doubt = loop.call_later(DOUBT_SECONDS, self._suspect)
+        return not mine
+
+    def _suspect(self) -> None:
+        self._doubt = None
+        self._event.set()
 
     def _version(self) -> int:
         return 0 if self._watch is None else self._watch.version()
 
     async def aclose(self) -> None:
         self._waiters.remove(self._entry)
+        if self._doubt is not None:
+            self._doubt.cancel()
         if self._notices is not None:
             self._notices.close()
         if self._watch is not None:

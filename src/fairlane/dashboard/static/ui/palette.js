@@ -3,22 +3,35 @@
 import { useKeys } from "../lib/keys.js";
 import { html, signal } from "../lib/view.js";
 import { Icon } from "./icons.js";
-import { Finder } from "./palette/finder.js";
-import { Shortcuts } from "./palette/shortcuts.js";
+import { say } from "./toasts.js";
 
-const shown = signal(null);
-const show = (what) => () => { shown.value = what; };
+// Loaded when they are asked for: what comes first stays small.
+const DIALOGS = {
+  finder: async () => (await import("./palette/finder.js")).Finder,
+  shortcuts: async () => (await import("./palette/shortcuts.js")).Shortcuts,
+};
 const MOD = /Mac|iP(hone|ad)/.test(navigator.platform) ? "⌘" : "Ctrl ";
 
+const shown = signal(null);
+const close = () => { shown.value = null; };
+const finder = () => show("finder");
+const shortcuts = () => show("shortcuts");
+
+async function show(name) {
+  try {
+    shown.value = { dialog: await DIALOGS[name]() };
+  } catch {
+    say("The server is away, or has been updated: load the page anew.");
+  }
+}
+
 /** Looks like a field to search in. */
-export const PaletteButton = () => html`<button type="button" class="seek" title="Search" aria-keyshortcuts="Control+K" onClick=${show("finder")}>
+export const PaletteButton = () => html`<button type="button" class="seek" title="Search" aria-keyshortcuts="Control+K" onClick=${finder}>
   <${Icon} name="search" /><span>Search</span><kbd>${MOD}K</kbd>
 </button>`;
 
 /** Where it appears: once on the page. */
 export function Palette() {
-  useKeys({ "mod+k": show("finder"), "/": show("finder"), "?": show("shortcuts") });
-  const close = show(null);
-  if (shown.value === "finder") return html`<${Finder} close=${close} shortcuts=${show("shortcuts")} />`;
-  return shown.value === "shortcuts" && html`<${Shortcuts} close=${close} />`;
+  useKeys({ "mod+k": finder, "/": finder, "?": shortcuts });
+  return shown.value && html`<${shown.value.dialog} close=${close} shortcuts=${shortcuts} />`;
 }
