@@ -18,15 +18,14 @@ def test_a_task_with_everything(cli: Cli) -> None:
     )
     task = cli.json("status", task_id)
     assert list(task) == [
-        *("task_id", "task_type", "queue", "parameters", "priority", "effective_priority"),
-        "status",
+        *("task_id", "task_type", "queue", "priority", "effective_priority", "status"),
         *("attempt", "retry_count", "max_retries", "timeout_seconds", "required_capabilities"),
         *("created_at", "run_at", "ready_at", "claimed_at", "started_at", "completed_at"),
         "updated_at",
-        *("next_retry_at", "expires_at", "assigned_worker_id", "version", "result", "error"),
-        *("attempts", "progress", "tags", "idempotency_key", "trace_id", "traceparent"),
+        *("next_retry_at", "expires_at", "assigned_worker_id", "version", "error"),
+        *("progress", "tags", "idempotency_key", "trace_id", "traceparent"),
         *("retry_policy", "returns", "depends_on", "on_parent_failure"),
-        *("workflow_id", "schedule_id"),
+        *("workflow_id", "schedule_id", "parameters", "result", "attempts"),
     ]
     told = {
         "task_id": task_id,

@@ -72,6 +72,10 @@ async def test_the_first_view_is_small_and_files_are_kept(dashboard: Dashboard) 
     # Everything else comes with the page that needs it, and nothing lies there for nobody.
     for view in views(task_id):
         await dashboard.visit(page, view)
+    for keys in ("Control+k", "?"):
+        await page.keyboard.press(keys)
+        await expect(page.get_by_role("dialog")).to_be_visible()
+        await page.keyboard.press("Escape")
     folder = f"{dashboard.site.address}{await base(dashboard.site)}/"
     files = [each for each in answers if "/assets/" in each.url]
     for each in files:

@@ -80,6 +80,10 @@ class Follower:
         """Until it listens."""
         await self._until(lambda: self.visits > 0)
 
+    async def back(self) -> None:
+        """Until it listens again, after it has heard of what it had missed."""
+        await self._until(lambda: self.visits > 1)
+
     async def heard_of(self, task_id: str) -> None:
         """Until it knows of a task."""
         await self._until(lambda: task_id in self.heard)
@@ -106,6 +110,7 @@ async def test_nothing_is_missed_when_the_server_is_killed(world: World, tmp_pat
             for each in followers:
                 await each.heard_of(told[-1])
                 assert each.heard == told
+                await each.back()
                 assert each.visits == 2
         finally:
             for task in following:
