@@ -207,11 +207,9 @@ def test_what_is_refused_is_not_told_as_done(lines: list[dict[str, Any]]) -> Non
     late = [settlement(task) for task in tasks[:2]]
     watch.settled(late, [Verdict.APPLIED, Verdict.STALE], 0)
     watch.settled([settlement(tasks[2])], [], 0)  # the store would not hear of it
-    watch.close()
     assert [line["event"] for line in lines[3:]] == ["completed", "refused", "refused"]
     unheard: list[Settlement] = [settlement(claimed(task_id="unheard of"))]
     watch.settled(unheard, [Verdict.APPLIED], 0)
-    watch.close()
     assert len(lines) == 6
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from fairlane.core.machine import Outcome, Settlement, Verb
 from fairlane.core.model import Claimed, Start, Verdict
 from fairlane.telemetry import tracing, transitions
 from fairlane.telemetry.bulk import Teller
-from fairlane.telemetry.scribe import Scribe
 from fairlane.telemetry.transitions import CLAIMED, COMPLETED, STARTED, Transition
 
 if TYPE_CHECKING:
@@ -39,7 +37,6 @@ class Watch:
         self._spans = spans
         self._logged = logged
         self._teller = Teller()
-        self._scribe = Scribe()
         self._held: dict[tuple[str, int], Claimed] = {}
         self._runs: dict[tuple[str, int], RunSpans] = {}
 
@@ -55,8 +52,7 @@ class Watch:
             for task in tasks:
                 self._runs[task.task_id, task.attempt] = self._spans.claimed(task, since)
         if self._logged:
-            tell = partial(self._teller.tell, CLAIMED, tuple(tasks), [None] * len(tasks))
-            self._scribe.hand(tell)
+            self._teller.tell(CLAIMED, tasks, [None] * len(tasks))
 
     def enter(self, task: Claimed) -> Callable[[], None] | None:
         """A run begins. What is answered is to be called when its handler has returned, by the
@@ -80,14 +76,14 @@ class Watch:
             del self._held[key]
             self._runs.pop(key, None)
             if self._logged:
-                self._scribe.hand(Transition(COMPLETED, task).log)
+                Transition(COMPLETED, task).log()
 
     def started(self, starts: Sequence[Start]) -> None:
         """The store knows that these have begun."""
         for start in starts:
             task = self._held.get((start.task_id, start.attempt))
             if task is not None and self._logged:
-                self._scribe.hand(Transition(STARTED, task).log)
+                Transition(STARTED, task).log()
 
     def settled(
         self, settlements: Sequence[Settlement], verdicts: Sequence[Verdict], since: int
@@ -100,11 +96,7 @@ class Watch:
         if self._spans is not None:
             self._settle_spans(ends, since)
         if self._logged:
-            self._scribe.hand(partial(self._log, ends))
-
-    def close(self) -> None:
-        """Wait until all of it is told."""
-        self._scribe.finish()
+            self._log(ends)
 
     def _settle_spans(self, ends: Sequence[End], since: int) -> None:
         for task, settlement, verdict in ends:

@@ -57,7 +57,7 @@ class Life:
         self._processes = Processes(
             config.target, app.url, config.tasks_per_child, app.encryption_keys, app.token
         )
-        self._watch = watch = watching()
+        watch = watching()
         self._health = Health(config, self._threads)
         self._committer = Committer(backend, worker.worker_id, self._prefetch.finished, watch)
         around = Surroundings(shared, app.middleware, self._threads.run)
@@ -118,8 +118,6 @@ class Life:
             self._threads.stop()
             await self._processes.stop()
             await asyncio.to_thread(self._heart.stop)
-            if self._watch is not None:
-                await asyncio.to_thread(self._watch.close)
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
         works = [
