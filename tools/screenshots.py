@@ -28,10 +28,11 @@ PAGES: Final = {
     "dead": "#/dead",
 }
 LOOKS: Final[dict[str, tuple[str, int, int]]] = {
-    "light": ("light", 1280, 800),
-    "dark": ("dark", 1280, 800),
-    "phone": ("light", 360, 740),
+    "light": ("light", 1280, 1180),
+    "dark": ("dark", 1280, 1180),
+    "phone": ("light", 360, 1400),
 }
+"""Colours and size. Not the whole length of a page: what is out of sight is not drawn."""
 
 
 def main() -> None:
@@ -64,7 +65,7 @@ def demo() -> Iterator[str]:
 
 def _address(process: subprocess.Popen[bytes], said: Path) -> str:
     while process.poll() is None:
-        if found := re.search(r"http://[\d.:]+", said.read_text()):
+        if found := re.search(r"http://[\d.]+:\d+", said.read_text()):
             return found[0]
         time.sleep(0.1)
     raise SystemExit(f"The demo did not start: {said.read_text()}")
@@ -79,12 +80,12 @@ def _look(browser: Browser, address: str, look: str) -> None:
     for name, place in PAGES.items():
         page.goto(f"{address}/{place}")
         _settle(page)
-        page.screenshot(path=FOLDER / f"{name}-{look}.png", full_page=True)
+        page.screenshot(path=FOLDER / f"{name}-{look}.png")
     page.goto(f"{address}/#/tasks?status=dead_letter")
     _settle(page)
     page.locator("table a[href*='tasks/']").first.click()
     _settle(page)
-    page.screenshot(path=FOLDER / f"task-{look}.png", full_page=True)
+    page.screenshot(path=FOLDER / f"task-{look}.png")
     page.keyboard.press("Control+k")
     page.wait_for_timeout(500)
     page.screenshot(path=FOLDER / f"palette-{look}.png")

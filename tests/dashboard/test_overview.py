@@ -66,7 +66,7 @@ async def test_everything_is_paused_and_limited(alone: Dashboard) -> None:
     await page.get_by_role("button", name="Resume everything").click()
     await site.reaches(held, "completed")
     await page.get_by_role("spinbutton").fill("")
-    await page.get_by_role("button", name="Set", exact=True).click()
+    await page.get_by_role("spinbutton").press("Enter")
     await expect(page.get_by_role("button", name="Set", exact=True)).to_have_count(0)
     assert site.ask("GET", "api/v1/control")["rate_limit"] == 0
 

@@ -14,12 +14,13 @@ function Limit({ label, value, set, unit, step }) {
   const [text, setText] = useState(shown(value));
   useEffect(() => setText(shown(value)), [value]); // Somebody else may have set it.
   const changed = text !== shown(value);
-  return html`<span class="limit">
+  // Enter presses the button of a form.
+  return html`<form class="limit" onSubmit=${(event) => event.preventDefault()}>
     <label for=${id} class="sr">${label}, ${unit}</label>
     <input id=${id} type="number" min="0" step=${step} placeholder="no limit" value=${text} onInput=${(event) => setText(event.target.value)} />
     <span class="dim">${unit}</span>
-    ${changed && html`<${Action} small primary run=${() => set(text === "" || Number(text) === 0 ? null : Number(text))}>Set</${Action}>`}
-  </span>`;
+    ${changed && html`<${Action} submit small primary run=${() => set(text === "" || Number(text) === 0 ? null : Number(text))}>Set</${Action}>`}
+  </form>`;
 }
 
 const shown = (value) => (value ? String(value) : "");
