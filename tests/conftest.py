@@ -1,5 +1,6 @@
 """Fixtures for all tests. Servers start when the first test asks, once per pytest process."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Literal, TypeVar
@@ -16,6 +17,11 @@ from tests.fixtures.servers import (
 )
 
 S = TypeVar("S", bound=Server)
+
+# What a shell starts in the background ignores interrupts, and hands that down to all that it
+# starts itself: tests that interrupt others would wait in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Servers:
