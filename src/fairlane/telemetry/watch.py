@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fairlane.core.machine import Outcome, Settlement, Verb
 from fairlane.core.model import Claimed, Start, Verdict
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fairlane.telemetry.spans import RunSpans, Spans
 
 
-End = tuple[Claimed | None, Settlement, Verdict | None]
-"""A task, if it was held here, what is to become of it, and what the store said to that."""
+APPLIED: Final = Verdict.APPLIED
+COMPLETE: Final = Verb.COMPLETE
 
 
 def watching() -> Watch | None:
@@ -89,34 +89,34 @@ class Watch:
         self, settlements: Sequence[Settlement], verdicts: Sequence[Verdict], since: int
     ) -> None:
         """The store said this to those; they were sent at `since`."""
+        tasks = [self._held.pop((each.task_id, each.attempt), None) for each in settlements]
         # What the store refuses for good has no verdict: then nobody knows whose is missing.
         known = verdicts if len(verdicts) == len(settlements) else [None] * len(settlements)
-        tasks = [self._held.pop((each.task_id, each.attempt), None) for each in settlements]
-        ends = list(zip(tasks, settlements, known, strict=True))
         if self._spans is not None:
-            self._settle_spans(ends, since)
+            for task, settlement, verdict in zip(tasks, settlements, known, strict=True):
+                run = self._runs.pop((settlement.task_id, settlement.attempt), None)
+                if task is not None and run is not None:
+                    run.settle(settlement, verdict, since)
         if self._logged:
-            self._log(ends)
+            self._log(tasks, settlements, known)
 
-    def _settle_spans(self, ends: Sequence[End], since: int) -> None:
-        for task, settlement, verdict in ends:
-            run = self._runs.pop((settlement.task_id, settlement.attempt), None)
-            if task is not None and run is not None:
-                run.settle(settlement, verdict, since)
-
-    def _log(self, ends: Sequence[End]) -> None:
-        plain = [
-            (task, settlement.seconds)
-            for task, settlement, verdict in ends
-            if verdict is Verdict.APPLIED
-            and settlement.change.verb is Verb.COMPLETE
-            and task is not None
-        ]
-        if plain:
-            self._teller.tell(COMPLETED, *zip(*plain, strict=True))
-        if len(plain) == len(ends):
-            return
-        for task, settlement, verdict in ends:
-            usual = verdict is Verdict.APPLIED and settlement.change.verb is Verb.COMPLETE
-            if task is not None and not usual:
-                transitions.settled(task, settlement, verdict).log()
+    def _log(
+        self,
+        tasks: Sequence[Claimed | None],
+        settlements: Sequence[Settlement],
+        verdicts: Sequence[Verdict | None],
+    ) -> None:
+        done: list[Claimed] = []
+        durations: list[float | None] = []
+        others: list[Transition] = []
+        for task, settlement, verdict in zip(tasks, settlements, verdicts, strict=True):
+            if task is None:
+                continue
+            if verdict is APPLIED and settlement.change.verb is COMPLETE:
+                done.append(task)
+                durations.append(settlement.seconds)
+            else:
+                others.append(transitions.settled(task, settlement, verdict))
+        self._teller.tell(COMPLETED, done, durations)
+        for each in others:
+            each.log()

@@ -17,6 +17,7 @@ import psycopg
 
 from fairlane import Fairlane
 from fairlane.core.errors import StoreError
+from fairlane.core.filters import new_filter
 from fairlane.core.states import LIVE
 from fairlane.core.tally import census
 from tests.e2e.chaos.load import Client
@@ -208,7 +209,21 @@ class Arena:
             counted = census(await self.app.run(self.app.backend.ops.tallies()))
             return not any(counted[state] for state in LIVE)
 
-        await until(nothing_left, "everything has ended", patience)
+        try:
+            await until(nothing_left, "everything has ended", patience)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; {await self._left()}") from None
+
+    async def _left(self) -> str:
+        """What has not ended, by the counters and by the tasks themselves."""
+        ops = self.app.backend.ops
+        counted = census(await self.app.run(ops.tallies()))
+        page = await self.app.run(ops.page(new_filter(status=LIVE), 20, None))
+        tasks = [
+            f"{each.task_id} {each.status} of {each.assigned_worker_id}" for each in page.tasks
+        ]
+        workers = [each.worker_id for each in await self.app.run(ops.workers())]
+        return f"counted {counted}, there are {tasks}, workers {workers}"
 
     async def judged(self, terms: Terms, effects: str | None = None) -> tuple[History, Dump]:
         """Everything that is known, none of it wrong."""
