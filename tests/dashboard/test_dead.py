@@ -136,6 +136,8 @@ async def test_filters(dashboard: Dashboard) -> None:
     await page.get_by_label("Submitted").select_option("last hour")
     await expect(letter(page, other)).to_be_visible()
     await page.get_by_label("Tag").fill("team:blue:1")
+    (late,) = await dead(site, "late.type", "boom")
+    await expect(letter(page, late)).to_be_visible()  # the page is drawn anew under whoever types
     await page.get_by_label("Tag").press("Enter")
     await expect(letters(page)).to_have_count(1)
     await expect(letter(page, tagged)).to_be_visible()

@@ -1,26 +1,35 @@
 import { go, link } from "../../lib/router.js";
-import { html } from "../../lib/view.js";
+import { html, useEffect, useState } from "../../lib/view.js";
 import { isOpen, linkTo } from "./view.js";
 
 const AGES = [["3600", "last hour"], ["86400", "last day"], ["604800", "last week"]];
 
 /** What the list is filtered by. A group is chosen among the failures above, and goes alone. */
 export function Filters({ view, types, queues, group }) {
-  const set = (name) => (event) => go(linkTo({ ...view, failure: null, [name]: event.target.value.trim() }));
-  function tagged(event) {
-    event.preventDefault();
-    set("tag")({ target: event.target.elements.tag });
-  }
+  const set = (name) => (value) => go(linkTo({ ...view, failure: null, [name]: value }));
   return html`<div class="row filters" role="search" aria-label="Dead letters">
     ${view.failure
       ? html`<span class="cut">Only ${view.type}${group && html`: <span class="dim">${group.shape}</span>`}</span>`
       : html`
         <${Choice} label="Type" none="any type" value=${view.type} options=${types.map(twice)} set=${set("type")} />
         <${Choice} label="Queue" none="any queue" value=${view.queue} options=${queues.map(twice)} set=${set("queue")} />
-        <form onSubmit=${tagged}><input name="tag" aria-label="Tag" placeholder="tag, as name:value" pattern="[^:]+:.*" autocomplete="off" size="16" value=${view.tag ?? ""} /></form>
+        <${Tag} value=${view.tag ?? ""} set=${set("tag")} />
         <${Choice} label="Submitted" none="any time" value=${view.within} options=${AGES} set=${set("within")} />`}
     ${!isOpen(view) && html`<a class="button small" href=${link("dead", { range: view.range })}>Show all</a>`}
   </div>`;
+}
+
+// What is typed is kept here: the page is drawn anew every second, from what is chosen.
+function Tag({ value, set }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  function submit(event) {
+    event.preventDefault();
+    set(text.trim());
+  }
+  return html`<form onSubmit=${submit}>
+    <input aria-label="Tag" placeholder="tag, as name:value" pattern="[^:]+:.*" autocomplete="off" size="16" value=${text} onInput=${(event) => setText(event.target.value)} />
+  </form>`;
 }
 
 const twice = (name) => [name, name];
@@ -28,7 +37,7 @@ const twice = (name) => [name, name];
 // What the address asks for can be chosen even if there is none of it left.
 function Choice({ label, none, value, options, set }) {
   const known = !value || options.some(([each]) => each === value) ? options : [[value, value], ...options];
-  return html`<select aria-label=${label} value=${value ?? ""} onChange=${set}>
+  return html`<select aria-label=${label} value=${value ?? ""} onChange=${(event) => set(event.target.value)}>
     <option value="">${none}</option>
     ${known.map(([each, text]) => html`<option key=${each} value=${each}>${text}</option>`)}
   </select>`;
