@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from fairlane import Fairlane, Prepared, StoreError
@@ -15,6 +15,7 @@ RUSH: Final = 240
 PER_SECOND: Final = 12.0
 WAVE_SECONDS: Final = 90.0
 """Between one busy time and the next."""
+AWAY_SECONDS: Final = 1.0
 
 REGIONS: Final = ("eu", "us", "apac")
 WAREHOUSES: Final = ("rotterdam", "lisbon", "osaka", "austin")
@@ -24,15 +25,23 @@ EVENTS: Final = ("order.paid", "order.shipped", "refund.created")
 
 async def traffic(app: Fairlane) -> None:
     """Submit tasks until it is cancelled."""
-    await app.submit_many(_task(app) for _ in range(RUSH))
+    await _submit(app, [_task(app) for _ in range(RUSH)])
     began = time.monotonic()
     while True:
         wave = 1 + 0.8 * math.sin(math.tau * (time.monotonic() - began) / WAVE_SECONDS)
         await asyncio.sleep(random.expovariate(PER_SECOND * wave + 0.5))
+        await _submit(app, [_task(app)])
+
+
+async def _submit(app: Fairlane, calls: Sequence[Prepared[Any]]) -> None:
+    """Sooner or later: a store that is away comes back."""
+    while True:
         try:
-            await app.submit(_task(app))
+            await app.submit_many(calls)
         except StoreError:
-            await asyncio.sleep(1.0)  # a store that is away is away for everyone
+            await asyncio.sleep(AWAY_SECONDS)
+        else:
+            return
 
 
 def _task(app: Fairlane) -> Prepared[Any]:

@@ -171,3 +171,8 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(10):
         while not await condition():  # noqa: ASYNC110 (another process may change it)
             await asyncio.sleep(0.05)
+
+
+def name_of(operation: Operation) -> str:
+    """What people call it."""
+    return f"{operation.method} {operation.path}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,21 +11,10 @@ from fairlane.core.errors import StoreUnavailable
 from fairlane.core.flow import Op
 from fairlane.server.operations import ADMIN, Operation
 from fairlane.server.routes import OPERATIONS
-from tests.conftest import Servers
 from tests.server.kit import Api, refused, told
-from tests.server.security.kit import Guarded, audit_log, bearer, guarded
+from tests.server.security.kit import Guarded, audit_log, bearer, name_of
 
 CHANGES = [each for each in OPERATIONS if each.action is not None]
-
-
-def name_of(operation: Operation) -> str:
-    return f"{operation.method} {operation.path}"
-
-
-@pytest.fixture
-async def server(servers: Servers, tmp_path: Path) -> AsyncIterator[Guarded]:
-    async with guarded(servers, tmp_path) as found:
-        yield found
 
 
 def test_every_change_by_an_admin_is_told() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from tests.server.security.kit import (
     Guarded,
     bearer,
     guarded,
+    name_of,
     needing_a_scope,
     new_token,
     snapshot,
@@ -28,16 +29,6 @@ from tests.server.security.kit import (
 
 CLOSED = needing_a_scope(OPERATIONS)
 OPEN = [each for each in OPERATIONS if not each.scopes]
-
-
-def name_of(operation: Operation) -> str:
-    return f"{operation.method} {operation.path}"
-
-
-@pytest.fixture
-async def server(servers: Servers, tmp_path: Path) -> AsyncIterator[Guarded]:
-    async with guarded(servers, tmp_path) as found:
-        yield found
 
 
 async def test_nobody_comes_in_without_a_token_that_counts(server: Guarded) -> None:

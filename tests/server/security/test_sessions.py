@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +57,6 @@ class Browser:
     def secret(self) -> str:
         assert self.cookie is not None
         return self.cookie.partition("=")[2]
-
-
-@pytest.fixture
-async def server(servers: Servers, tmp_path: Path) -> AsyncIterator[Guarded]:
-    async with guarded(servers, tmp_path) as found:
-        yield found
 
 
 async def shut_out(browser: Browser) -> None:

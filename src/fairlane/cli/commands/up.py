@@ -46,6 +46,8 @@ def up_command(demo: bool, **flags: Any) -> None:
     if demo and settings.app is not None:
         raise Wrong("The demo is an application of its own: leave out --app, or --demo.")
     app = application(settings)
+    if demo:
+        shop(app)
     check_store(app)
     log_to_stderr(settings)
     run(_up(app, settings, demo=demo))
@@ -68,7 +70,7 @@ async def _run(
     app: Fairlane, settings: Settings, sockets: Sequence[socket.socket], *, demo: bool
 ) -> None:
     config = Config(concurrency=settings.concurrency, target=settings.app)
-    workers = [Worker(app, each) for each in (_crew(app, config) if demo else [config])]
+    workers = [Worker(app, each) for each in (_crew(config) if demo else [config])]
     serving = Serving(app, config_of(settings), sockets)
     customers = asyncio.create_task(traffic(app)) if demo else None
 
@@ -83,9 +85,8 @@ async def _run(
         await asyncio.gather(*(each.run(signals=False) for each in workers), serving.run())
 
 
-def _crew(app: Fairlane, config: Config) -> list[Config]:
-    """The workers of the demo."""
-    shop(app)
+def _crew(config: Config) -> list[Config]:
+    """The workers of the demo: each serves some of its queues."""
     named = partial(msgspec.structs.replace, config)
     return [
         named(name="front", queues=frozenset({"payments", "mail", "webhooks", "default"})),

@@ -1,5 +1,6 @@
-// Before anything is painted: a page that begins in the wrong colours flashes.
+// Before anything is painted: a page that begins in the wrong colours flashes. `lib/theme.js` goes on from here.
 {
   const chosen = localStorage.getItem("fairlane.theme");
-  if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+  const dark = chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
 }

@@ -28,8 +28,8 @@ export function Nav() {
     </li>`)}</ul>
     <div class="foot">
       <span class="status" data-status=${connection.value} role="status">${STATUS[connection.value]}</span>
-      <button type="button" class="quiet" onClick=${turn} title="Colours: as your system has them, light, dark">
-        <${Icon} name=${choice.value} /><span>${choice.value}</span>
+      <button type="button" class="quiet" onClick=${turn} title="Colours: as your system has them, light, or dark">
+        <${Icon} name=${choice.value} /><span>Theme: ${choice.value}</span>
       </button>
       ${session.value.required && html`<button type="button" class="quiet" onClick=${signOut} title=${`Signed in as ${session.value.name}`}>
         <${Icon} name="leave" /><span>Sign out</span>
