@@ -111,7 +111,7 @@ def test_many_are_written_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = [plain() for _ in range(100)]
     teller = Teller()
     with logged() as stream:
-        teller.tell("claimed", tasks, [None] * 100)
+        teller.tell("claimed", tasks)
         teller.tell("completed", tasks, [0.5] * 100)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert len(handled) == 2
@@ -123,7 +123,7 @@ def test_many_are_written_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_handler_that_wants_less_is_told_nothing() -> None:
     with logged(level=logging.WARNING) as stream:
-        Teller().tell("claimed", [plain() for _ in range(10)], [None] * 10)
+        Teller().tell("claimed", [plain() for _ in range(10)])
     assert stream.getvalue() == ""
 
 
@@ -138,7 +138,7 @@ def test_a_handler_of_another_kind_has_a_record_each() -> None:
     with logged() as stream:
         transitions.logger.addHandler(keeper)
         try:
-            Teller().tell("claimed", [plain() for _ in range(10)], [None] * 10)
+            Teller().tell("claimed", [plain() for _ in range(10)])
         finally:
             transitions.logger.removeHandler(keeper)
     assert len(records) == len(stream.getvalue().splitlines()) == 10

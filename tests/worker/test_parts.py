@@ -1,4 +1,4 @@
-"""The worker's parts by themselves: buffer, prefetch, committer, threads."""
+"""The worker's parts by themselves: buffer, prefetch, fetcher, committer, threads."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from fairlane.client.execution import settlement_of
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.machine import Completed
-from fairlane.core.model import Claimed, Report
+from fairlane.core.model import Ask, Claimed, Report
 from fairlane.core.states import State
+from fairlane.core.submission import new_task
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
+from fairlane.worker.fetcher import Fetcher
 from fairlane.worker.prefetch import Prefetch
 from fairlane.worker.runners import Threads
 from tests.fixtures.stores import World
@@ -67,6 +68,49 @@ def test_prefetch_is_about_what_was_finished_in_the_last_50_ms() -> None:
     assert prefetch.ahead(0) == 500
 
 
+async def a_busy_fetcher(memory: World, buffer: Buffer) -> asyncio.Task[None]:
+    """Of a worker that has just finished a lot; there are 600 tasks more."""
+    await memory.submit_all([new_task("work") for _ in range(300)])
+    await memory.submit_all([new_task("work") for _ in range(300)])
+    prefetch = Prefetch(lambda: 0.0)
+    prefetch.finished(10_000)
+    like = Ask(await memory.worker(), "", 0)
+    return asyncio.create_task(Fetcher(memory.backend, like, buffer, prefetch, 60.0).run())
+
+
+async def test_the_next_tasks_are_claimed_before_these_run(memory: World) -> None:
+    """And a claim takes half of what may be held, so that there is room for two."""
+    asked: list[tuple[int, int]] = []
+    claim = memory.ops.claim
+
+    def noted(ask: Ask) -> Any:
+        asked.append((ask.slots, ask.ahead))
+        return claim(ask)
+
+    memory.ops.claim = noted  # type: ignore[method-assign]
+    buffer = Buffer()
+    fetching = await a_busy_fetcher(memory, buffer)
+    async with asyncio.timeout(PATIENCE):
+        await buffer.take()
+        assert asked == [(1, 249), (0, 250)]
+        while len(buffer) < 499:  # noqa: ASYNC110 (it tells nobody)
+            await asyncio.sleep(0)
+    fetching.cancel()
+    await asyncio.wait([fetching])
+
+
+async def test_a_claim_that_is_under_way_at_the_end_brings_what_it_was_given(memory: World) -> None:
+    buffer = Buffer()
+    fetching = await a_busy_fetcher(memory, buffer)
+    async with asyncio.timeout(PATIENCE):
+        first = await buffer.take()
+        buffer.close()
+        fetching.cancel()
+        await asyncio.wait([fetching])
+    held = [first, *buffer.empty()]
+    assert len(held) == (await memory.census())[State.EXECUTING] == 500
+
+
 async def test_what_gathers_during_a_flush_goes_with_the_next(memory: World) -> None:
     worker_id = await memory.worker(capacity=500)
     for _ in range(40):
@@ -82,11 +126,11 @@ async def test_what_gathers_during_a_flush_goes_with_the_next(memory: World) -> 
     memory.ops.settle = counted  # type: ignore[method-assign, assignment]
     committer = Committer(memory.backend, worker_id)
     running = asyncio.create_task(committer.run())
-    committer.settle(settlement_of(tasks[0], Completed(b"1"), 0.1))
+    committer.settle(tasks[0], Completed(b"1"), 0.1)
     while not sizes:  # noqa: ASYNC110 (until the first is under way)
         await asyncio.sleep(0)
     for task in tasks[1:]:
-        committer.settle(settlement_of(task, Completed(b"1"), 0.1))
+        committer.settle(task, Completed(b"1"), 0.1)
     await committer.flushed()
     running.cancel()
     assert sizes == [1, 39]
@@ -116,7 +160,7 @@ async def test_what_cannot_be_delivered_is_tried_again_and_poison_is_dropped(
     committer = Committer(memory.backend, worker_id)
     running = asyncio.create_task(committer.run())
     for task in tasks:
-        committer.settle(settlement_of(task, Completed(b"1"), 0.1))
+        committer.settle(task, Completed(b"1"), 0.1)
     async with asyncio.timeout(PATIENCE):
         await committer.flushed()
     running.cancel()
@@ -132,7 +176,7 @@ async def test_late_results_are_counted(memory: World) -> None:
     await memory.run(memory.ops.cancel([task_id]))
     committer = Committer(memory.backend, worker_id)
     running = asyncio.create_task(committer.run())
-    committer.settle(settlement_of(task, Completed(b"1"), 0.1))
+    committer.settle(task, Completed(b"1"), 0.1)
     await committer.flushed()
     running.cancel()
     assert committer.stale == 1
@@ -146,7 +190,7 @@ async def test_the_last_report_of_a_run_comes_before_its_end(memory: World) -> N
     running = asyncio.create_task(committer.run())
     for percent in range(100):
         committer.report(Report(task_id, 1, percent, None))
-    committer.settle(settlement_of(task, Completed(b"1"), 0.1))
+    committer.settle(task, Completed(b"1"), 0.1)
     await committer.flushed()
     running.cancel()
     stored = await memory.task(task_id)

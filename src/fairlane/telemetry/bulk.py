@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, repeat
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -34,12 +34,11 @@ _TRACE: Final = _ID.replace("-", "")
 
 
 class Pattern(NamedTuple):
-    """The line of tasks that are alike, cut where their time, id, id again and trace belong."""
+    """The line of tasks that are alike, cut where their time, id and trace belong."""
 
     opening: str
     before: str
     between: str
-    behind: str
     rest: str
 
 
@@ -49,35 +48,39 @@ class Teller:
     def __init__(self) -> None:
         self._patterns: dict[tuple[object, ...], Pattern | None] = {}
 
-    def tell(self, event: str, tasks: Sequence[Claimed], seconds: Sequence[float | None]) -> None:
-        """This happened to these tasks; the lists run in parallel."""
+    def tell(
+        self,
+        event: str,
+        tasks: Sequence[Claimed],
+        seconds: Sequence[float | None] | None = None,
+    ) -> None:
+        """This happened to these tasks, of which each had run for so long."""
         handlers = None if len(tasks) < _FEW else _handlers()
         if handlers is None:
-            for task, duration in zip(tasks, seconds, strict=True):
+            for task, duration in zip(tasks, seconds or repeat(None), strict=False):
                 Transition(event, task, duration).log()
             return
-        record = Transition(event, tasks[0], seconds[0]).record()
         for handler, formatter in handlers:
-            setattr(record, FINISHED, "\n".join(self._lines(event, tasks, seconds, formatter)))
-            handler.handle(record)
+            lines = "\n".join(self._lines(event, tasks, seconds, formatter))
+            handler.handle(_standing_for(lines))
 
     def _lines(
         self,
         event: str,
         tasks: Sequence[Claimed],
-        seconds: Sequence[float | None],
+        seconds: Sequence[float | None] | None,
         formatter: JsonFormatter,
     ) -> list[str]:
         now = stamp(time.time())
         lines: list[str] = []
         for (spec, *kind), alike in _groups(tasks):
             ids = [task.task_id for task in alike]
-            durations = seconds[len(lines) : len(lines) + len(alike)]
+            durations = seconds and seconds[len(lines) : len(lines) + len(alike)]
             pattern = None
             if spec.trace_id is None and _harmless(ids):
                 pattern = self._pattern((formatter, event, *kind), alike[0])
             if pattern is None:
-                those = zip(alike, durations, strict=True)
+                those = zip(alike, durations or repeat(None), strict=False)
                 lines += [formatter.format(Transition(event, *each).record()) for each in those]
             else:
                 lines += _filled(pattern, now, ids, durations)
@@ -126,6 +129,13 @@ def _handlers() -> list[tuple[logging.Handler, JsonFormatter]] | None:
     return found or None
 
 
+def _standing_for(lines: str) -> logging.LogRecord:
+    """One record in place of theirs; its formatter has made them already."""
+    return logging.makeLogRecord(
+        {"name": logger.name, "levelno": logging.INFO, "levelname": "INFO", FINISHED: lines}
+    )
+
+
 def _harmless(ids: list[str]) -> bool:
     """Whether there is nothing in them that may need to be escaped."""
     text = "".join(ids)
@@ -133,15 +143,20 @@ def _harmless(ids: list[str]) -> bool:
 
 
 def _filled(
-    pattern: Pattern, now: str, ids: list[str], durations: Sequence[float | None]
+    pattern: Pattern, now: str, ids: list[str], durations: Sequence[float | None] | None
 ) -> list[str]:
-    opening, before, between, behind, rest = pattern
+    opening, before, between, rest = pattern
     before = f"{opening}{now}{before}"
-    untimed, timed = f"{rest}}}", f'{rest}, "{DURATION}": '
-    ends = [untimed if seconds is None else f"{timed}{seconds:.6f}}}" for seconds in durations]
+    traces = "\n".join(ids).replace("-", "").split("\n")
+    untimed, timed = f"{rest}}}", f'{rest},"{DURATION}":'
+    if durations is None:
+        pairs = zip(ids, traces, strict=True)
+        return [f"{before}{id}{between}{trace}{untimed}" for id, trace in pairs]
     return [
-        f"{before}{id}{between}{id}{behind}{id.replace('-', '')}{end}"
-        for id, end in zip(ids, ends, strict=True)
+        f"{before}{id}{between}{trace}{untimed}"
+        if seconds is None
+        else f"{before}{id}{between}{trace}{timed}{seconds:.6f}}}"
+        for id, trace, seconds in zip(ids, traces, durations, strict=True)
     ]
 
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 from fairlane.core.text import concealed, storable
 
 FIELDS: Final = "fairlane_fields"
-"""Where a record carries what its message says, field by field: `extra={FIELDS: {…}}`."""
+"""Where a record carries what its message says, field by field: `extra={FIELDS: {…}}`. A field
+"message" takes the message's place."""
 FINISHED: Final = "fairlane_finished"
 """Where a record that stands for several carries their lines, as `JsonFormatter` writes them."""
 MOST: Final = 8_192
@@ -56,7 +57,7 @@ class JsonFormatter(logging.Formatter):
             # The end of a traceback says most.
             trace = self.formatException(record.exc_info)[-MOST_TRACE:]
             told["exception"] = self._text(trace, MOST_TRACE)
-        return json.dumps(told, ensure_ascii=True).replace("\x7f", "\\u007f")
+        return json.dumps(told, ensure_ascii=True, separators=(",", ":")).replace("\x7f", "\\u007f")
 
     def _value(self, value: object) -> object:
         return self._text(value, MOST) if isinstance(value, str) else value

@@ -69,13 +69,14 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     def _fields(self) -> dict[str, object]:
         task = self.task
         fields: dict[str, object] = {
+            "message": f"task {self.event}",  # the rest of it has fields of its own
             "event": self.event,
-            "task_id": task.task_id,
             "type": task.type,
             "queue": task.queue,
             "priority": shown_as(task.level),
             "attempt": task.attempt,
             "worker_id": task.worker_id,
+            "task_id": task.task_id,
             "trace_id": task.trace_id,
         }
         if self.seconds is not None:

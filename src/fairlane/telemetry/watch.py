@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from fairlane.core.machine import Outcome, Settlement, Verb
-from fairlane.core.model import Claimed, Start, Verdict
+from fairlane.core.model import Claimed, Verdict
 from fairlane.telemetry import tracing, transitions
 from fairlane.telemetry.bulk import Teller
-from fairlane.telemetry.transitions import CLAIMED, COMPLETED, STARTED, Transition
+from fairlane.telemetry.transitions import CLAIMED, COMPLETED, STARTED
 
 if TYPE_CHECKING:
     from fairlane.telemetry.spans import RunSpans, Spans
@@ -31,13 +32,12 @@ def watching() -> Watch | None:
 
 
 class Watch:
-    """Knows the tasks that one worker holds, from their claim to their end."""
+    """Tells of the tasks that one worker holds, from their claim to their end."""
 
     def __init__(self, spans: Spans | None, *, logged: bool) -> None:
         self._spans = spans
         self._logged = logged
         self._teller = Teller()
-        self._held: dict[tuple[str, int], Claimed] = {}
         self._runs: dict[tuple[str, int], RunSpans] = {}
 
     @staticmethod
@@ -47,12 +47,11 @@ class Watch:
 
     def claimed(self, tasks: Sequence[Claimed], since: int) -> None:
         """The worker holds these now; the claim began at `since`."""
-        self._held.update({(task.task_id, task.attempt): task for task in tasks})
         if self._spans is not None:
             for task in tasks:
                 self._runs[task.task_id, task.attempt] = self._spans.claimed(task, since)
         if self._logged:
-            self._teller.tell(CLAIMED, tasks, [None] * len(tasks))
+            self._teller.tell(CLAIMED, tasks)
 
     def enter(self, task: Claimed) -> Callable[[], None] | None:
         """A run begins. What is answered is to be called when its handler has returned, by the
@@ -64,59 +63,56 @@ class Watch:
 
     def ended(self, task: Claimed, outcome: Outcome, *, told: bool) -> None:
         """This became of a run. `told`: a transaction of its own has told the store."""
-        if self._spans is None and not told:
-            return
-        key = (task.task_id, task.attempt)
-        if key not in self._held:
-            return
-        run = self._runs.get(key)
-        if run is not None:
-            run.end(outcome)
+        if self._spans is not None:
+            run = self._runs.get((task.task_id, task.attempt))
+            if run is not None:
+                run.end(outcome)
         if told:
-            del self._held[key]
-            self._runs.pop(key, None)
+            self._runs.pop((task.task_id, task.attempt), None)
             if self._logged:
-                Transition(COMPLETED, task).log()
+                self._teller.tell(COMPLETED, [task])
 
-    def started(self, starts: Sequence[Start]) -> None:
+    def started(self, tasks: Sequence[Claimed]) -> None:
         """The store knows that these have begun."""
-        for start in starts:
-            task = self._held.get((start.task_id, start.attempt))
-            if task is not None and self._logged:
-                Transition(STARTED, task).log()
+        if self._logged:
+            self._teller.tell(STARTED, tasks)
 
     def settled(
-        self, settlements: Sequence[Settlement], verdicts: Sequence[Verdict], since: int
+        self,
+        tasks: Sequence[Claimed],
+        settlements: Sequence[Settlement],
+        verdicts: Sequence[Verdict],
+        since: int,
     ) -> None:
         """The store said this to those; they were sent at `since`."""
-        tasks = [self._held.pop((each.task_id, each.attempt), None) for each in settlements]
         # What the store refuses for good has no verdict: then nobody knows whose is missing.
         known = verdicts if len(verdicts) == len(settlements) else [None] * len(settlements)
         if self._spans is not None:
-            for task, settlement, verdict in zip(tasks, settlements, known, strict=True):
+            for settlement, verdict in zip(settlements, known, strict=True):
                 run = self._runs.pop((settlement.task_id, settlement.attempt), None)
-                if task is not None and run is not None:
+                if run is not None:
                     run.settle(settlement, verdict, since)
         if self._logged:
             self._log(tasks, settlements, known)
 
     def _log(
         self,
-        tasks: Sequence[Claimed | None],
+        tasks: Sequence[Claimed],
         settlements: Sequence[Settlement],
         verdicts: Sequence[Verdict | None],
     ) -> None:
-        done: list[Claimed] = []
-        durations: list[float | None] = []
-        others: list[Transition] = []
-        for task, settlement, verdict in zip(tasks, settlements, verdicts, strict=True):
-            if task is None:
-                continue
-            if verdict is APPLIED and settlement.change.verb is COMPLETE:
-                done.append(task)
-                durations.append(settlement.seconds)
-            else:
-                others.append(transitions.settled(task, settlement, verdict))
-        self._teller.tell(COMPLETED, done, durations)
-        for each in others:
-            each.log()
+        durations = [settlement.seconds for settlement in settlements]
+        verbs = [settlement.change.verb for settlement in settlements]
+        if verbs.count(COMPLETE) == verdicts.count(APPLIED) == len(tasks):  # as mostly
+            self._teller.tell(COMPLETED, tasks, durations)
+            return
+        completed = [
+            verb is COMPLETE and verdict is APPLIED
+            for verb, verdict in zip(verbs, verdicts, strict=True)
+        ]
+        done = list(compress(tasks, completed)), list(compress(durations, completed))
+        self._teller.tell(COMPLETED, *done)
+        every = zip(tasks, settlements, verdicts, completed, strict=True)
+        for task, settlement, verdict, complete in every:
+            if not complete:
+                transitions.settled(task, settlement, verdict).log()

@@ -13,12 +13,13 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from fairlane.client.execution import settlement_of
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
 from fairlane.core.flow import Op
-from fairlane.core.machine import Settlement
-from fairlane.core.model import Report, Start, Verdict
+from fairlane.core.machine import Outcome, Settlement
+from fairlane.core.model import Claimed, Report, Start, Verdict
 from fairlane.telemetry.watch import Watch
 from fairlane.upkeep.pauses import Pauses
 
@@ -42,7 +43,9 @@ class Committer:
         self._settled = settled
         self._watch = watch
         self._settlements: list[Settlement] = []
-        self._starts: list[Start] = []
+        self._ended: list[Claimed] = []
+        """What the settlements are of, in their order."""
+        self._begun: list[tuple[Claimed, float]] = []
         self._reports: dict[tuple[str, int], Report] = {}
         self._reports_due = False
         self._guard = threading.Lock()
@@ -52,14 +55,17 @@ class Committer:
         self.stale = 0
         """Settlements that were refused: the task was no longer this worker's."""
 
-    def settle(self, settlement: Settlement) -> None:
-        self._settlements.append(settlement)
+    def settle(self, task: Claimed, outcome: Outcome, seconds: float | None) -> None:
+        """A run has ended after so long; without `seconds` it never began."""
+        self._settlements.append(settlement_of(task, outcome, seconds))
+        self._ended.append(task)
         if self._reports:
             self._reports_due = True  # its last one has to be there before it ends
         self._stir()
 
-    def start(self, starts: list[Start]) -> None:
-        self._starts += starts
+    def start(self, begun: list[tuple[Claimed, float]]) -> None:
+        """These have been running for so many seconds."""
+        self._begun += begun
         self._stir()
 
     def report(self, report: Report) -> None:
@@ -85,7 +91,7 @@ class Committer:
         while True:
             await self._work.wait()
             self._work.clear()
-            while self._settlements or self._starts or self._reports_due:
+            while self._settlements or self._begun or self._reports_due:
                 await self._flush()
             self._idle.set()
 
@@ -96,21 +102,21 @@ class Committer:
     async def _flush(self) -> None:
         ops = self._backend.ops
         # Ends come last: what comes after its own end is refused.
-        if self._starts:
-            starts, self._starts = self._starts[: limits.BATCH], self._starts[limits.BATCH :]
+        if self._begun:
+            begun = _cut(self._begun)
+            starts = [Start(task.task_id, task.attempt, seconds) for task, seconds in begun]
             await self._deliver(starts, lambda some: ops.start(self._worker_id, some))
             if self._watch is not None:
-                self._watch.started(starts)
+                self._watch.started([task for task, _ in begun])
         if self._reports_due:
             reports = self._take_reports()
             await self._deliver(reports, lambda some: ops.progress(self._worker_id, some))
         if self._settlements:
-            batch = self._settlements[: limits.BATCH]
-            del self._settlements[: limits.BATCH]
+            batch, tasks = _cut(self._settlements), _cut(self._ended)
             since = 0 if self._watch is None else self._watch.now()
             verdicts = await self._deliver(batch, ops.settle)
             if self._watch is not None:
-                self._watch.settled(batch, verdicts, since)
+                self._watch.settled(tasks, batch, verdicts, since)
             self._settled(len(batch))
             refused = sum(verdict is not Verdict.APPLIED for verdict in verdicts)
             if refused:
@@ -141,3 +147,10 @@ class Committer:
                 half = len(items) // 2
                 first = await self._deliver(items[:half], send)
                 return first + await self._deliver(items[half:], send)
+
+
+def _cut(items: list[T]) -> list[T]:
+    """As many from its beginning as go into one call."""
+    batch = items[: limits.BATCH]
+    del items[: limits.BATCH]
+    return batch

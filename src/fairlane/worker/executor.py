@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from fairlane.client.execution import Surroundings, execute, raised, settlement_of
+from fairlane.client.execution import Surroundings, execute, raised
 from fairlane.client.task import TaskFunction
 from fairlane.core.backend import Backend
 from fairlane.core.machine import Outcome, Released, TimedOut
-from fairlane.core.model import Start
 from fairlane.telemetry.watch import Watch
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
@@ -81,7 +80,7 @@ class Executor:
             if run is not None:
                 run.halt(Stop.LET_GO)
         for task in self._buffer.withdraw(runs):
-            self._committer.settle(settlement_of(task, Released(), None))
+            self._committer.settle(task, Released(), None)
 
     async def idle(self) -> None:
         """Wait until nothing runs."""
@@ -116,7 +115,7 @@ class Executor:
             self._sweep(time.monotonic())
 
     def _sweep(self, now: float) -> None:
-        starts = []
+        begun = []
         long = 0
         for run in list(self._running.values()):
             seconds, limit = now - run.began, run.task.timeout
@@ -130,10 +129,10 @@ class Executor:
                 long += 1
                 if not run.started_told:
                     run.started_told = True
-                    starts.append(Start(run.task.task_id, run.task.attempt, seconds))
+                    begun.append((run.task, seconds))
         self.long = long
-        if starts:
-            self._committer.start(starts)
+        if begun:
+            self._committer.start(begun)
 
     # -- one consumer ------------------------------------------------------------------------------
 
@@ -201,4 +200,4 @@ class Executor:
             outcome = Released()
         if self._watch is not None:
             self._watch.ended(run.task, outcome, told=False)
-        self._committer.settle(settlement_of(run.task, outcome, run.seconds))
+        self._committer.settle(run.task, outcome, run.seconds)

@@ -21,6 +21,8 @@ from fairlane.worker.prefetch import Prefetch
 
 logger = logging.getLogger("fairlane.worker")
 
+AHEAD = limits.BATCH // 2
+"""Most that one claim takes ahead: while these run, the next ones are on their way."""
 LAST_CLAIM_SECONDS = 2.0
 WAIT_SECONDS = 20.0
 """How long a claim may stay with a remote store that has nothing to give."""
@@ -50,28 +52,33 @@ class Fetcher:
         """Fetch, until cancelled. Raises WorkerGone when the worker has been declared dead."""
         wakeup = await listening(self._backend.driver)
         try:
+            claim = None
             while True:
-                slots, ahead = self._room()
-                if not slots + ahead:
+                claim = claim or self._begun(0)
+                if claim is None:
                     await self._buffer.changed()
                     continue
-                grant = await self._claimed(slots, ahead)
-                if grant.tasks:
-                    self._buffer.put(grant.tasks)
-                else:
+                grant, claim = await self._brought(claim), None
+                if not grant.tasks:
                     await self._rest(wakeup, grant.next_due_in)
+                    continue
+                claim = self._begun(len(grant.tasks))
+                # After the claim, which is thereby on its way before these keep the loop busy: the
+                # store finds the next ones while we run them.
+                asyncio.get_running_loop().call_soon(self._buffer.put, grant.tasks)
         finally:
             await wakeup.aclose()
 
-    def _room(self) -> tuple[int, int]:
-        """How many tasks could begin at once, and how many more may be held."""
-        waiting = len(self._buffer)
+    def _begun(self, arriving: int) -> asyncio.Future[Grant] | None:
+        """A claim, if there is room beside so many that are about to be in the buffer."""
+        waiting = len(self._buffer) + arriving
+        # So many could begin at once, and so many more may be held.
         slots = min(max(0, self._buffer.idle - waiting), limits.BATCH)
-        return slots, min(self._prefetch.ahead(waiting), limits.BATCH - slots)
+        ahead = min(self._prefetch.ahead(waiting), max(0, AHEAD - slots))
+        return asyncio.ensure_future(self._claim(slots, ahead)) if slots + ahead else None
 
-    async def _claimed(self, slots: int, ahead: int) -> Grant:
+    async def _brought(self, claim: asyncio.Future[Grant]) -> Grant:
         """A claim that is under way when we are cancelled still brings what it was given."""
-        claim = asyncio.ensure_future(self._claim(slots, ahead))
         try:
             return await asyncio.shield(claim)
         except asyncio.CancelledError:

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from fairlane.client.app import Fairlane
-from fairlane.client.execution import Surroundings, settlement_of
+from fairlane.client.execution import Surroundings
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.machine import Released
 from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
@@ -146,7 +146,7 @@ class Life:
         """Give back what has not begun, wait for the rest, and leave."""
         self._leaving = True
         for task in self._buffer.empty():
-            self._committer.settle(settlement_of(task, Released(), None))
+            self._committer.settle(task, Released(), None)
         grace = asyncio.sleep(self._config.grace)
         await _first(self._executor.idle(), at_once.wait(), self._over.wait(), grace)
         await self._executor.release()
