@@ -21,7 +21,6 @@ from fairlane.core.model import Claimed
 from fairlane.telemetry.logs import FINISHED, JsonFormatter, stamp
 from fairlane.telemetry.transitions import DURATION, Transition, logger
 
-_FEW: Final = 4
 _PATTERNS: Final = 1_000
 """So many are remembered."""
 _HANDLERS: Final = (logging.StreamHandler, logging.FileHandler)
@@ -55,7 +54,9 @@ class Teller:
         seconds: Sequence[float | None] | None = None,
     ) -> None:
         """This happened to these tasks, of which each had run for so long."""
-        handlers = None if len(tasks) < _FEW else _handlers()
+        if not tasks:
+            return
+        handlers = _handlers()
         if handlers is None:
             for task, duration in zip(tasks, seconds or repeat(None), strict=False):
                 Transition(event, task, duration).log()
@@ -147,16 +148,14 @@ def _filled(
 ) -> list[str]:
     opening, before, between, rest = pattern
     before = f"{opening}{now}{before}"
-    traces = "\n".join(ids).replace("-", "").split("\n")
     untimed, timed = f"{rest}}}", f'{rest},"{DURATION}":'
     if durations is None:
-        pairs = zip(ids, traces, strict=True)
-        return [f"{before}{id}{between}{trace}{untimed}" for id, trace in pairs]
+        return [f"{before}{id}{between}{id.replace('-', '')}{untimed}" for id in ids]
     return [
-        f"{before}{id}{between}{trace}{untimed}"
+        f"{before}{id}{between}{id.replace('-', '')}{untimed}"
         if seconds is None
-        else f"{before}{id}{between}{trace}{timed}{seconds:.6f}}}"
-        for id, trace, seconds in zip(ids, traces, durations, strict=True)
+        else f"{before}{id}{between}{id.replace('-', '')}{timed}{seconds:.6f}}}"
+        for id, seconds in zip(ids, durations, strict=True)
     ]
 
 
