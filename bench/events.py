@@ -127,15 +127,19 @@ async def latency(target: Target, seconds: float, acknowledged: Acknowledged) ->
     async with connect(address(target), proxy=None, max_queue=None) as socket:
         began = time.monotonic()
         before = target.cpu_seconds()
-        while time.monotonic() < began + SETTLING_SECONDS + seconds:
-            event = json.loads(await socket.recv())
-            arrived = time.time()
-            if "task_id" in event["data"] and time.monotonic() > began + SETTLING_SECONDS:
-                arrivals.append(((event["type"], event["data"]["task_id"]), arrived))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLING_SECONDS + seconds):
+                while True:
+                    event = json.loads(await socket.recv())
+                    arrived = time.time()
+                    if "task_id" in event["data"] and time.monotonic() > began + SETTLING_SECONDS:
+                        arrivals.append(((event["type"], event["data"]["task_id"]), arrived))
         share = 100 * (target.cpu_seconds() - before) / (SETTLING_SECONDS + seconds)
     # An event may well be there before whoever made the transition has heard of it.
     known = [(at, acknowledged[what]) for what, at in arrivals if what in acknowledged]
     times = [max(0.0, 1_000 * (at - then)) for at, then in known]
+    if len(times) < 2:
+        raise SystemExit(f"Only {len(times)} events were heard of: nothing can be said of them.")
     cuts = quantiles(times, n=100)
     print(
         f"  {len(times) / seconds:,.0f} events a second to one client: {median(times):.0f} ms at "

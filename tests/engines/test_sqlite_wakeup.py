@@ -10,7 +10,7 @@ import pytest
 
 from fairlane import engines
 from fairlane.core.backend import Backend
-from fairlane.core.model import NewWorker
+from fairlane.core.model import Ask, NewWorker
 from fairlane.core.submission import new_task
 from fairlane.engines.sqlite import wakeup
 from fairlane.engines.sqlite.notices import Notices
@@ -84,6 +84,21 @@ async def test_commits_of_our_own_are_no_news(
         assert await listening.wait(PATIENCE), "there is work"
         await theirs.run(theirs.ops.submit([new_task("work")]))
         assert await listening.wait(PATIENCE)
+        await listening.aclose()
+
+
+async def test_a_commit_of_our_own_that_changed_nothing_hides_nobody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakeup, "DOUBT_SECONDS", FOREVER)
+    async with await opened(tmp_path / "tasks.db") as ours, await opened(ours_path(ours)) as theirs:
+        await ours.run(ours.ops.register(NewWorker("me", capacity=1)))
+        listening = await ours.driver.listen()
+        await ours.run(ours.ops.claim(Ask("me", "request", 1)))  # there is nothing
+        waiting = asyncio.create_task(listening.wait(PATIENCE))
+        await asyncio.sleep(0)
+        await theirs.run(theirs.ops.submit([new_task("work")]))
+        assert await waiting
         await listening.aclose()
 
 

@@ -238,7 +238,7 @@ async def test_an_unhealthy_worker_gets_no_tasks_until_it_recovers(
     gate = Gate(app)
     gate.go_on.set()
     monkeypatch.setattr("fairlane.worker.health.memory", lambda: 1000)
-    async with working(app, memory_limit=500, lease=0.6):
+    async with working(app, memory_limit=500, lease=1.5):
 
         async def status() -> WorkerStatus | None:
             workers = await world.run(world.ops.workers())

@@ -62,6 +62,9 @@ class Fetcher:
                 if not grant.tasks:
                     await self._rest(wakeup, grant.next_due_in)
                     continue
+                if len(grant.tasks) <= self._buffer.idle:
+                    self._buffer.put(grant.tasks)
+                    continue
                 claim = self._begun(len(grant.tasks))
                 # After the claim, which is thereby on its way before these keep the loop busy: the
                 # store finds the next ones while we run them.

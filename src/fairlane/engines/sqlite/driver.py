@@ -28,7 +28,7 @@ from fairlane.engines.sqlite.driver_database import Database
 from fairlane.engines.sqlite.driver_joined import SqliteJoined
 from fairlane.engines.sqlite.driver_transaction import SqliteTransaction, transacting
 from fairlane.engines.sqlite.threads import Inbox, Job, LazyThread
-from fairlane.engines.sqlite.wakeup import SqliteWakeup
+from fairlane.engines.sqlite.wakeup import Commits, SqliteWakeup
 from fairlane.engines.waiters import Waiters
 
 __all__ = ["Execute", "SqliteDriver"]
@@ -57,7 +57,7 @@ class SqliteDriver:
         self._rolled_back = rolled_back
         self._patience = patience
         self._waiters = Waiters()
-        self._commits = 0
+        self._commits = Commits()
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
         self._reader = LazyThread("fairlane-sqlite-reader", self._serve_reader) if path else None
         self._verified = False
@@ -183,8 +183,8 @@ class SqliteDriver:
                 told: list[Callable[[], None]] = [partial(batch[0].tell, result, None)]
             else:
                 told = [self._attempt(connection, job, call) for job in batch]
-            self._commits += 1  # before it can be seen that something was committed
-            connection.execute("COMMIT")
+            with self._commits.one():
+                connection.execute("COMMIT")
         except BaseException:
             self._rolled_back()
             if connection.in_transaction:
@@ -284,7 +284,7 @@ class SqliteDriver:
                 self._connection.text_factory = str
 
     async def listen(self) -> SqliteWakeup:
-        return SqliteWakeup(self._waiters, self._database.watch(), lambda: self._commits)
+        return SqliteWakeup(self._waiters, self._database.watch(), self._commits)
 
     async def durability(self) -> Durability:
         return self._database.durability()

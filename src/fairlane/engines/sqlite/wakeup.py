@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from fairlane.engines.sqlite.notices import Notices
@@ -20,6 +21,23 @@ LOOKS_AFTER_A_WRITE = (0.001,) * 32 + tuple(0.002 * 2**n for n in range(8))
 DOUBT_SECONDS = 0.02
 """A commit of this process's own is no news, but may hide another's right beside it: that is looked
 for so much later, and not after each of a thousand commits a second."""
+
+
+class Commits:
+    """How many commits this process has begun, and how many of them have ended."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.ended = 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """For as long as somebody may come to see it. They come one after the other."""
+        self.begun += 1
+        try:
+            yield
+        finally:
+            self.ended = self.begun
 
 
 class Watch(Protocol):
@@ -38,15 +56,15 @@ class Watch(Protocol):
 class SqliteWakeup:
     """Hints from this process at once, from others by watching the file."""
 
-    def __init__(self, waiters: Waiters, watch: Watch | None, commits: Callable[[], int]) -> None:
+    def __init__(self, waiters: Waiters, watch: Watch | None, commits: Commits) -> None:
         self._waiters = waiters
         self._watch = watch
         self._commits = commits
-        """How often this process has begun to commit."""
         self._event = asyncio.Event()
         self._entry = waiters.add(self._event)
+        self._known = commits.ended
+        """So many of our commits were over when the version was last looked at."""
         self._seen = self._version()
-        self._committed = commits()
         self._notices = None if watch is None else watch.notices()
         self._hinted_at = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
@@ -111,12 +129,13 @@ class SqliteWakeup:
 
     def _changed(self) -> bool:
         """Whether others have committed, as far as can be told."""
+        over = self._commits.ended
         version = self._version()
+        mine = self._commits.begun > self._known
+        self._known = over
         if version == self._seen:
             return False
-        committed = self._commits()
-        mine = committed != self._committed
-        self._seen, self._committed = version, committed
+        self._seen = version
         if mine and self._doubt is None:
             loop = asyncio.get_running_loop()
             self._doubt = loop.call_later(DOUBT_SECONDS, self._suspect)
