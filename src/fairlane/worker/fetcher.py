@@ -52,33 +52,39 @@ class Fetcher:
         """Fetch, until cancelled. Raises WorkerGone when the worker has been declared dead."""
         wakeup = await listening(self._backend.driver)
         try:
-            claim = None
+            claim = self._begun(self._room())
             while True:
-                claim = claim or self._begun(0)
                 if claim is None:
                     await self._buffer.changed()
+                    claim = self._begun(self._room())
                     continue
-                grant, claim = await self._brought(claim), None
+                grant = await self._brought(claim)
                 if not grant.tasks:
                     await self._rest(wakeup, grant.next_due_in)
+                    claim = self._begun(self._room())
                     continue
+                room = self._room(arriving=len(grant.tasks))
                 if len(grant.tasks) <= self._buffer.idle:
                     self._buffer.put(grant.tasks)
-                    continue
-                claim = self._begun(len(grant.tasks))
-                # After the claim, which is thereby on its way before these keep the loop busy: the
-                # store finds the next ones while we run them.
-                asyncio.get_running_loop().call_soon(self._buffer.put, grant.tasks)
+                    claim = self._begun(room)
+                else:
+                    claim = self._begun(room)
+                    # After the claim, which is thereby on its way before these keep the loop busy:
+                    # the store finds the next ones while we run them.
+                    asyncio.get_running_loop().call_soon(self._buffer.put, grant.tasks)
         finally:
             await wakeup.aclose()
 
-    def _begun(self, arriving: int) -> asyncio.Future[Grant] | None:
-        """A claim, if there is room beside so many that are about to be in the buffer."""
+    def _room(self, arriving: int = 0) -> tuple[int, int]:
+        """How many tasks could begin at once, and how many more may be held, beside so many that
+        are about to be in the buffer."""
         waiting = len(self._buffer) + arriving
-        # So many could begin at once, and so many more may be held.
         slots = min(max(0, self._buffer.idle - waiting), limits.BATCH)
-        ahead = min(self._prefetch.ahead(waiting), max(0, AHEAD - slots))
-        return asyncio.ensure_future(self._claim(slots, ahead)) if slots + ahead else None
+        return slots, min(self._prefetch.ahead(waiting), max(0, AHEAD - slots))
+
+    def _begun(self, room: tuple[int, int]) -> asyncio.Future[Grant] | None:
+        """A claim, if there is room."""
+        return asyncio.ensure_future(self._claim(*room)) if any(room) else None
 
     async def _brought(self, claim: asyncio.Future[Grant]) -> Grant:
         """A claim that is under way when we are cancelled still brings what it was given."""
