@@ -59,13 +59,16 @@ class Seen:
     def __init__(self, path: Path) -> None:
         path.touch()
         self._file = path.open("rb")
+        self._half = b""
+        """A line of which only the beginning was there."""
         self.starts = 0
         self.ends = 0
         self.begun: dict[int, float] = {}
         """When a process last began something."""
 
     def look(self) -> Self:
-        for text in self._file:
+        *whole, self._half = (self._half + self._file.read()).split(b"\n")
+        for text in whole:
             line = decoded(text)
             if isinstance(line, Start):
                 self.starts += 1
