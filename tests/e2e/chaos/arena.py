@@ -7,6 +7,7 @@ import os
 import sqlite3
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +18,6 @@ import psycopg
 
 from fairlane import Fairlane
 from fairlane.core.errors import StoreError
-from fairlane.core.filters import new_filter
 from fairlane.core.states import LIVE
 from fairlane.core.tally import census
 from tests.e2e.chaos.load import Client
@@ -221,12 +221,24 @@ class Arena:
         """What has not ended, by the counters and by the tasks themselves."""
         ops = self.app.backend.ops
         counted = census(await self.app.run(ops.tallies()))
-        page = await self.app.run(ops.page(new_filter(status=LIVE), 20, None))
+        # Not by a filter: a page looks at so many tasks only, and those that are stuck are old.
+        found = (await dump(self.app, self._journal)).tasks.values()
         tasks = [
-            f"{each.task_id} {each.status} of {each.assigned_worker_id}" for each in page.tasks
+            f"{each.task_id} {each.status} of {each.assigned_worker_id}, attempt {each.attempt}, "
+            f"started {each.started_at}, updated {each.updated_at}"
+            for each in found
+            if each.status in LIVE
         ]
         workers = [each.worker_id for each in await self.app.run(ops.workers())]
-        return f"counted {counted}, there are {tasks}, workers {workers}"
+        # Where a counter is wrong, the journal says what it should have counted.
+        moves: Counter[tuple[int, int]] = Counter()
+        for key, times, _ in await self.app.run(ops.tallies()):
+            moves[key.source, key.target] += times
+        verbs = Counter(event.verb for event in await self._journal.events())
+        return (
+            f"counted {counted}, there are {tasks}, workers {workers}, "
+            f"transitions counted {dict(moves)}, told {dict(verbs)}"
+        )
 
     async def judged(self, terms: Terms, effects: str | None = None) -> tuple[History, Dump]:
         """Everything that is known, none of it wrong."""
