@@ -103,7 +103,7 @@ class Watch:
     ) -> None:
         durations = [settlement.seconds for settlement in settlements]
         verbs = [settlement.change.verb for settlement in settlements]
-        if verbs.count(COMPLETE) == verdicts.count(APPLIED) == len(tasks):  # as mostly
+        if verbs.count(COMPLETE) == verdicts.count(APPLIED) == len(tasks):  # the common case
             self._teller.tell(COMPLETED, tasks, durations)
             return
         completed = [
