@@ -12,14 +12,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from playwright.async_api import Browser, Response, expect
+from playwright.async_api import Browser, Response, Route, expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from fairlane.dashboard.assets import FOLDER, KINDS
 from fairlane.server.app import create_app, lifespan
 from tests.conftest import Servers
-from tests.dashboard.kit import Dashboard, Site, views
+from tests.dashboard.kit import PATIENCE_MS, Dashboard, Site, views
 from tests.fixtures.serving import ROOT
 from tests.fixtures.stores import opened
 from tests.server.http.kit import Client, Reply, listening
@@ -94,6 +94,32 @@ async def test_the_first_view_is_small_and_files_are_kept(dashboard: Dashboard) 
     )
     assert len(sent) > 10
     assert set(sent) == {0}
+
+
+async def test_a_page_that_comes_too_late_takes_nothing_away(dashboard: Dashboard) -> None:
+    """Who goes to a task and back before its page is there sees what he went back to."""
+    task_id = await dashboard.site.submit("slow-to-open")
+    page = await dashboard.another()
+    asked, released = asyncio.Event(), asyncio.Event()
+
+    async def slowly(route: Route) -> None:
+        asked.set()
+        await released.wait()
+        await route.continue_()
+
+    await page.route("**/pages/task.js", slowly)
+    await dashboard.visit(page, "tasks", type="slow-to-open")
+    listed = page.locator(f"tr[data-id='{task_id}']")
+    await listed.get_by_role("link").click()
+    await asyncio.wait_for(asked.wait(), PATIENCE_MS / 1000)
+    await page.go_back()
+    await expect(listed).to_be_visible()
+    released.set()
+    await page.evaluate("(path) => import(path)", f"{await base(dashboard.site)}/pages/task.js")
+    await expect(listed).to_be_visible()
+    # And the page itself has come to no harm.
+    await listed.get_by_role("link").click()
+    await expect(page.get_by_role("heading", name="slow-to-open")).to_be_visible()
 
 
 def parts() -> list[str]:

@@ -51,9 +51,12 @@ const LOST = { message: "This page could not be loaded: the server is away, or h
 function useLoaded(load) {
   const loaded = useSignal({});
   useEffect(() => {
-    load().then((page) => { loaded.value = { load, page }; }, () => { loaded.value = { load, error: LOST }; });
+    let left = false; // Who has gone on meanwhile is not shown what comes late, nor loses what he sees.
+    const show = (outcome) => { if (!left) loaded.value = { load, ...outcome }; };
+    load().then((page) => show({ page }), () => show({ error: LOST }));
+    return () => { left = true; };
   }, [load]);
-  return loaded.value.load === load ? loaded.value : {}; // What was left meanwhile does not come back.
+  return loaded.value.load === load ? loaded.value : {};
 }
 
 const Away = () => connection.value === "away" && html`<div class="banner away" role="status">
