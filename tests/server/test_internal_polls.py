@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from fairlane import engines
+from fairlane.core.errors import StoreUnavailable
 from fairlane.core.model import Ask, Grant, WorkerStatus
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
@@ -221,3 +222,71 @@ async def test_whoever_waits_outlasts_an_outage(kind: str) -> None:
             task_id = await world.submit()
             assert await poll.tasks() == [task_id]
         await world.close()
+
+
+class Unheard:
+    """Claims that the store makes, but whose answers get lost while this lasts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lost: list[str] = []
+        self.over = False
+        claim = Claims.claim
+
+        async def unheard(claims: Claims, ask: Ask) -> Grant:
+            grant = await claim(claims, ask)
+            if self.over or not (grant.tasks or self.lost):
+                return grant
+            self.lost += [task.task_id for task in grant.tasks]
+            raise StoreUnavailable("The answer got lost.")
+
+        monkeypatch.setattr(Claims, "claim", unheard)
+
+
+@pytest.mark.parametrize("request_id", ["one", None])
+async def test_nobody_is_told_that_there_is_nothing_when_an_answer_got_lost(
+    served: Api, request_id: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker would go on to its next poll, and hold a task that it has never heard of."""
+    unheard = Unheard(monkeypatch)
+    worker = await registered(served)
+    poll = await waiting(served, worker, wait_seconds=1, request_id=request_id)
+    task_id = await served.submit()
+    refused(await poll.answer, 503, "store_unavailable")
+    assert set(unheard.lost) == {task_id}
+    unheard.over = True
+    assert [task["task_id"] for task in await worker.poll(request_id=request_id)] == [task_id]
+    stored = await served.world.task(task_id)
+    assert (stored.status, stored.attempt) == (State.EXECUTING, 1)
+    assert await worker.poll() == []
+
+
+async def test_what_an_unheard_answer_brought_goes_to_one_poll_only(
+    served: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unheard = Unheard(monkeypatch)
+    worker = await registered(served)
+    polls = [await waiting(served, worker) for _ in range(3)]
+    first = await served.submit()
+    await until(lambda: bool(unheard.lost))
+    unheard.over = True
+    others = [await served.submit() for _ in range(2)]
+    taken = [task_id for poll in polls for task_id in await poll.tasks()]
+    assert sorted(taken) == sorted([first, *others])
+
+
+async def test_no_more_is_handed_out_than_there_is_room_for_now(
+    served: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unheard = Unheard(monkeypatch)
+    worker = await registered(served)
+    ids = await served.world.submit_all([new_task("work") for _ in range(3)])
+    refused(await worker.ask("poll", {"available_capacity": 3}), 503, "store_unavailable")
+    assert sorted(set(unheard.lost)) == sorted(ids)
+    unheard.over = True
+    (handed,) = await worker.poll(1)
+    rest = [task_id for task_id in ids if task_id != handed["task_id"]]
+    async with asyncio.timeout(20):
+        for task_id in rest:
+            while await served.world.state(task_id) is not State.QUEUED:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert sorted([task["task_id"] for task in await worker.poll(3)]) == sorted(rest)

@@ -36,12 +36,14 @@ CREDIT_SECONDS: Final = 0.2
 class Waiter:
     """A poll that has not been answered."""
 
-    __slots__ = ("answer", "ask", "begins", "due_in", "expired", "looking")
+    __slots__ = ("_doubt", "answer", "ask", "begins", "due_in", "expired", "looking", "repeats")
 
-    def __init__(self, ask: Ask, *, begins: bool = True) -> None:
+    def __init__(self, ask: Ask, *, begins: bool = True, repeats: bool = True) -> None:
         self.ask = ask
         self.begins = begins
         """What it gets runs from then on."""
+        self.repeats = repeats
+        """When it is told of an error, the same will be asked for again."""
         self.answer: asyncio.Future[Grant] = asyncio.get_running_loop().create_future()
         self.due_in: float | None = None
         """When there may be more, as the store said last."""
@@ -49,6 +51,7 @@ class Waiter:
         """The store is being asked for it, as it is to begin with."""
         self.expired = False
         """Nothing was found in time: what is looked for at the moment is the last try."""
+        self._doubt: Exception | None = None
 
     def end(self) -> None:
         """Wait no more, for nobody is there any more."""
@@ -58,8 +61,23 @@ class Waiter:
     def expire(self) -> None:
         """Wait no more than it takes to hear of a claim that is under way."""
         self.expired = True
-        if not self.looking:
+        if self.looking:
+            return
+        if self._doubt is None:
             self.end()
+        else:
+            self.fail(self._doubt)
+
+    def doubt(self, error: Exception) -> None:
+        """The store may have given tasks, and an error has come in place of them. Until it has been
+        asked again, nobody can say that there is nothing."""
+        self._doubt = error
+        if self.expired:
+            self.fail(error)
+
+    def heard(self) -> None:
+        """The store has answered: there is no doubt any more."""
+        self._doubt = None
 
     def fail(self, error: Exception) -> None:
         """Answer with an error."""

@@ -2,25 +2,25 @@
 
 A poll asks the store once. If there is nothing and the worker would wait, it stands in line (see
 `lines`). Claims are made in tasks of their own, so that a request that is given up in the middle of
-one loses nothing: what can no longer be delivered is given back at once.
+one loses nothing: what can no longer be delivered is given back at once. And whoever is told that
+there is nothing can be sure of it: when the store's answer got lost, it may have given something.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import msgspec
 
-from fairlane.core.errors import StoreError, WorkerGone
-from fairlane.core.ids import new_id
+from fairlane.core.errors import StoreError, StoreUnavailable, WorkerGone
 from fairlane.core.model import Ask, Claimed, Grant
 from fairlane.server.claims import Claims
 from fairlane.server.lines import Line, Waiter
+from fairlane.server.naming import Naming
 from fairlane.server.reach import Reach
 from fairlane.upkeep.listening import listening
 from fairlane.upkeep.pauses import Pauses
@@ -30,7 +30,6 @@ logger = logging.getLogger("fairlane.server")
 HINT_SECONDS: Final = 60.0
 LAST_SECONDS: Final = 2.0
 """How long claims that are under way may take when the server stops."""
-REMEMBERED: Final = 1_000
 
 Profile = tuple[frozenset[str] | None, frozenset[str] | None, frozenset[str]]
 
@@ -44,7 +43,7 @@ class Polls:
         self._stopping = stopping
         self._lines: dict[Profile, Line] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._renewed: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._naming = Naming()
         self._hints = 0
         self._listening: list[asyncio.Task[None]] = []
         self._working: set[asyncio.Task[None]] = set()
@@ -62,15 +61,19 @@ class Polls:
         *,
         in_line: bool = True,
         begins: bool = True,
+        repeats: bool = True,
     ) -> Grant:
         """Tasks for a worker, within so many seconds; none if its client has left meanwhile.
+
+        Raises what the store raised if it is not known whether there were any.
 
         `in_line`: False for one that is not to get any, so that it does not look for others.
         `begins`: what it gets runs from then on, for it does not know that there is a call to say
         so.
+        `repeats`: it asks again under the same id when it was not told.
         """
         loop = asyncio.get_running_loop()
-        waiter = Waiter(ask, begins=begins)
+        waiter = Waiter(ask, begins=begins, repeats=repeats)
         leaving = loop.create_task(_end_of(left, waiter))
         seconds = 0.0 if self._stopping.is_set() else seconds
         self._spawn(self._begin(waiter, in_line=in_line and seconds > 0))
@@ -139,34 +142,55 @@ class Polls:
         async with self._turns.setdefault(worker_id, asyncio.Lock()):
             if waiter.answer.done():
                 return None
-            renewed = self._renewed.get((worker_id, waiter.ask.request_id))
-            ask = waiter.ask
-            if renewed is not None:
-                ask = msgspec.structs.replace(ask, request_id=renewed)
-            waiter.looking = True
             try:
-                grant = await self._claims.claim(ask)
+                grant = await self._asked(waiter)
             except WorkerGone as error:
                 waiter.fail(error)
                 return None
-            finally:
-                waiter.looking = False
             waiter.due_in = grant.next_due_in
             if grant.tasks and waiter.answer.done():
                 self._take_back(waiter, grant.tasks)
             elif grant.tasks:
-                waiter.answer.set_result(grant)
-                if waiter.begins:
-                    self._spawn(self._claims.begin(grant.tasks))
+                self._hand_out(waiter, grant)
             elif waiter.expired:
                 waiter.end()
             return grant
 
+    async def _asked(self, waiter: Waiter) -> Grant:
+        """What the store gives."""
+        ask = msgspec.structs.replace(waiter.ask, request_id=self._naming.id_for(waiter.ask))
+        waiter.looking = True
+        try:
+            grant = await self._claims.claim(ask)
+        except WorkerGone:
+            raise
+        except Exception as error:
+            waiter.doubt(error)
+            if not waiter.repeats:
+                self._naming.unheard(waiter.ask)
+            raise
+        except asyncio.CancelledError:
+            waiter.fail(StoreUnavailable("The server stops, and the store has not answered yet."))
+            raise
+        finally:
+            waiter.looking = False
+        waiter.heard()
+        self._naming.heard(waiter.ask)
+        return grant
+
+    def _hand_out(self, waiter: Waiter, grant: Grant) -> None:
+        room = waiter.ask.slots + waiter.ask.ahead
+        # More than there is room for are those of an earlier poll, of which nobody had heard.
+        tasks, rest = grant.tasks[:room], grant.tasks[room:]
+        waiter.answer.set_result(msgspec.structs.replace(grant, tasks=tasks))
+        if waiter.begins:
+            self._spawn(self._claims.begin(tasks))
+        if rest:
+            self._spawn(self._claims.release(rest))
+
     def _take_back(self, waiter: Waiter, tasks: list[Claimed]) -> None:
         """Tasks could not be delivered. The same poll again shall get others, or the same anew."""
-        self._renewed[waiter.ask.worker_id, waiter.ask.request_id] = new_id()
-        if len(self._renewed) > REMEMBERED:
-            self._renewed.popitem(last=False)
+        self._naming.renew(waiter.ask.worker_id, waiter.ask.request_id)
         self._spawn(self._claims.release(tasks))
 
     # -- hints -------------------------------------------------------------------------------------

@@ -58,9 +58,8 @@ async def poll(services: Services, call: Call[Poll, None]) -> Answer:
     known = await services.workers.touch(worker_id)
     in_line = known.status is WorkerStatus.ACTIVE
     seconds = patience(services, known, body.wait_seconds)
-    grant = await services.polls.take(
-        _ask(body, worker_id, known), seconds, call.left, in_line=in_line
-    )
+    ask, repeats = _ask(body, worker_id, known), body.request_id is not None
+    grant = await services.polls.take(ask, seconds, call.left, in_line=in_line, repeats=repeats)
     return Answer(Polled([HandedTask.of(task) for task in grant.tasks]))
 
 
