@@ -40,6 +40,12 @@ class Watch:
         self._teller = Teller()
         self._runs: dict[tuple[str, int], RunSpans] = {}
 
+    @property
+    def traces(self) -> bool:
+        """Whether runs have spans. If not, nobody need say when a run begins, nor each by itself
+        that it has ended."""
+        return self._spans is not None
+
     @staticmethod
     def now() -> int:
         """When something begins that will be told of."""

@@ -53,6 +53,7 @@ class Executor:
         self._buffer = buffer
         self._committer = committer
         self._watch = watch
+        self._traces = watch if watch is not None and watch.traces else None
         self._running: dict[tuple[str, int], CurrentRun] = {}
         self._consumers: set[asyncio.Task[None]] = set()
         self._dismissed = False
@@ -139,13 +140,13 @@ class Executor:
     async def _consume(self) -> None:
         this = asyncio.current_task()
         assert this is not None
-        report, watch = self._committer.report, self._watch
+        report, traces = self._committer.report, self._traces
         while True:
             task = await self._buffer.take()
             run = CurrentRun(task, self._backend, report, this)
             self._running[task.task_id, task.attempt] = run
             self._quiet.clear()
-            leave = None if watch is None else watch.enter(task)
+            leave = None if traces is None else traces.enter(task)
             definition = self._tasks[task.type]
             if definition.terms.isolation is None:
                 outcome = await execute(definition, run, self._around)
@@ -198,6 +199,6 @@ class Executor:
         elif run.stop is not None:
             # Of a run that was let go this is refused, and frees the slot that it still held.
             outcome = Released()
-        if self._watch is not None:
-            self._watch.ended(run.task, outcome, told=False)
+        if self._traces is not None:
+            self._traces.ended(run.task, outcome, told=False)
         self._committer.settle(run.task, outcome, run.seconds)
