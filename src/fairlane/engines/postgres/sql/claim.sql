@@ -60,6 +60,7 @@ seen AS (
         worker_id = $1
         AND status <> 'dead'
         AND request_id IS DISTINCT FROM $2
+        AND request_id IS NOT DISTINCT FROM (SELECT request_id FROM header)
         AND (EXISTS (SELECT FROM taken) OR (SELECT now FROM clock) - seen_at > lease / 3)
     RETURNING true
 ),
@@ -76,8 +77,9 @@ SELECT
     NULL::smallint AS level, NULL::bytea AS payload, NULL::smallint AS retry_count,
     NULL::smallint AS max_retries, NULL::smallint AS returns, NULL::float8 AS timeout,
     NULL::bigint AS created_at, NULL::bigint AS ready_at, NULL::bytea AS spec,
-    -- The same request may be under way twice, or the worker be declared dead just now: then the
-    -- worker's row is not as this statement saw it, and nothing of it may stay.
+    -- The same request may be under way twice, or have been repeated and answered long since, or the
+    -- worker be declared dead just now: then the worker's row is not as this statement saw it, and
+    -- nothing of it may stay.
     CASE
         WHEN EXISTS (SELECT FROM taken) AND NOT EXISTS (SELECT FROM seen)
         THEN fairlane.overtaken()::text
