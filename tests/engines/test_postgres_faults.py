@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -582,6 +583,33 @@ async def test_a_claim_that_was_long_given_up_takes_nothing(server: PostgresServ
         (stored,) = await run(ops.workers())
         assert len(stored.current_tasks) == 3
         assert {*stored.current_tasks} > {grant.tasks[0].task_id for grant in heard}
+
+
+@pytest.mark.parametrize("point", range(9))
+async def test_a_type_that_comes_up_in_the_middle_of_a_claim(
+    server: PostgresServer, point: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After whichever statement: its tasks are found soon, and not overlooked for good."""
+    url = server.new_database()
+    async with migrated(url) as backend, opened(url) as other:
+        side = backend.driver._async  # type: ignore[attr-defined]
+        call, calls = side.call, itertools.count()
+
+        async def interrupted(*args: Any) -> Any:
+            reply = await call(*args)
+            if next(calls) == point:
+                await other.run(other.ops.submit([new_task("second")]))
+            return reply
+
+        worker = await backend.run(backend.ops.register(NewWorker(new_id())))
+        await other.run(other.ops.submit([new_task("first")]))
+        monkeypatch.setattr(side, "call", interrupted)
+        found: list[str] = []
+        for _ in range(4):
+            grant = await backend.run(backend.ops.claim(Ask(worker, new_id(), 10)))
+            found += [task.type for task in grant.tasks]
+        assert next(calls) > point, "it was never interrupted"
+        assert sorted(found) == ["first", "second"]
 
 
 async def test_a_draining_mark_and_beats_at_once(server: PostgresServer) -> None:

@@ -116,9 +116,14 @@ class Arena:
         await self._submitting.aclose()
         self.recorder.close()
         self._seen.close()
+        if error is not None:
+            sys.stderr.write(self._said[-10_000:])
+
+    @property
+    def _said(self) -> str:
+        """What the workers have logged."""
         log = self.folder / "workers.log"
-        if error is not None and log.exists():
-            sys.stderr.write(log.read_text(errors="replace")[-10_000:])
+        return log.read_text(errors="replace") if log.exists() else ""
 
     # -- workers -----------------------------------------------------------------------------------
 
@@ -194,7 +199,7 @@ class Arena:
         async def enough() -> bool:
             return self._seen.look().starts >= runs
 
-        await until(enough, f"{runs} runs have begun")
+        await self._until(enough, f"{runs} runs have begun")
 
     async def ended(self, more: int) -> None:
         """Until so many more runs have come to their end."""
@@ -203,7 +208,7 @@ class Arena:
         async def enough() -> bool:
             return self._seen.look().ends >= enough_ends
 
-        await until(enough, f"{more} more runs have ended")
+        await self._until(enough, f"{more} more runs have ended")
 
     async def drained(self, patience: float = 2 * LEASE + PATIENCE) -> None:
         """Until nothing is left to do."""
@@ -212,8 +217,14 @@ class Arena:
             counted = census(await self.app.run(self.app.backend.ops.tallies()))
             return not any(counted[state] for state in LIVE)
 
+        await self._until(nothing_left, "everything has ended", patience)
+
+    async def _until(
+        self, condition: Callable[[], Awaitable[bool]], what: str, patience: float = PATIENCE
+    ) -> None:
+        """Wait; if it was in vain, tell what is left."""
         try:
-            await until(nothing_left, "everything has ended", patience)
+            await until(condition, what, patience)
         except AssertionError as error:
             raise AssertionError(f"{error}; {await self._left()}") from None
 
@@ -241,7 +252,8 @@ class Arena:
         )
 
     async def judged(self, terms: Terms, effects: str | None = None) -> tuple[History, Dump]:
-        """Everything that is known, none of it wrong."""
+        """Everything that is known, none of it wrong, and nothing took a worker by surprise."""
+        assert "Traceback" not in self._said
         history, found = self.history(), await dump(self.app, self._journal, effects)
         violations = check(history, found, terms)
         told = verdict(history, found, violations)

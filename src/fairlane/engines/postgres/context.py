@@ -106,7 +106,8 @@ class Catalogue:
         levels = dict(old.levels)
         for lane_id, queue, type, capabilities in (yield Query(SQL["lanes"], (old.last_lane,))):
             lanes[lane_id] = Lane(lane_id, queue, type, tuple(json.loads(capabilities)))
-            levels[lane_id] = frozenset()
+            # Its streams may be known already, if it came up between the two statements last time.
+            levels.setdefault(lane_id, frozenset())
         streams = yield Query(SQL["streams"], (old.last_stream,))
         for _, lane_id, level in streams:
             levels[lane_id] = levels.get(lane_id, frozenset()) | {level}
