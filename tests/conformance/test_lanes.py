@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from fairlane.core.ids import new_id
 from fairlane.core.model import Ask
 from fairlane.core.states import State
+from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
 
 
@@ -85,6 +89,33 @@ async def test_pause_is_seen_by_everyone_at_once(store: World) -> None:
     await first.run(first.ops.pause(True))  # noqa: FBT003
     grant = await second.run(second.ops.claim(Ask(worker, "request", 10)))
     assert grant.tasks == []
+
+
+async def test_no_type_is_overlooked_that_comes_up_while_others_claim(store: World) -> None:
+    worker = await store.worker()
+    claiming, *submitting = store.processes(3)
+    found: list[str] = []
+
+    async def claim() -> int:
+        grant = await claiming.run(claiming.ops.claim(Ask(worker, new_id(), 10)))
+        found.extend(task.type for task in grant.tasks)
+        return len(grant.tasks)
+
+    expected = []
+    for number in range(15):
+        new = [f"type-{number}-{each}" for each in range(len(submitting))]
+        expected += new
+        # All at once, and the claims one after the other.
+        submissions = [
+            asyncio.ensure_future(process.run(process.ops.submit([new_task(type)])))
+            for process, type in zip(submitting, new, strict=True)
+        ]
+        while not all(each.done() for each in submissions):
+            await claim()
+        await asyncio.gather(*submissions)
+    while await claim():
+        pass
+    assert sorted(found) == sorted(expected)
 
 
 async def test_running_tasks_go_on_when_paused(store: World) -> None:
