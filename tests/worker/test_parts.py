@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlane.core.errors import StoreUnavailable
+from fairlane.core.errors import BatchTooLarge, StoreUnavailable
 from fairlane.core.machine import Completed
 from fairlane.core.model import Ask, Claimed, Report
 from fairlane.core.states import State
@@ -137,14 +137,14 @@ async def test_what_gathers_during_a_flush_goes_with_the_next(memory: World) -> 
     assert await memory.census() == {State.COMPLETED: 40}
 
 
-async def test_what_cannot_be_delivered_is_tried_again_and_poison_is_dropped(
+async def test_what_cannot_be_delivered_is_tried_again_and_what_is_refused_fails(
     memory: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker_id = await memory.worker()
     for _ in range(5):
         await memory.submit()
     tasks = await memory.claim(worker_id, 5)
-    poison, away = tasks[2].task_id, True
+    unwanted, poison, away = tasks[1].task_id, tasks[3].task_id, True
     settle = memory.ops.settle
 
     def moody(batch: Any) -> Any:
@@ -152,8 +152,9 @@ async def test_what_cannot_be_delivered_is_tried_again_and_poison_is_dropped(
         if away:
             away = False
             raise StoreUnavailable("away")
-        if any(each.task_id == poison for each in batch):
-            raise ZeroDivisionError
+        for each in batch:
+            if each.task_id == poison or (each.task_id, each.change.result) == (unwanted, b"1"):
+                raise BatchTooLarge("That is too much.")
         return settle(batch)
 
     memory.ops.settle = moody  # type: ignore[method-assign, assignment]
@@ -164,7 +165,12 @@ async def test_what_cannot_be_delivered_is_tried_again_and_poison_is_dropped(
     async with asyncio.timeout(PATIENCE):
         await committer.flushed()
     running.cancel()
-    assert await memory.census() == {State.COMPLETED: 4, State.EXECUTING: 1}
+    failed = await memory.task(unwanted)
+    assert (failed.status, failed.error and failed.error.code) == (State.FAILED, "RESULT_REFUSED")
+    assert failed.error is not None
+    assert failed.error.message == "The result cannot be stored: That is too much."
+    census = {State.COMPLETED: 3, State.FAILED: 1, State.EXECUTING: 1}
+    assert await memory.census() == census, "not even that it failed could be told of the last one"
     assert "away" in caplog.text
     assert poison in caplog.text
 

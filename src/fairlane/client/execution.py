@@ -29,6 +29,7 @@ from fairlane.core.model import Claimed, TaskError
 UNREADABLE = "INVALID_PAYLOAD"
 BAD_RESULT = "INVALID_RESULT"
 RESULT_TOO_LARGE = "RESULT_TOO_LARGE"
+RESULT_REFUSED = "RESULT_REFUSED"
 
 LOCKED_SECONDS = 60.0
 """For how long a worker leaves a task alone whose payload it has no key for."""
@@ -143,6 +144,11 @@ def put_off(error: KeyMissing) -> Snoozed:
 def unreadable(error: Exception) -> Failed:
     """Its payload cannot be read by anyone."""
     return _for_good(UNREADABLE, text_of(error))
+
+
+def refused(error: Exception) -> Failed:
+    """What came of it cannot be recorded, however often it is tried."""
+    return _for_good(RESULT_REFUSED, f"The result cannot be stored: {text_of(error)}")
 
 
 def text_of(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from fairlane.client.execution import settlement_of
+from fairlane.client.execution import refused, settlement_of
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
@@ -26,6 +26,7 @@ from fairlane.upkeep.pauses import Pauses
 logger = logging.getLogger("fairlane.worker")
 
 T = TypeVar("T")
+Item = TypeVar("Item", Settlement, Start, Report)
 
 
 class Committer:
@@ -114,14 +115,16 @@ class Committer:
         if self._settlements:
             batch, tasks = _cut(self._settlements), _cut(self._ended)
             since = 0 if self._watch is None else self._watch.now()
-            verdicts = await self._deliver(batch, ops.settle)
+            verdicts = await self._deliver(
+                batch, ops.settle, lambda *one: _failed(batch, tasks, *one)
+            )
             if self._watch is not None:
                 self._watch.settled(tasks, batch, verdicts, since)
             self._settled(len(batch))
-            refused = sum(verdict is not Verdict.APPLIED for verdict in verdicts)
-            if refused:
-                self.stale += refused
-                logger.info("%d results came too late and were refused", refused)
+            late = sum(verdict is not Verdict.APPLIED for verdict in verdicts)
+            if late:
+                self.stale += late
+                logger.info("%d results came too late and were refused", late)
 
     def _take_reports(self) -> list[Report]:
         with self._guard:
@@ -130,8 +133,13 @@ class Committer:
             return [self._reports.pop(key) for key in keys]
 
     async def _deliver(
-        self, items: list[T], send: Callable[[list[T]], Op[list[Verdict]]]
+        self,
+        items: list[Item],
+        send: Callable[[list[Item]], Op[list[Verdict]]],
+        instead: Callable[[Item, Exception], Item] | None = None,
     ) -> list[Verdict]:
+        """What the store says to each. `instead`: what is sent in place of one that it refuses for
+        good; without that, such a one is dropped."""
         pauses = Pauses()
         while True:
             try:
@@ -139,14 +147,26 @@ class Committer:
             except StoreError as error:
                 logger.warning("The store does not take what became of tasks: %s", error)
                 await asyncio.sleep(pauses.next())
-            except Exception:
-                if len(items) == 1:
-                    logger.exception("The store refuses this for good, it is dropped: %r", items[0])
+            except Exception as error:
+                if len(items) > 1:
+                    # One of them is at fault: find out which, the others must not suffer for it.
+                    half = len(items) // 2
+                    first = await self._deliver(items[:half], send, instead)
+                    return first + await self._deliver(items[half:], send, instead)
+                # Not what it is: that may be anything.
+                logger.exception("The store refuses for good what became of %s", items[0].task_id)
+                if instead is None:
                     return []
-                # One of them is at fault: find out which, the others must not suffer for it.
-                half = len(items) // 2
-                first = await self._deliver(items[:half], send)
-                return first + await self._deliver(items[half:], send)
+                return await self._deliver([instead(items[0], error)], send)
+
+
+def _failed(
+    batch: list[Settlement], tasks: list[Claimed], settlement: Settlement, error: Exception
+) -> Settlement:
+    """In place of one of a batch that the store refuses: or the task would be held for ever."""
+    place = batch.index(settlement)
+    batch[place] = settlement_of(tasks[place], refused(error), settlement.seconds)
+    return batch[place]
 
 
 def _cut(items: list[T]) -> list[T]:
