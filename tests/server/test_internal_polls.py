@@ -167,9 +167,32 @@ class Held:
         monkeypatch.setattr(Claims, "claim", held)
 
 
-async def test_what_can_no_longer_be_delivered_goes_back(
+@pytest.mark.parametrize("request_id", ["one", None])
+async def test_what_can_no_longer_be_delivered_is_there_for_the_next(
+    served: Api, request_id: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays for who repeats the poll; where nobody can, it goes back to all."""
+    held = Held(monkeypatch)
+    worker = await registered(served)
+    task_id = await served.submit()
+    poll = await polling(served, worker, wait_seconds=60, request_id=request_id)
+    await held.claimed.wait()
+    await poll.client.close()
+    poll.answer.cancel()
+    again = await polling(served, worker, wait_seconds=60, request_id=request_id)
+    held.go_on.set()
+    assert await again.tasks() == [task_id]
+    stored = await served.world.task(task_id)
+    attempt = 2 if request_id is None else 1
+    assert (stored.status, stored.attempt, stored.retry_count) == (State.EXECUTING, attempt, 0)
+    assert (await worker.result(task_id)).status == 200
+
+
+async def test_a_poll_that_is_repeated_elsewhere_is_not_disturbed(
     served: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of two processes the first learns late what it was given, and that its client has gone to
+    the second one."""
     held = Held(monkeypatch)
     worker = await registered(served)
     task_id = await served.submit()
@@ -177,12 +200,15 @@ async def test_what_can_no_longer_be_delivered_goes_back(
     await held.claimed.wait()
     await poll.client.close()
     poll.answer.cancel()
-    again = await polling(served, worker, wait_seconds=60, request_id="one")
-    held.go_on.set()
-    assert await again.tasks() == [task_id]
-    stored = await served.world.task(task_id)
-    assert (stored.status, stored.attempt, stored.retry_count) == (State.EXECUTING, 2, 0)
-    assert (await worker.result(task_id)).status == 200
+    monkeypatch.undo()
+    async with serving(served.world) as second:
+        there = Worker(second, worker.id, await second.connect())
+        assert [task["task_id"] for task in await there.poll(request_id="one")] == [task_id]
+        held.go_on.set()
+        await until(lambda: not served.services.polls._working)
+        other = await registered(second)
+        assert await other.poll() == []
+        assert (await there.result(task_id, attempt=1)).status == 200
 
 
 async def test_a_stopping_server_gives_back_what_it_is_claiming(
@@ -290,3 +316,41 @@ async def test_no_more_is_handed_out_than_there_is_room_for_now(
             while await served.world.state(task_id) is not State.QUEUED:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     assert sorted([task["task_id"] for task in await worker.poll(3)]) == sorted(rest)
+
+
+async def test_a_surprise_does_not_leave_those_alone_who_wait(
+    served: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll = await waiting(served, await registered(served))
+    claim, surprises = Claims.claim, ["What is that?"]
+
+    async def surprising(claims: Claims, ask: Ask) -> Grant:
+        if surprises:
+            raise RuntimeError(surprises.pop())
+        return await claim(claims, ask)
+
+    monkeypatch.setattr(Claims, "claim", surprising)
+    task_id = await served.submit()
+    assert await poll.tasks() == [task_id]
+    assert not surprises
+
+
+async def test_nobody_joins_a_line_of_a_server_that_stops(
+    served: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, asked, go_on = Claims.claim, asyncio.Event(), asyncio.Event()
+
+    async def slow(claims: Claims, ask: Ask) -> Grant:
+        grant = await claim(claims, ask)
+        asked.set()
+        await go_on.wait()
+        return grant
+
+    worker = await registered(served)
+    monkeypatch.setattr(Claims, "claim", slow)
+    poll = await polling(served, worker, wait_seconds=60)
+    await asked.wait()
+    served.stop.set()
+    await until(served.services.stopping.is_set)
+    go_on.set()
+    assert await poll.tasks() == []

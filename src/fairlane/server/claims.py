@@ -52,8 +52,13 @@ class Claims:
         while True:
             try:
                 await self._reach.run(op)
-            except StoreError as error:
-                logger.warning("What became of claimed tasks cannot be recorded yet: %s", error)
+            except Exception as error:
+                surprise = None if isinstance(error, StoreError) else error
+                logger.warning(
+                    "What became of claimed tasks cannot be recorded yet: %s",
+                    error,
+                    exc_info=surprise,
+                )
                 await asyncio.sleep(pauses.next())
             else:
                 return

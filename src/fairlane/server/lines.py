@@ -133,9 +133,10 @@ class Line:
             await self._rest()
             try:
                 await self._look()
-            except StoreError as error:
+            except Exception as error:
                 # Whoever waits goes on waiting: this way they do not all come back at once.
-                logger.warning("No tasks can be claimed: %s", error)
+                surprise = None if isinstance(error, StoreError) else error
+                logger.warning("No tasks can be claimed: %s", error, exc_info=surprise)
                 await asyncio.sleep(pauses.next())
             else:
                 pauses = Pauses()

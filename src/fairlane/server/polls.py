@@ -2,14 +2,16 @@
 
 A poll asks the store once. If there is nothing and the worker would wait, it stands in line (see
 `lines`). Claims are made in tasks of their own, so that a request that is given up in the middle of
-one loses nothing: what can no longer be delivered is given back at once. And whoever is told that
-there is nothing can be sure of it: when the store's answer got lost, it may have given something.
+one loses nothing: what can no longer be delivered is there for whoever repeats it, and is given
+back if nobody can. And whoever is told that there is nothing can be sure of it: when the store's
+answer got lost, it may have given something.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -17,10 +19,10 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from fairlane.core.errors import StoreError, StoreUnavailable, WorkerGone
+from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Claimed, Grant
 from fairlane.server.claims import Claims
 from fairlane.server.lines import Line, Waiter
-from fairlane.server.naming import Naming
 from fairlane.server.reach import Reach
 from fairlane.upkeep.listening import listening
 from fairlane.upkeep.pauses import Pauses
@@ -30,6 +32,7 @@ logger = logging.getLogger("fairlane.server")
 HINT_SECONDS: Final = 60.0
 LAST_SECONDS: Final = 2.0
 """How long claims that are under way may take when the server stops."""
+REMEMBERED: Final = 1_000
 
 Profile = tuple[frozenset[str] | None, frozenset[str] | None, frozenset[str]]
 
@@ -43,7 +46,9 @@ class Polls:
         self._stopping = stopping
         self._lines: dict[Profile, Line] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._naming = Naming()
+        self._unheard: OrderedDict[str, str] = OrderedDict()
+        """By worker: under which id the store may have given it something that nobody heard of,
+        since it was asked on behalf of a poll that has no id of its own."""
         self._hints = 0
         self._listening: list[asyncio.Task[None]] = []
         self._working: set[asyncio.Task[None]] = set()
@@ -110,6 +115,9 @@ class Polls:
             raise
         if grant is None or waiter.answer.done() or not in_line:
             return
+        if self._stopping.is_set():
+            waiter.expire()
+            return
         line = self._line_of(waiter.ask)
         line.add(waiter, grant.next_due_in)
         if self._hints != hints:
@@ -137,8 +145,8 @@ class Polls:
     async def _look(self, waiter: Waiter) -> Grant | None:
         """Claim for a waiter, and let it know; None if it is not to have anything any more."""
         worker_id = waiter.ask.worker_id
-        # One at a time: a poll that is repeated while the first one is under way gets the same
-        # tasks, which must not be given back because the first one's client has left.
+        # One at a time: the store knows a worker's last claim only, so what may have got lost has
+        # to be asked for again before anything else is.
         async with self._turns.setdefault(worker_id, asyncio.Lock()):
             if waiter.answer.done():
                 return None
@@ -157,8 +165,12 @@ class Polls:
             return grant
 
     async def _asked(self, waiter: Waiter) -> Grant:
-        """What the store gives."""
-        ask = msgspec.structs.replace(waiter.ask, request_id=self._naming.id_for(waiter.ask))
+        """What the store gives. Asked twice under one id it gives the same: that is how an answer
+        that got lost is had again."""
+        ask = waiter.ask
+        if not waiter.repeats:
+            unheard = self._unheard.pop(ask.worker_id, None)
+            ask = msgspec.structs.replace(ask, request_id=unheard or new_id())
         waiter.looking = True
         try:
             grant = await self._claims.claim(ask)
@@ -167,7 +179,9 @@ class Polls:
         except Exception as error:
             waiter.doubt(error)
             if not waiter.repeats:
-                self._naming.unheard(waiter.ask)
+                self._unheard[ask.worker_id] = ask.request_id
+                if len(self._unheard) > REMEMBERED:
+                    self._unheard.popitem(last=False)
             raise
         except asyncio.CancelledError:
             waiter.fail(StoreUnavailable("The server stops, and the store has not answered yet."))
@@ -175,7 +189,6 @@ class Polls:
         finally:
             waiter.looking = False
         waiter.heard()
-        self._naming.heard(waiter.ask)
         return grant
 
     def _hand_out(self, waiter: Waiter, grant: Grant) -> None:
@@ -189,9 +202,10 @@ class Polls:
             self._spawn(self._claims.release(rest))
 
     def _take_back(self, waiter: Waiter, tasks: list[Claimed]) -> None:
-        """Tasks could not be delivered. The same poll again shall get others, or the same anew."""
-        self._naming.renew(waiter.ask.worker_id, waiter.ask.request_id)
-        self._spawn(self._claims.release(tasks))
+        """Tasks could not be delivered. Who repeats the poll gets them, perhaps from another
+        process: they are his until then."""
+        if not waiter.repeats:
+            self._spawn(self._claims.release(tasks))
 
     # -- hints -------------------------------------------------------------------------------------
 
@@ -203,8 +217,9 @@ class Polls:
             while True:
                 try:
                     hinted = await wakeup.wait(HINT_SECONDS)
-                except StoreError as error:
-                    logger.warning("Cannot listen for work: %s", error)
+                except Exception as error:
+                    surprise = None if isinstance(error, StoreError) else error
+                    logger.warning("Cannot listen for work: %s", error, exc_info=surprise)
                     await asyncio.sleep(pauses.next())
                 else:
                     pauses = Pauses()

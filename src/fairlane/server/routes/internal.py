@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fairlane.core.errors import LeaseLost, WorkerGone
-from fairlane.core.ids import new_id
 from fairlane.core.machine import Released
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.core.text import NAME_RULE, is_name, shown
@@ -142,7 +141,7 @@ def _ask(body: Poll, worker_id: str, known: Known) -> Ask:
     check_names((*capabilities, *([] if body.request_id is None else [body.request_id])))
     return Ask(
         worker_id,
-        new_id() if body.request_id is None else body.request_id,
+        body.request_id or "",  # a poll without one gets a new one each time the store is asked
         body.available_capacity,
         types=known.types,
         queues=known.queues,
