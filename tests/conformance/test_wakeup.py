@@ -59,9 +59,23 @@ async def test_what_makes_tasks_ready_wakes(store: World) -> None:
     async def resume() -> None:
         await store.run(store.ops.pause(False))  # noqa: FBT003
 
+    async def make_room() -> None:
+        """Whoever waits for a slot of a limited type need not wait for the next look."""
+        assert await store.settle(task) == "applied"
+
+    async def make_room_late() -> None:
+        """The slot of a cancelled task is free once its worker has let go."""
+        await store.run(store.ops.cancel([cancelled.task_id]))
+        while await wakeup.wait(0.05):
+            pass
+        assert await store.settle(cancelled) == "stale"
+
     await release()
+    await store.run(store.ops.limit("narrow", concurrency=2))
+    await store.submit_all([new_task("narrow") for _ in range(3)])
+    task, cancelled = await store.claim(worker, types=frozenset({"narrow"}))
     wakeup = await store.backend.driver.listen()
-    deeds: list[Callable[[], Awaitable[None]]] = [replay, resume]
+    deeds: list[Callable[[], Awaitable[None]]] = [replay, resume, make_room, make_room_late]
     try:
         for deed in deeds:
             while await wakeup.wait(0.05):

@@ -28,6 +28,7 @@ from fairlane.core.lanes import (
     opening,
     opens_in,
     refilled,
+    slotted,
 )
 from fairlane.core.model import Ask
 from tests.unit.make import SECOND, quick
@@ -170,6 +171,12 @@ class TestOpening:
     )
     def test_a_circuit_that_is_not_closed_leaves_one_slot(self, rules: Rules, slots: int) -> None:
         assert rules.slots == slots
+
+    def test_in_which_lanes_an_end_makes_room(self) -> None:
+        assert slotted(LANES, Controls()) == frozenset()
+        assert slotted(LANES, Controls(types={"email": Rules(rate=5.0)})) == frozenset()
+        limited = Controls(types={"email": Rules(concurrency=2), "crawl": Rules()})
+        assert slotted(LANES, limited) == {MAIL.id, MAIL_BULK.id, MAIL_GPU.id}
 
     def test_nothing_is_set_unless_told(self) -> None:
         assert asdict(Rules()) == {

@@ -99,6 +99,22 @@ async def test_the_next_tasks_are_claimed_before_these_run(memory: World) -> Non
     await asyncio.wait([fetching])
 
 
+async def test_who_has_a_slot_again_asks_for_what_is_not_given_ahead(memory: World) -> None:
+    """Without waiting for the next look, which is a minute away here."""
+    await memory.run(memory.ops.limit("narrow", rate=1_000.0))
+    await memory.submit_all([new_task("narrow") for _ in range(5)])
+    prefetch = Prefetch(lambda: 0.0)
+    prefetch.finished(10)
+    like, buffer = Ask(await memory.worker(), "", 0), Buffer()
+    fetching = asyncio.create_task(Fetcher(memory.backend, like, buffer, prefetch, 60.0).run())
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(5):
+            await buffer.take()
+            await asyncio.sleep(0.05)  # a claim without a slot comes to nothing meanwhile
+    fetching.cancel()
+    await asyncio.wait([fetching])
+
+
 async def test_a_claim_that_is_under_way_at_the_end_brings_what_it_was_given(memory: World) -> None:
     buffer = Buffer()
     fetching = await a_busy_fetcher(memory, buffer)

@@ -114,6 +114,13 @@ def opening(lanes: Iterable[Lane], controls: Controls, ask: Ask) -> Opening:
     return Opening(tuple(free), quotas, controls.everything.rate)
 
 
+def slotted(lanes: Iterable[Lane], controls: Controls) -> frozenset[int]:
+    """The lanes in which the end of one run lets another begin."""
+    if not any(rules.slots for rules in controls.types.values()):
+        return frozenset()
+    return frozenset(lane.id for lane in lanes if controls.types.get(lane.type, UNRULED).slots)
+
+
 def _serves(ask: Ask, lane: Lane) -> bool:
     return (
         (ask.types is None or lane.type in ask.types)

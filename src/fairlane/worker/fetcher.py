@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,6 +27,16 @@ AHEAD = limits.BATCH // 2
 LAST_CLAIM_SECONDS = 2.0
 WAIT_SECONDS = 20.0
 """How long a claim may stay with a remote store that has nothing to give."""
+
+
+NOTHING = Grant([])
+
+
+class Room(NamedTuple):
+    """How many tasks could begin at once, and how many more may be held."""
+
+    slots: int
+    ahead: int
 
 
 class Fetcher:
@@ -52,16 +63,18 @@ class Fetcher:
         """Fetch, until cancelled. Raises WorkerGone when the worker has been declared dead."""
         wakeup = await listening(self._backend.driver)
         try:
-            claim = self._begun(self._room())
+            room = self._room()
+            claim = self._begun(room)
             while True:
-                if claim is None:
-                    await self._buffer.changed()
-                    claim = self._begun(self._room())
-                    continue
-                grant = await self._brought(claim)
+                grant = NOTHING if claim is None else await self._brought(claim)
                 if not grant.tasks:
-                    await self._rest(wakeup, grant.next_due_in)
-                    claim = self._begun(self._room())
+                    if claim is not None and room.slots:
+                        await self._rest(wakeup, grant.next_due_in)
+                    else:
+                        # Who has a slot again may get what is not given to anyone ahead.
+                        await self._buffer.changed()
+                    room = self._room()
+                    claim = self._begun(room)
                     continue
                 room = self._room(arriving=len(grant.tasks))
                 if len(grant.tasks) <= self._buffer.idle:
@@ -75,14 +88,13 @@ class Fetcher:
         finally:
             await wakeup.aclose()
 
-    def _room(self, arriving: int = 0) -> tuple[int, int]:
-        """How many tasks could begin at once, and how many more may be held, beside so many that
-        are about to be in the buffer."""
+    def _room(self, arriving: int = 0) -> Room:
+        """What there is room for, beside so many that are about to be in the buffer."""
         waiting = len(self._buffer) + arriving
         slots = min(max(0, self._buffer.idle - waiting), limits.BATCH)
-        return slots, min(self._prefetch.ahead(waiting), max(0, AHEAD - slots))
+        return Room(slots, min(self._prefetch.ahead(waiting), max(0, AHEAD - slots)))
 
-    def _begun(self, room: tuple[int, int]) -> asyncio.Future[Grant] | None:
+    def _begun(self, room: Room) -> asyncio.Future[Grant] | None:
         """A claim, if there is room."""
         return asyncio.ensure_future(self._claim(*room)) if any(room) else None
 

@@ -12,7 +12,7 @@ from fairlane.core import limits
 from fairlane.core.breaker import CLOSED, Breaker, Circuit
 from fairlane.core.errors import TooManyLanes
 from fairlane.core.flow import Flow
-from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening
+from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening, slotted
 from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, Apart, Query
@@ -55,6 +55,7 @@ class Known:
         self.last_lane = max(lanes, default=0)
         self.last_stream = last_stream
         self.ids = {lane.key: lane.id for lane in lanes.values()}
+        self.slotted = slotted(lanes.values(), controls)
         self.breakers = {type for type, rules in controls.types.items() if rules.breaker}
         self._openings: dict[object, Opening] = {}
 
@@ -82,7 +83,8 @@ class Catalogue:
     """What this process remembers of lanes and controls.
 
     Anyone may use what is known without asking the store: claims check its version in the
-    statement that claims, and lanes never change once they exist.
+    statement that claims, and lanes never change once they exist. Who goes on with it after a call
+    keeps hold of what he used: another operation may learn, or forget, meanwhile.
     """
 
     def __init__(self) -> None:
@@ -98,9 +100,10 @@ class Catalogue:
         return known
 
     def _load(self) -> Flow[Known]:
+        before = self.known
         # The version comes first: should the rest be newer, we will just load once more.
         ((version, paused, rate),) = yield Query(SQL["everything"])
-        old = self.known if self.known.version <= version else NOTHING
+        old = before if before.version <= version else NOTHING
         # Lanes and streams are added under a lock, so their numbers grow in the order of commits.
         lanes = dict(old.lanes)
         levels = dict(old.levels)
@@ -123,20 +126,24 @@ class Catalogue:
                 for type, paused, rate, most, breaker, circuit in types
             },
         )
-        self.known = Known(controls, lanes, levels, last_stream)
-        return self.known
+        found = Known(controls, lanes, levels, last_stream)
+        if self.known is before or self.known.version < version:  # else others were quicker
+            self.known = found
+        return found
 
     def lane(self, lane_id: int) -> Flow[Lane]:
         """A lane by its number, which came from the store."""
-        if lane_id not in self.known.lanes:
-            yield from self.load()
-        return self.known.lanes[lane_id]
+        known = self.known
+        if lane_id not in known.lanes:
+            known = yield from self.load()
+        return known.lanes[lane_id]
 
-    def open(self, missing: set[Stream]) -> Flow[None]:
+    def open(self, missing: set[Stream]) -> Flow[Known]:
         """Make these streams, and their lanes, in a transaction of its own."""
-        yield Apart(lambda: self._open(missing))
+        known: Known = yield Apart(lambda: self._open(missing))
+        return known
 
-    def _open(self, missing: set[Stream]) -> Flow[None]:
+    def _open(self, missing: set[Stream]) -> Flow[Known]:
         yield BEGIN
         yield Query(SQL["lock_lanes"])
         known = yield from self.load()
@@ -157,7 +164,7 @@ class Catalogue:
         yield Query(SQL["add_streams"], (list(lanes), list(levels)))
         yield Query(SQL["bump"])
         yield COMMIT
-        yield from self.load()
+        return (yield from self.load())
 
 
 class Context:

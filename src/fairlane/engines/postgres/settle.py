@@ -33,14 +33,34 @@ def _statement(others: str, plain: str, answer: str) -> str:
 
 
 _PLAIN = "AND NOT task.linked"
-_SETTLE = _statement(SQL["others"], _PLAIN, "number")
-_COMPLETE_ONLY = _statement("", _PLAIN, "number")
+_SETTLE = _statement(SQL["others"], _PLAIN, "number, lane")
+_COMPLETE_ONLY = _statement("", _PLAIN, "number, lane")
 """The same without what only other changes need: half as many tables to open."""
-_SETTLE_ALL = _statement(SQL["others"], "", "number, linked")
+_SETTLE_ALL = _statement(SQL["others"], "", "number, lane, linked")
 
 _TASK_ID = attrgetter("task_id")
 
 Applied = dict[Fence, Settlement]
+
+
+class Outlook:
+    """Whether claims have something new to look at, once all is settled."""
+
+    def __init__(self, slotted: frozenset[int]) -> None:
+        self._slotted = slotted
+        self.news = False
+
+    def settled(self, items: Iterable[Settlement], lanes: set[int]) -> None:
+        """A task is in a queue again, or its run makes room for another."""
+        if not self._slotted.isdisjoint(lanes) or any(
+            item.change.state is State.QUEUED for item in items
+        ):
+            self.news = True
+
+    def judged(self) -> None:
+        """Runs that came too late may have kept others waiting until now."""
+        if self._slotted:
+            self.news = True
 
 
 @writes
@@ -57,53 +77,54 @@ def settle(
     first: Applied = {}
     for item in settlements:
         first.setdefault(item.fence, item)
-    applied = yield from _apply(first.values(), reaping)
-    news = False
+    outlook = Outlook(self.catalogue.known.slotted)
+    applied = yield from _apply(first.values(), reaping, outlook)
     if len(applied) < len(first):
         rest = [item for fence, item in first.items() if fence not in applied]
-        more, news = yield from _apply_with_locks(rest, reaping)
-        applied |= more
+        applied |= yield from _apply_with_locks(rest, reaping, outlook)
     verdicts: dict[int, Verdict] = {}
     if len(applied) < len(settlements):
         late = [item for item in settlements if applied.get(item.fence) is not item]
         verdicts = yield from _judge(self, late, reaping)
+        outlook.judged()
     yield from count_runs(self, applied.values())
     yield from upkeep(self)
-    if news or any(item.change.state is State.QUEUED for item in applied.values()):
+    if outlook.news:
         yield WAKE
     return [verdicts.get(id(item), Verdict.APPLIED) for item in settlements]
 
 
-def _apply(items: Iterable[Settlement], reaping: bool) -> Flow[Applied]:
+def _apply(items: Iterable[Settlement], reaping: bool, outlook: Outlook) -> Flow[Applied]:
     """Apply those whose fence matches: the common way, one statement."""
     wanted = sorted(items, key=_TASK_ID)
     alike = all(item.change.verb is Verb.COMPLETE for item in wanted)
     rows = yield _query(_COMPLETE_ONLY if alike else _SETTLE, wanted, reaping, bare=alike)
-    matched = (wanted[number - 1] for (number,) in rows)
+    matched = [wanted[number - 1] for number, _ in rows]
+    outlook.settled(matched, {lane for _, lane in rows})
     return {item.fence: item for item in matched}
 
 
-def _apply_with_locks(items: list[Settlement], reaping: bool) -> Flow[tuple[Applied, bool]]:
-    """Apply those that are held after all: a row was updated just then, or it is linked.
-
-    Answers also whether claims have something new to look at.
-    """
+def _apply_with_locks(items: list[Settlement], reaping: bool, outlook: Outlook) -> Flow[Applied]:
+    """Apply those that are held after all: a row was updated just then, or it is linked."""
     rows = yield Query(SQL["held_now"], (array_of_ids([item.task_id for item in items]),))
     held = {(task_id, attempt, worker_id) for task_id, attempt, worker_id in rows}
     wanted = sorted((item for item in items if item.fence in held), key=_TASK_ID)
     if not wanted:
-        return {}, False
+        return {}
     yield BEGIN
     yield Query(SQL["lock_held"], (array_of_ids([item.task_id for item in wanted]),))
     rows = yield _query(_SETTLE_ALL, wanted, reaping)
-    matched = [(wanted[number - 1], linked) for number, linked in rows]
+    matched = [(wanted[number - 1], linked) for number, _, linked in rows]
+    applied = {item.fence: item for item, _ in matched}
+    outlook.settled(applied.values(), {lane for _, lane, _ in rows})
     news = yield from see_out(
         Ended(item.task_id, item.change.state)
         for item, linked in matched
         if linked and item.change.state in TERMINAL
     )
     yield COMMIT
-    return {item.fence: item for item, _ in matched}, news
+    outlook.news = outlook.news or news
+    return applied
 
 
 def _query(statement: str, wanted: list[Settlement], reaping: bool, *, bare: bool = False) -> Query:

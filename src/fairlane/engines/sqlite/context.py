@@ -13,7 +13,7 @@ from fairlane.core import limits
 from fairlane.core.breaker import Breaker
 from fairlane.core.errors import TooManyLanes
 from fairlane.core.flow import Flow
-from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening
+from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening, slotted
 from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
 from fairlane.engines.files import statements
@@ -36,6 +36,8 @@ class Catalogue(threading.local):
         self._lanes: dict[int, Lane] = {}
         self._ids: dict[LaneKey, int] = {}
         self._openings: dict[object, Opening] = {}
+        self.slotted: frozenset[int] = frozenset()
+        """Lanes in which the end of one run lets another begin, as of the last `refresh`."""
 
     def lane(self, lane_id: int) -> Lane:
         """A lane by its number, once `refresh` has run in this transaction."""
@@ -108,6 +110,7 @@ class Catalogue(threading.local):
             },
         )
         self._version = version
+        self.slotted = slotted(self._lanes.values(), self._controls)
 
 
 def breaker_of(stored: bytes | None) -> Breaker | None:

@@ -53,6 +53,7 @@ def settle(
     ledger = Ledger()
     completions: list[tuple[Settlement, Row]] = []
     late: dict[int, Settlement] = {}
+    lanes: set[int] = set()
     ready = False
     for position, item in enumerate(settlements):
         row = held.get(item.task_id)
@@ -60,6 +61,7 @@ def settle(
             late[position] = item
             continue
         del held[item.task_id]  # a second report of the same run is a late one
+        lanes.add(row[_LANE])
         if runs is not None:
             runs.add(row[_LANE], item.change)
         if item.change.verb is Verb.COMPLETE:
@@ -82,7 +84,9 @@ def settle(
         for position, verdict in zip(late, told, strict=True):
             verdicts[position] = verdict
     yield from ledger.post(now)
-    if ready:
+    slotted = self.catalogue.slotted
+    # Where there are slots, somebody may have waited for one; late reports may free some, too.
+    if ready or not slotted.isdisjoint(lanes) or (slotted and late):
         yield WAKE
     if runs is not None:
         yield from circuits.judge(self, runs, now)

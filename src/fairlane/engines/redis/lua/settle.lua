@@ -146,6 +146,7 @@ for _, kind in ipairs(kinds) do
                 linger(run, kind, place_of(record), through.slots)
             elseif through.slots then
                 through.slots[#through.slots + 1] = run
+                ready = true  -- another one may run in its place
             end
             note_run(through, lines, at, duration)
             if kind.state == COMPLETED then
@@ -180,6 +181,7 @@ if not reaping then
         if place then
             later('HDEL', LINGERING .. worker, run)
             later('SREM', slots_of(place), run)
+            ready = true
         end
     end
 end
