@@ -612,6 +612,67 @@ async def test_a_type_that_comes_up_in_the_middle_of_a_claim(
         assert sorted(found) == ["first", "second"]
 
 
+async def test_what_is_known_of_lanes_does_not_go_back(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One operation reads the catalogue slowly, another one has learnt more meanwhile."""
+    url = server.new_database()
+    async with migrated(url) as backend, opened(url) as other:
+        worker = await backend.run(backend.ops.register(NewWorker(new_id())))
+        await other.run(other.ops.submit([new_task("first")]))
+        side = backend.driver._async  # type: ignore[attr-defined]
+        call, read, go_on = side.call, asyncio.Event(), asyncio.Event()
+
+        async def slowly(connection: Any, request: Any) -> Any:
+            reply = await call(connection, request)
+            if "FROM fairlane.lanes" in request.sql and not read.is_set():
+                read.set()
+                await go_on.wait()
+            return reply
+
+        monkeypatch.setattr(side, "call", slowly)
+        slow = asyncio.create_task(backend.run(backend.ops.controls()))
+        await read.wait()
+        await other.run(other.ops.submit([new_task("second")]))
+        seen = Claims(backend, worker)
+        assert sorted(await seen.types()) == ["first", "second"]
+        go_on.set()
+        await slow
+        await other.run(other.ops.submit([new_task("second")]))
+        assert await seen.types() == ["second"]
+
+
+class Claims:
+    """Of one worker."""
+
+    def __init__(self, backend: Backend, worker_id: str) -> None:
+        self._backend = backend
+        self._worker_id = worker_id
+
+    async def types(self) -> list[str]:
+        ask = Ask(self._worker_id, new_id(), 10)
+        return [task.type for task in (await self._backend.run(self._backend.ops.claim(ask))).tasks]
+
+
+async def test_a_store_that_has_lost_its_last_changes_is_looked_at_anew(
+    own_server: PostgresServer,
+) -> None:
+    """What a process remembers of its lanes may mean something else after a failover."""
+    url = own_server.new_database()
+    async with migrated(url) as backend, migrated(url) as other:
+        await backend.run(backend.ops.submit([new_task("pay")]))
+        own_server.stop()
+        own_server.start()
+        # As if all of that had never reached the server that answers now.
+        sql(url, "DROP SCHEMA fairlane CASCADE")
+        await other.run(other.ops.migrate())
+        await other.run(other.ops.submit([new_task("refund")]))
+        (accepted,) = await backend.run(backend.ops.submit([new_task("pay")]))
+        (task,) = await get_all(other, [accepted.task_id])
+        assert task is not None
+        assert task.type == "pay"
+
+
 async def test_a_draining_mark_and_beats_at_once(server: PostgresServer) -> None:
     """A beat never takes back what an operator decided while it was under way."""
     url = server.new_database()

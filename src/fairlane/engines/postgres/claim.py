@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import itemgetter
 
 import msgspec
@@ -9,14 +10,14 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
-from fairlane.core.lanes import Opening
+from fairlane.core.lanes import Lane, Opening
 from fairlane.core.machine import EXPIRED, EXPIRY
 from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import claimed_of
 from fairlane.core.states import State
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, SWEEP, WAKE, Query
-from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.ends import Ended, see_out, work_off
 from fairlane.engines.postgres.merge import SQL, Reading, arms_of, occupied, statement
 from fairlane.engines.postgres.quotas import claim_within_limits
@@ -34,9 +35,9 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         known = self.catalogue.known
         opening = known.opening(ask)
         if opening.quotas or opening.rate:
-            reply, token_in = yield from claim_within_limits(self, ask, opening, tidied)
+            reply, token_in = yield from claim_within_limits(self, known, ask, opening, tidied)
         else:
-            reply, token_in = (yield from _claim_freely(self, ask, opening, tidied)), None
+            reply, token_in = (yield from _claim_freely(self, known, ask, opening, tidied)), None
         header, rows = _divided(reply)
         if header.status is None or header.status == WorkerStatus.DEAD:
             raise WorkerGone
@@ -63,13 +64,14 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         waits.append(0.0)
     if header.due_at is not None:
         waits.append(max(0, header.due_at - header.now) / MICROSECONDS)
-    return Grant([_claimed(self, ask, row) for row in rows], min(waits, default=None))
+    return Grant([_claimed(known.lanes, ask, row) for row in rows], min(waits, default=None))
 
 
-def _claim_freely(self: Context, ask: Ask, opening: Opening, tidied: bool) -> Flow[list[Row]]:
+def _claim_freely(
+    self: Context, known: Known, ask: Ask, opening: Opening, tidied: bool
+) -> Flow[list[Row]]:
     """The common way: one statement."""
     most = min(ask.slots + ask.ahead, limits.BATCH)
-    known = self.catalogue.known
     arms = arms_of(opening.free, known.levels, self.aging)
     arms = yield from occupied(arms, most)
     reading = Reading([arms])
@@ -115,10 +117,11 @@ def _granted(self: Context, ask: Ask, header: Header) -> Flow[Grant]:
         task_id, level, ready_at = row[1], row[4], row[11]
         return (-self.aging.effective(level, header.now - ready_at), ready_at, task_id)
 
-    for lane in {row[3] for row in rows}:
-        yield from self.catalogue.lane(lane)
-    return Grant([_claimed(self, ask, row) for row in sorted(rows, key=rank)])
+    lanes = {}
+    for lane_id in {row[3] for row in rows}:
+        lanes[lane_id] = yield from self.catalogue.lane(lane_id)
+    return Grant([_claimed(lanes, ask, row) for row in sorted(rows, key=rank)])
 
 
-def _claimed(self: Context, ask: Ask, row: Row) -> Claimed:
-    return claimed_of(row[1:13], self.catalogue.known.lanes.__getitem__, ask.worker_id)
+def _claimed(lanes: Mapping[int, Lane], ask: Ask, row: Row) -> Claimed:
+    return claimed_of(row[1:13], lanes.__getitem__, ask.worker_id)

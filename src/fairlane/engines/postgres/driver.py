@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from fairlane.core.backend import Durability
-from fairlane.core.errors import SchemaMissing
+from fairlane.core.errors import SchemaMissing, StoreError
 from fairlane.core.flow import Flow, Mode, Op, perform, perform_async, persist, persist_async
 from fairlane.engines.postgres.address import Address
 from fairlane.engines.postgres.calls import (
@@ -39,6 +39,7 @@ from fairlane.engines.postgres.session import (
     SWEEP_ROOM,
     warnings_about,
 )
+from fairlane.engines.postgres.trouble import is_fatal
 from fairlane.engines.postgres.wakeup import (
     ANNOUNCE,
     CHANNEL,
@@ -108,8 +109,8 @@ class PostgresDriver:
 
         try:
             result = await self._async.use(converse)
-        except SchemaMissing:
-            self._verified = False
+        except StoreError as error:
+            self._doubt(error)
             raise
         self._note(op, asides)
         if WAKE in asides:
@@ -142,8 +143,8 @@ class PostgresDriver:
 
         try:
             result = self._sync.use(converse)
-        except SchemaMissing:
-            self._verified = False
+        except StoreError as error:
+            self._doubt(error)
             raise
         self._note(op, asides)
         if WAKE in asides:
@@ -168,6 +169,12 @@ class PostgresDriver:
         result = yield from op.flow()
         yield COMMIT
         return result
+
+    def _doubt(self, error: StoreError) -> None:
+        """Who answers after an outage may be another server, which has not seen all that this one
+        had: it is looked at anew."""
+        if isinstance(error, SchemaMissing) or is_fatal(error):
+            self._verified = False
 
     def _note(self, op: Op[Any], asides: set[Aside]) -> None:
         if op.mode is Mode.SCHEMA:

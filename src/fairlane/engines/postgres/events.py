@@ -8,6 +8,7 @@ from typing import Any
 from fairlane.core import limits
 from fairlane.core.errors import InvalidCursor
 from fairlane.core.flow import Flow, reads
+from fairlane.core.lanes import Lane
 from fairlane.core.model import Event, Events
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.context import Context
@@ -30,16 +31,17 @@ def events(self: Context, after: str | None, limit: int) -> Flow[Events]:
     rows = yield Query(SQL["events"], (str(xid), n, limits.BATCH))
     floor = _place(rows[0])
     found: list[Event] = []
+    lanes: dict[int, Lane] = {}
     reached = max(place, floor)
     for row in rows:
         _, _, *entry = row
         if entry[0] is None or len(found) >= limit:
             break
         at, passage = passage_of(entry)
-        if passage.lane:
-            yield from self.catalogue.lane(passage.lane)
+        if passage.lane and passage.lane not in lanes:
+            lanes[passage.lane] = yield from self.catalogue.lane(passage.lane)
         reached = _place(entry)
-        found += passage.events(_cursor(reached), at, self.catalogue.known.lanes.get)
+        found += passage.events(_cursor(reached), at, lanes.get)
     return Events(found, _cursor(reached), reset=after is not None and place < floor)
 
 

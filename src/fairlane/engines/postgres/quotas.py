@@ -20,14 +20,13 @@ _SOON = 0.05
 
 
 def claim_within_limits(
-    self: Context, ask: Ask, opening: Opening, tidied: bool
+    self: Context, known: Known, ask: Ask, opening: Opening, tidied: bool
 ) -> Flow[tuple[list[Row], float | None]]:
     """A claim's reply, and when a limit may let more through.
 
     Each statement sees what was committed before it, so what is counted after a lock is counted
     right. All tasks are picked by one statement, the first that writes.
     """
-    known = self.catalogue.known
     yield BEGIN
     quotas, everything = yield from _lock(opening)
     rated = [quota for quota in (*everything, *quotas) if quota.rules.rate]

@@ -53,6 +53,7 @@ def migrate(self: Context) -> Flow[int]:
 
 @alters
 def verify(self: Context) -> Flow[None]:
+    self.catalogue.forget()  # it may be another store, or have lost its last changes
     check_ready((yield from _version()), VERSION)
 
 

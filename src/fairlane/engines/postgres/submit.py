@@ -15,7 +15,7 @@ from fairlane.engines.postgres import ends, keys
 from fairlane.engines.postgres.admission import Admission
 from fairlane.engines.postgres.batch import Batch
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, WAKE_US, Apart
-from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.ledger import upkeep
 from fairlane.engines.postgres.ties import Ties, parents_of, tie, tied
 from fairlane.engines.postgres.trouble import Duplicate
@@ -54,9 +54,10 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
 
 def _submit_plainly(self: Context, batch: Batch) -> Flow[Stored]:
     """The common way: one statement. Raises Duplicate when an id is stored already."""
-    if missing := self.catalogue.known.missing(batch.streams):
-        yield from self.catalogue.open(missing)
-    return (yield from batch.insert(self.catalogue.known))
+    known = self.catalogue.known
+    if missing := known.missing(batch.streams):
+        known = yield from self.catalogue.open(missing)
+    return (yield from batch.insert(known))
 
 
 def _submit_carefully(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored]:
@@ -83,11 +84,12 @@ def _try_to_submit(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored | Non
         return None
     ties = tied(admission.fresh, parents.states)
     batch = Batch(admission.fresh, ties.ties)
-    if missing := self.catalogue.known.missing(batch.streams):
+    known = self.catalogue.known
+    if missing := known.missing(batch.streams):
         yield ROLLBACK
         yield from self.catalogue.open(missing)
         return None
-    accepted, awaited = yield from _store(self, batch, admission)
+    accepted, awaited = yield from _store(known, batch, admission)
     doomed = yield from tie(ties)
     yield COMMIT
     linked = yield from _link(ties)
@@ -121,13 +123,13 @@ def _replace(admission: Admission) -> Flow[bool | None]:
     return (yield from ends.see_out(each for task in found for each in task.ended))
 
 
-def _store(self: Context, batch: Batch, admission: Admission) -> Flow[Stored]:
+def _store(known: Known, batch: Batch, admission: Admission) -> Flow[Stored]:
     """Store tasks with their keys."""
     accepted: list[Accepted] = []
     awaited = False
     if admission.fresh:
         try:
-            accepted, awaited = yield from batch.insert(self.catalogue.known)
+            accepted, awaited = yield from batch.insert(known)
         except Duplicate:
             raise StoreBusy("The same tasks are being submitted twice at this moment.") from None
     yield from keys.give_keys(admission.asked_keys, admission.keys)

@@ -1,8 +1,10 @@
 -- name: lock_lanes
 LOCK TABLE fairlane.lanes IN SHARE ROW EXCLUSIVE MODE;
 
+-- Never twice the same, not even in a store that has lost its last changes in a failover.
+
 -- name: bump
-UPDATE fairlane.catalogue SET version = version + 1;
+UPDATE fairlane.catalogue SET version = greatest(version + 1, fairlane.now_us());
 
 -- name: everything
 SELECT version, paused, rate FROM fairlane.catalogue;

@@ -1,4 +1,5 @@
 #!lua
+-- needs: catalogue
 -- ARGV: how many lanes there may be, then the lanes to open (JSON).
 local most, open = tonumber(ARGV[1]), call('ZCARD', LANES)
 local last = open
@@ -12,7 +13,7 @@ if last > most then
     return 'full'
 end
 if last > open then
-    call('HINCRBY', META, 'catalogue', 1)
+    bump()
     write()
 end
 return 'open'

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record slots
+-- needs: record slots catalogue
 -- ARGV: version of the catalogue, type, how it fared when this was decided, how it fares now, the field
 --       of CONTROLS that says until when it is open and its value ('' when it is closed), '1' if that
 --       changes, then lanes whose slots are to be counted from now on.
@@ -11,7 +11,7 @@ later('HSET', CIRCUITS, type, after)
 if ARGV[7] == '1' then
     count_slots(8, #ARGV)
     set_or_drop(CONTROLS, field, open_until)
-    later('HINCRBY', META, 'catalogue', 1)
+    bump()
 end
 write()
 if ARGV[7] == '1' and open_until == '' then

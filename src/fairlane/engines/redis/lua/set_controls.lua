@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record slots
+-- needs: record slots catalogue
 -- ARGV: version of the catalogue, '1' when more may be claimed now, a type whose circuit is closed
 --       ('' for none), how it fares from now on ('' when it has no breaker any more), number of lanes
 --       whose slots are to be counted from now on, these lanes, then pairs of a field of CONTROLS and
@@ -15,7 +15,7 @@ end
 if type ~= '' then
     set_or_drop(CIRCUITS, type, circuit)
 end
-later('HINCRBY', META, 'catalogue', 1)
+bump()
 write()
 if wakes then
     wake()
