@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -384,3 +385,17 @@ def test_a_url_that_makes_no_sense(url: str) -> None:
     with pytest.raises(InvalidStoreURL, match="sqlite:///") as refused:
         engines.open(url)
     assert "s3cret" not in str(refused.value)
+
+
+async def test_a_thread_that_cannot_be_started_now_is_started_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async with engines.open(f"sqlite:///{tmp_path}/q.db", patience=1.0) as backend:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", no_more)
+            with pytest.raises((StoreError, RuntimeError)):
+                await backend.run(backend.ops.migrate())
+        await backend.run(backend.ops.migrate())

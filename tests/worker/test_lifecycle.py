@@ -14,6 +14,7 @@ from fairlane import Fairlane, State, StoreUnavailable, StoreUnusable
 from fairlane.client.execution import Surroundings
 from fairlane.core.errors import InvalidWorker, SchemaMissing
 from fairlane.core.model import Beat, WorkerStatus
+from fairlane.upkeep.pauses import Pauses
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.config import Config
@@ -322,24 +323,30 @@ async def test_a_stop_is_heeded_while_the_store_is_away(quick: Fairlane) -> None
         await happened(tried)
 
 
-async def test_a_part_that_fails_is_told_and_the_worker_begins_anew(
-    quick: Fairlane, caplog: pytest.LogCaptureFixture
+async def test_a_part_that_fails_is_told_and_the_worker_begins_anew_after_a_while(
+    quick: Fairlane, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(quick)
     gate.go_on.set()
-    run, failed = quick.backend.run, False
+    run, fails, pauses = quick.backend.run, 3, 0
 
     async def odd(op: Any) -> Any:
-        nonlocal failed
-        if op.name == "claim" and not failed:
-            failed = True
+        nonlocal fails
+        if op.name == "claim" and fails:
+            fails -= 1
             raise ZeroDivisionError
         return await run(op)
 
+    def paused(self: Pauses) -> float:
+        nonlocal pauses
+        pauses += 1
+        return 0.0
+
+    monkeypatch.setattr(Pauses, "next", paused)
     quick.backend.run = odd
     async with working(quick):
         assert await (await gate.task.submit()).result(PATIENCE) == "through"
-    assert "A part of the worker failed" in caplog.text
+    assert caplog.text.count("A part of the worker failed") == pauses == 3
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,9 @@ class End(Enum):
     LEFT = "left"
     """It was told to stop, or drained by an operator."""
     LOST = "lost"
-    """It was declared dead, or could not go on: the worker begins anew."""
+    """It was declared dead: the worker begins anew."""
+    BROKEN = "broken"
+    """It could not go on: the worker begins anew, after a while."""
 
 
 class Life:
@@ -109,7 +111,7 @@ class Life:
             await self._finish(at_once)
             if given_up is not None:
                 raise given_up
-            return End.LOST if broken else End.LEFT
+            return End.BROKEN if broken else End.LEFT
         finally:
             # What was not delivered by now is not: others may have the tasks already.
             for task in (*ends, *background):

@@ -70,9 +70,13 @@ class Worker:
             shared = await provided(self._app.lifespans, tasks.values(), stack)
             with suppress(_Stopped):
                 await self._declare_limits(tasks)
+                pauses = Pauses()
                 while not self._stopping.is_set():
-                    if await self._live(tasks, shared) is End.LEFT:
+                    end = await self._live(tasks, shared)
+                    if end is End.LEFT:
                         return
+                    if end is End.BROKEN:
+                        await self._pause(pauses.next())
 
     async def _declare_limits(self, tasks: Tasks) -> None:
         """Limits from the code hold until an operator says otherwise."""
@@ -103,11 +107,15 @@ class Worker:
                 raise
             except StoreError as error:
                 logger.warning("The store is away: %s", error)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pauses.next()):
-                    await self._stopping.wait()
+            await self._pause(pauses.next())
             if self._stopping.is_set():
                 raise _Stopped
+
+    async def _pause(self, seconds: float) -> None:
+        """Not longer than until the worker is stopped."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
 
     async def _live(self, tasks: Tasks, shared: Mapping[str, Any]) -> End:
         """One life, from registering to leaving."""

@@ -81,10 +81,11 @@ class LazyThread:
             if self._closed:
                 raise StoreUnusable("This store was closed: open it again.")
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._serve, args=(self._inbox,), name=self._name, daemon=True
                 )
-                self._thread.start()
+                thread.start()  # if it cannot be, the next job tries again
+                self._thread = thread
             self._inbox.put(job)
 
     def stop(self) -> None:
