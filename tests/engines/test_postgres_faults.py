@@ -35,7 +35,7 @@ from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.conftest import Servers
 from tests.fixtures.servers import PostgresServer, postgres
-from tests.fixtures.stores import get_all
+from tests.fixtures.stores import World, get_all
 
 PATIENCE = 0.5
 
@@ -671,6 +671,41 @@ async def test_a_store_that_has_lost_its_last_changes_is_looked_at_anew(
         (task,) = await get_all(other, [accepted.task_id])
         assert task is not None
         assert task.type == "pay"
+
+
+async def test_one_run_that_is_locked_holds_up_no_other(server: PostgresServer) -> None:
+    """A handler's transaction hangs, with its task's row in its hands: all others are reaped."""
+    url = server.new_database()
+    async with migrated(url) as backend:
+        world = World(backend, url, {})
+        worker = await world.worker(lease=1.0)
+        ids = [await world.submit() for _ in range(3)]
+        await world.claim(worker, 3)
+        await world.advance(60.0)
+        with psycopg.connect(url) as handler:
+            handler.execute(
+                "SELECT FROM fairlane.held WHERE task_id = %s::text::uuid FOR UPDATE", [ids[1]]
+            )
+            await world.reap()
+            states = [await world.state(task_id) for task_id in ids]
+            assert states == [State.QUEUED, State.EXECUTING, State.QUEUED]
+        await world.reap()
+        assert await world.state(ids[1]) is State.QUEUED
+
+
+async def test_who_waits_for_what_is_locked_does_not_spin(server: PostgresServer) -> None:
+    url = server.new_database()
+    async with migrated(url) as backend:
+        run, ops = backend.run, backend.ops
+        worker = await run(ops.register(NewWorker(new_id())))
+        await run(ops.submit([new_task("work", delay_seconds=60.0)]))
+        await run(ops.shift_clock(120.0))
+        with psycopg.connect(url) as other:
+            other.execute("SELECT FROM fairlane.waiting FOR UPDATE")
+            grant = await run(ops.claim(Ask(worker, new_id(), 1)))
+            assert grant.tasks == []
+            assert grant.next_due_in == 0.05
+        assert len((await run(ops.claim(Ask(worker, new_id(), 1)))).tasks) == 1
 
 
 async def test_a_draining_mark_and_beats_at_once(server: PostgresServer) -> None:

@@ -26,11 +26,13 @@ from fairlane.engines.postgres.rows import Header, Row
 _EXPIRY = msgspec.json.encode(EXPIRY)
 _PLACE = itemgetter(0)
 _SWEEP_EVERY = 20_000
+_LOCKED_SECONDS = 0.05
+"""When to look again for what is due, but in the hands of another transaction."""
 
 
 @writes
 def claim(self: Context, ask: Ask) -> Flow[Grant]:
-    tidied = more = False
+    tidied = more = backlog = False
     while True:
         known = self.catalogue.known
         opening = known.opening(ask)
@@ -48,7 +50,8 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         elif header.untidy and not tidied:
             tidied = True
             if header.due:
-                yield Query(SQL["release_due"], (limits.BATCH,))
+                ((released,),) = yield Query(SQL["release_due"], (limits.BATCH,))
+                backlog = released == limits.BATCH
             if header.expired and (yield from _expire()):
                 return Grant([], next_due_in=0.0)
             if header.left_over:
@@ -63,7 +66,8 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     if more and not rows:
         waits.append(0.0)
     if header.due_at is not None:
-        waits.append(max(0, header.due_at - header.now) / MICROSECONDS)
+        soonest = _LOCKED_SECONDS if header.due and tidied and not backlog else 0.0
+        waits.append(max(soonest, (header.due_at - header.now) / MICROSECONDS))
     return Grant([_claimed(known.lanes, ask, row) for row in rows], min(waits, default=None))
 
 

@@ -78,7 +78,8 @@ def settle(
     for item in settlements:
         first.setdefault(item.fence, item)
     outlook = Outlook(self.catalogue.known.slotted)
-    applied = yield from _apply(first.values(), reaping, outlook)
+    # Whoever reaps waits for nobody's lock: one run that hangs would hold up all others.
+    applied = {} if reaping else (yield from _apply(first.values(), outlook))
     if len(applied) < len(first):
         rest = [item for fence, item in first.items() if fence not in applied]
         applied |= yield from _apply_with_locks(rest, reaping, outlook)
@@ -94,11 +95,11 @@ def settle(
     return [verdicts.get(id(item), Verdict.APPLIED) for item in settlements]
 
 
-def _apply(items: Iterable[Settlement], reaping: bool, outlook: Outlook) -> Flow[Applied]:
+def _apply(items: Iterable[Settlement], outlook: Outlook) -> Flow[Applied]:
     """Apply those whose fence matches: the common way, one statement."""
     wanted = sorted(items, key=_TASK_ID)
     alike = all(item.change.verb is Verb.COMPLETE for item in wanted)
-    rows = yield _query(_COMPLETE_ONLY if alike else _SETTLE, wanted, reaping, bare=alike)
+    rows = yield _query(_COMPLETE_ONLY if alike else _SETTLE, wanted, reaping=False, bare=alike)
     matched = [wanted[number - 1] for number, _ in rows]
     outlook.settled(matched, {lane for _, lane in rows})
     return {item.fence: item for item in matched}
@@ -112,7 +113,10 @@ def _apply_with_locks(items: list[Settlement], reaping: bool, outlook: Outlook) 
     if not wanted:
         return {}
     yield BEGIN
-    yield Query(SQL["lock_held"], (array_of_ids([item.task_id for item in wanted]),))
+    lock = SQL["lock_unlocked" if reaping else "lock_held"]
+    rows = yield Query(lock, (array_of_ids([item.task_id for item in wanted]),))
+    locked = {task_id for (task_id,) in rows}
+    wanted = [item for item in wanted if item.task_id in locked]
     rows = yield _query(_SETTLE_ALL, wanted, reaping)
     matched = [(wanted[number - 1], linked) for number, _, linked in rows]
     applied = {item.fence: item for item, _ in matched}

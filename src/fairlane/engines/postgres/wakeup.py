@@ -27,7 +27,7 @@ CHANNEL = "fairlane"
 
 LISTEN = f"LISTEN {CHANNEL}"
 HOLD = f"SELECT pg_advisory_lock_shared({WAITERS})"
-RELEASE = f"SELECT pg_advisory_unlock_shared({WAITERS})"
+RELEASE = "SELECT pg_advisory_unlock_all()"  # it may have been taken twice, by a cancelled call
 ANNOUNCE = f"""
 SELECT CASE
     WHEN pg_try_advisory_lock({WAITERS}) THEN pg_advisory_unlock({WAITERS})::text
@@ -116,6 +116,7 @@ class PostgresWakeup:
         self._turn = asyncio.Lock()
         self._listener: Listener | None = None
         self._holding = False
+        self._waiting = False
         self._deaf = False
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -130,6 +131,7 @@ class PostgresWakeup:
         if self._timer is not None:
             self._timer.cancel()
         limit = random.uniform(0.5, 1) * _POLL_SECONDS if self._deaf else seconds
+        self._waiting = True
         try:
             async with asyncio.timeout(min(seconds, limit)):
                 if self._listener is not None and not self._holding:
@@ -142,6 +144,7 @@ class PostgresWakeup:
         except TimeoutError:
             return limit < seconds  # a hint that we give ourselves
         finally:
+            self._waiting = False
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_BUSY_SECONDS, lambda: self._spawn(self._release()))
         self._event.clear()
@@ -200,7 +203,7 @@ class PostgresWakeup:
 
     async def _release(self) -> None:
         async with self._turn:
-            if self._listener is not None and self._holding:
+            if self._listener is not None and self._holding and not self._waiting:
                 self._holding = False
                 with suppress(StoreError):
                     await self._listener.execute(RELEASE)

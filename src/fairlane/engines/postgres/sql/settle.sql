@@ -129,7 +129,14 @@ lingers AS (
 SELECT task_id::text, attempt, worker_id FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]);
 
 -- name: lock_held
-SELECT FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR UPDATE;
+SELECT task_id::text FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[])
+ORDER BY task_id
+FOR UPDATE;
+
+-- name: lock_unlocked
+SELECT task_id::text FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[])
+ORDER BY task_id
+FOR UPDATE SKIP LOCKED;
 
 -- name: let_go
 DELETE FROM fairlane.lingering AS slot
