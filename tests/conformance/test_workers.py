@@ -15,6 +15,33 @@ from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
 
 
+async def test_what_nobody_heard_of_is_given_again_before_anything_new(store: World) -> None:
+    """A request that was given up goes through after all: at once, or long after."""
+    worker = await store.worker()
+    ids = [await store.submit() for _ in range(3)]
+
+    async def given(request: str, heard: str) -> tuple[list[str], str | None]:
+        grant = await store.ask(worker, 1, request_id=request, heard=heard)
+        return [task.task_id for task in grant.tasks], grant.request_id
+
+    assert await given("one", "") == (ids[:1], None)
+    assert await given("one", "") == (ids[:1], "one")
+    assert await given("two", "") == (ids[:1], "one")
+    assert await given("two", "one") == (ids[1:2], None)
+    assert await given("one", "") == (ids[1:2], "two"), "it comes late, and takes nothing"
+    assert await store.census() == {State.EXECUTING: 2, State.QUEUED: 1}
+    await store.run(store.ops.cancel(ids[:2]))
+    assert await given("three", "one") == ([], "two"), "nothing is left of it"
+    assert await given("three", "two") == (ids[2:], None)
+    # A store that has lost its last changes says so, too; who does not say what he heard, gets on.
+    other = await store.worker()
+    grant = await store.ask(other, 1, request_id="one", heard="ninety-nine")
+    assert (grant.tasks, grant.request_id) == ([], "")
+    await store.submit()
+    grant = await store.ask(other, 1, request_id="one")
+    assert (len(grant.tasks), grant.request_id) == (1, None)
+
+
 async def test_a_worker_as_it_introduced_itself(store: World) -> None:
     new = NewWorker(
         new_id(),

@@ -552,30 +552,42 @@ async def test_two_calls_of_one_request_at_once(server: PostgresServer) -> None:
             assert len(first.tasks) == 2
 
 
+STUCK = 4711
+
+
+@asynccontextmanager
+async def stuck_claim(url: str) -> AsyncIterator[None]:
+    """The next claim gets as far as noting itself down, and no further before the end of this."""
+    sql(
+        url,
+        "CREATE SEQUENCE claims",
+        "CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF nextval('public.claims') = 1 THEN PERFORM pg_advisory_xact_lock({STUCK}); END IF;"
+        " RETURN NULL; END $$",
+        "CREATE TRIGGER hold BEFORE UPDATE ON fairlane.workers EXECUTE FUNCTION hold()",
+    )
+    with psycopg.connect(url) as holder:
+        holder.execute(f"SELECT pg_advisory_lock({STUCK})")
+        yield
+
+
+async def has_got_stuck(url: str) -> None:
+    async with asyncio.timeout(20):
+        while not sql(url, "SELECT pid FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
 async def test_a_claim_that_was_long_given_up_takes_nothing(server: PostgresServer) -> None:
     """Whoever made it has repeated it since, and gone on: nobody would hear of what it takes."""
     url = server.new_database()
-    held = 4711
     async with migrated(url) as backend, opened(url, patience=0) as impatient:
         run, ops = backend.run, backend.ops
         worker = await run(ops.register(NewWorker(new_id())))
         await run(ops.submit([new_task("work") for _ in range(4)]))
         await impatient.run(impatient.ops.claim(Ask(worker, "zero", 1)))  # it knows the lanes now
-        # The first claim gets as far as noting itself down, and no further while the lock is held.
-        sql(
-            url,
-            "CREATE SEQUENCE claims",
-            "CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            f" IF nextval('public.claims') = 1 THEN PERFORM pg_advisory_xact_lock({held}); END IF;"
-            " RETURN NULL; END $$",
-            "CREATE TRIGGER hold BEFORE UPDATE ON fairlane.workers EXECUTE FUNCTION hold()",
-        )
-        with psycopg.connect(url) as holder:
-            holder.execute(f"SELECT pg_advisory_lock({held})")
+        async with stuck_claim(url):
             late = asyncio.create_task(impatient.run(impatient.ops.claim(Ask(worker, "one", 1))))
-            async with asyncio.timeout(20):
-                while not sql(url, "SELECT pid FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await has_got_stuck(url)
             heard = [await run(ops.claim(Ask(worker, request, 1))) for request in ("one", "two")]
         with pytest.raises(StoreBusy):
             await late
@@ -583,6 +595,27 @@ async def test_a_claim_that_was_long_given_up_takes_nothing(server: PostgresServ
         (stored,) = await run(ops.workers())
         assert len(stored.current_tasks) == 3
         assert {*stored.current_tasks} > {grant.tasks[0].task_id for grant in heard}
+
+
+async def test_what_a_claim_takes_that_was_given_up_is_heard_of(server: PostgresServer) -> None:
+    """It had locked all there was, so that nobody who came after it was given anything."""
+    url = server.new_database()
+    async with migrated(url) as backend, opened(url, patience=0) as impatient:
+        run, ops = backend.run, backend.ops
+        worker = await run(ops.register(NewWorker(new_id())))
+        await run(ops.submit([new_task("work") for _ in range(2)]))
+        await impatient.run(impatient.ops.claim(Ask(worker, "zero", 1, heard="")))
+        async with stuck_claim(url):
+            late = Ask(worker, "one", 1, heard="zero")
+            claiming = asyncio.create_task(impatient.run(impatient.ops.claim(late)))
+            await has_got_stuck(url)
+            for request in ("one", "two"):
+                grant = await run(ops.claim(Ask(worker, request, 1, heard="zero")))
+                assert grant.tasks == []
+        taken = (await claiming).tasks
+        assert len(taken) == 1
+        grant = await run(ops.claim(Ask(worker, "three", 1, heard="zero")))
+        assert (grant.tasks, grant.request_id) == (taken, "one")
 
 
 @pytest.mark.parametrize("point", range(9))

@@ -6,11 +6,12 @@ import asyncio
 import threading
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlane.core.errors import BatchTooLarge, StoreUnavailable
 from fairlane.core.machine import Completed
-from fairlane.core.model import Ask, Claimed, Report
+from fairlane.core.model import Ask, Claimed, Grant, Report
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.worker.buffer import Buffer
@@ -113,6 +114,33 @@ async def test_who_has_a_slot_again_asks_for_what_is_not_given_ahead(memory: Wor
             await asyncio.sleep(0.05)  # a claim without a slot comes to nothing meanwhile
     fetching.cancel()
     await asyncio.wait([fetching])
+
+
+async def test_what_a_given_up_claim_has_taken_is_run_and_nothing_twice(memory: World) -> None:
+    worker_id = await memory.worker()
+    ids = [await memory.submit() for _ in range(4)]
+    await memory.ask(worker_id, 1, request_id="given-up", heard="")
+    run, answers = memory.backend.run, list[Grant]()
+
+    async def forgetful(op: Any) -> Any:
+        """Once it gives again what it had given before, like a store that lost its last changes."""
+        answer = await run(op)
+        if isinstance(answer, Grant):
+            answers.append(answer)
+            if len(answers) == 3:
+                return msgspec.structs.replace(answers[0], request_id="given-up")
+        return answer
+
+    memory.backend.run = forgetful
+    buffer = Buffer()
+    fetcher = Fetcher(memory.backend, Ask(worker_id, "", 0), buffer, Prefetch(), 60.0)
+    fetching = asyncio.create_task(fetcher.run())
+    async with asyncio.timeout(PATIENCE):
+        taken = [(await buffer.take()).task_id for _ in ids]
+    fetching.cancel()
+    await asyncio.wait([fetching])
+    assert taken == ids
+    assert answers[0].request_id == "given-up"
 
 
 async def test_a_claim_that_is_under_way_at_the_end_brings_what_it_was_given(memory: World) -> None:

@@ -143,6 +143,10 @@ class Ask(msgspec.Struct, frozen=True):
     What is held ahead never includes types with a rate or concurrency limit. `None` for types or
     queues means all of them. A repeated `request_id` gets the same tasks again. `wait`: for so many
     seconds a remote store may keep the answer back until there is a task; others never do.
+
+    `heard`: the last request whose tasks the worker has heard of, empty before there was one. If it
+    was given others since, it gets those and no new ones: a request that was given up, and goes
+    through after all, leaves nothing in its hands for good. None: it does not say.
     """
 
     worker_id: str
@@ -153,6 +157,11 @@ class Ask(msgspec.Struct, frozen=True):
     queues: frozenset[str] | None = None
     capabilities: frozenset[str] = frozenset()
     wait: float = 0.0
+    heard: str | None = None
+
+    def overlooks(self, last: str | None) -> bool:
+        """Whether the worker may not have heard of what it was given last, under this request."""
+        return last == self.request_id or (self.heard is not None and self.heard != (last or ""))
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):
@@ -185,10 +194,15 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """The answer to an `Ask`. `next_due_in`: seconds until a claim may find more, if known."""
+    """The answer to an `Ask`. `next_due_in`: seconds until a claim may find more, if known.
+
+    `request_id`: the earlier request that was given these, in place of anything new; empty if the
+    store knows of none.
+    """
 
     tasks: list[Claimed]
     next_due_in: float | None = None
+    request_id: str | None = None
 
 
 class Cause(StrEnum):

@@ -158,7 +158,7 @@ class Polls:
             waiter.due_in = grant.next_due_in
             if grant.tasks and waiter.answer.done():
                 self._take_back(waiter, grant.tasks)
-            elif grant.tasks:
+            elif grant.tasks or grant.request_id is not None:
                 self._hand_out(waiter, grant)
             elif waiter.expired:
                 waiter.end()
@@ -196,7 +196,7 @@ class Polls:
         # More than there is room for are those of an earlier poll, of which nobody had heard.
         tasks, rest = grant.tasks[:room], grant.tasks[room:]
         waiter.answer.set_result(msgspec.structs.replace(grant, tasks=tasks))
-        if waiter.begins:
+        if tasks and waiter.begins:
             self._spawn(self._claims.begin(tasks))
         if rest:
             self._spawn(self._claims.release(rest))

@@ -46,6 +46,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     request_id: NameText
     """New for every claim, but the same when an unanswered one is repeated."""
+    heard: Annotated[str, msgspec.Meta(max_length=limits.NAME_LENGTH)] | None = None
+    """The last request whose tasks the worker has heard of, empty before there was one. If it was
+    given others since, it gets those."""
     slots: Annotated[int, msgspec.Meta(ge=0, le=MOST_AT_ONCE)] = 1
     ahead: Annotated[int, msgspec.Meta(ge=0, le=MOST_AT_ONCE)] = 0
     wait_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -123,19 +126,22 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimAnswer(msgspec.Struct, frozen=True):
-    """What a claim brought. `next_due_in_seconds`: when it may bring more, if that is known."""
+    """What a claim brought. `next_due_in_seconds`: when it may bring more, if that is known.
+    `request_id`: the earlier request that was given these, in place of anything new."""
 
     tasks: tuple[ClaimedTask, ...]
     next_due_in_seconds: float | None
+    request_id: str | None = None
 
     @classmethod
     def of(cls, grant: Grant) -> ClaimAnswer:
         """A grant as a worker gets it."""
-        return cls(tuple(map(ClaimedTask.of, grant.tasks)), grant.next_due_in)
+        return cls(tuple(map(ClaimedTask.of, grant.tasks)), grant.next_due_in, grant.request_id)
 
     def grant(self, worker_id: str) -> Grant:
         """The same in the hands of a worker."""
-        return Grant([task.claimed(worker_id) for task in self.tasks], self.next_due_in_seconds)
+        tasks = [task.claimed(worker_id) for task in self.tasks]
+        return Grant(tasks, self.next_due_in_seconds, self.request_id)
 
 
 class Beginning(msgspec.Struct, frozen=True):

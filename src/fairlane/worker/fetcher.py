@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from typing import NamedTuple
 
 import msgspec
@@ -25,6 +26,8 @@ logger = logging.getLogger("fairlane.worker")
 AHEAD = limits.BATCH // 2
 """Most that one claim takes ahead: while these run, the next ones are on their way."""
 LAST_CLAIM_SECONDS = 2.0
+HEARD = 100
+"""So many requests are remembered."""
 WAIT_SECONDS = 20.0
 """How long a claim may stay with a remote store that has nothing to give."""
 
@@ -58,6 +61,8 @@ class Fetcher:
         self._poll_interval = poll_interval
         self._watch = watch
         self._waits = backend.driver.remote
+        self._heard: deque[str] = deque([""], HEARD)
+        """The requests that brought something; the last of them is told with the next one."""
 
     async def run(self) -> None:
         """Fetch, until cancelled. Raises WorkerGone when the worker has been declared dead."""
@@ -121,6 +126,7 @@ class Fetcher:
             ahead=ahead,
             # Who has no room now may have some soon, and then for more kinds of tasks.
             wait=WAIT_SECONDS if self._waits and slots else 0.0,
+            heard=self._heard[-1],
         )
         pauses = Pauses()
         while True:
@@ -131,6 +137,14 @@ class Fetcher:
                 logger.warning("No tasks can be claimed: %s", error)
                 await asyncio.sleep(pauses.next())
                 continue
+            given = ask.request_id if grant.request_id is None else grant.request_id
+            if given != ask.request_id and (given in self._heard or not grant.tasks):
+                # We know of it, or nothing is left of it: the store shall go on from there.
+                self._heard.append(given)
+                ask = msgspec.structs.replace(ask, heard=given)
+                continue
+            if grant.tasks:
+                self._heard.append(given)
             if self._watch is not None:
                 self._watch.claimed(grant.tasks, since)
             return grant

@@ -63,6 +63,7 @@ def register(_: object, worker: NewWorker) -> Flow[str]:
 def claim(_: object, ask: Ask) -> Flow[Grant]:
     body = {
         "request_id": ask.request_id,
+        "heard": ask.heard,
         "slots": ask.slots,
         "ahead": ask.ahead,
         "wait_seconds": ask.wait,

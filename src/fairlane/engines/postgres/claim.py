@@ -43,7 +43,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         header, rows = _divided(reply)
         if header.status is None or header.status == WorkerStatus.DEAD:
             raise WorkerGone
-        if header.request_id == ask.request_id:
+        if ask.overlooks(header.request_id):
             return (yield from _granted(self, ask, header))
         if header.version != known.version:
             yield from self.catalogue.load()
@@ -80,7 +80,7 @@ def _claim_freely(
     arms = yield from occupied(arms, most)
     reading = Reading([arms])
     (shape,) = reading.shapes
-    basics = (ask.worker_id, ask.request_id, known.version, most, tidied)
+    basics = (ask.worker_id, ask.request_id, known.version, most, tidied, ask.heard)
     rows: list[Row] = yield Query(statement(shape), (*basics, *reading.columns))
     return rows
 
@@ -124,7 +124,8 @@ def _granted(self: Context, ask: Ask, header: Header) -> Flow[Grant]:
     lanes = {}
     for lane_id in {row[3] for row in rows}:
         lanes[lane_id] = yield from self.catalogue.lane(lane_id)
-    return Grant([_claimed(lanes, ask, row) for row in sorted(rows, key=rank)])
+    tasks = [_claimed(lanes, ask, row) for row in sorted(rows, key=rank)]
+    return Grant(tasks, request_id=header.request_id or "")
 
 
 def _claimed(lanes: Mapping[int, Lane], ask: Ask, row: Row) -> Claimed:

@@ -56,7 +56,7 @@ def claim_within_limits(
     reply: list[Row] = yield Query(
         statement_within_limits(reading.shapes),
         (
-            *(ask.worker_id, ask.request_id, known.version, most, tidied),
+            *(ask.worker_id, ask.request_id, known.version, most, tidied, ask.heard),
             *reading.columns,
             [cap for _, cap in lanes],
             [number > 0 for number in range(len(lanes))],

@@ -44,18 +44,21 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             self.aging.youth,
             _EXPIRY,
             EXPIRED,
+            0 if ask.heard is None else 1,
+            ask.heard or "",
         )
         if status != b"stale":
             break
         catalogue = yield from self.refresh()
     if status == b"gone":
         raise WorkerGone
-    wait, packed_ids, answers = reply
+    wait, packed_ids, answers, *last = reply
     claimed = [
         _claimed(catalogue, ask.worker_id, task_id, told)
         for task_id, told in zip(unpack(packed_ids), answers, strict=True)
     ]
-    return Grant(claimed, int(wait) / MICROSECONDS if wait else None)
+    request_id = last[0].decode() if last else None
+    return Grant(claimed, int(wait) / MICROSECONDS if wait else None, request_id)
 
 
 def _what_may_be_taken(catalogue: Catalogue, ask: Ask) -> bytes:

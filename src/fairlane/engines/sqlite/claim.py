@@ -42,9 +42,10 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     if status is None or status == WorkerStatus.DEAD:
         raise WorkerGone
     yield from self.catalogue.refresh(version)
-    if request_id == ask.request_id:
+    if ask.overlooks(request_id):
         rows = yield Execute(SQL["granted"], (ask.worker_id, claimed_at))
-        return Grant([_claimed(self, ask, row) for row in _in_order(self, rows.fetchall(), now)])
+        tasks = [_claimed(self, ask, row) for row in _in_order(self, rows.fetchall(), now)]
+        return Grant(tasks, request_id=request_id or "")
     ledger = Ledger()
     if due_at is not None and due_at <= now:
         due_at = yield from _release_due(now, ledger)

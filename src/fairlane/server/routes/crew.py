@@ -101,8 +101,9 @@ def _ask(body: Claim, worker_id: str, known: Known) -> Ask:
         types=or_known(body.types, known.types),
         queues=or_known(body.queues, known.queues),
         capabilities=or_known(body.capabilities, known.capabilities),
+        heard=body.heard,
     )
-    check_names((ask.request_id, *ask.capabilities))
+    check_names((ask.request_id, *([ask.heard] if ask.heard else []), *ask.capabilities))
     return ask
 
 

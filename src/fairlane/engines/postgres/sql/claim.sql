@@ -2,8 +2,8 @@
 -- to read. It answers one row about the worker and the state of things, and one for each task.
 --
 -- $1 worker, $2 request, $3 the catalogue's version that the streams were chosen by, $4 how many,
--- $5 whether what has come due, expired or been left over has been seen to, $6 … $9 lane, level and
--- ages of each arm, $10 the effective level of each group of arms.
+-- $5 whether what has come due, expired or been left over has been seen to, $6 what the worker has
+-- heard of, $7 … $10 lane, level and ages of each arm, $11 the effective level of each group of arms.
 
 -- name: claim
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -27,6 +27,7 @@ open AS MATERIALIZED (
     WHERE
         status = 'active'
         AND request_id IS DISTINCT FROM $2
+        AND coalesce($6::text = coalesce(request_id, ''), true)
         AND version = $3
         AND ($5 OR (due_at <= now OR expires_at <= now OR left_over) IS NOT TRUE)
 ),
@@ -105,9 +106,9 @@ CROSS JOIN LATERAL (
 (
     SELECT ctid AS tid, ready_at, task_id FROM fairlane.ready
     WHERE
-        lane = ($6::int[])[{n}] AND level = ($7::smallint[])[{n}]
-        AND ready_at <= fairlane.now_us() - ($8::bigint[])[{n}]
-        AND ready_at > fairlane.now_us() - ($9::bigint[])[{n}]
+        lane = ($7::int[])[{n}] AND level = ($8::smallint[])[{n}]
+        AND ready_at <= fairlane.now_us() - ($9::bigint[])[{n}]
+        AND ready_at > fairlane.now_us() - ($10::bigint[])[{n}]
         AND (expires_at > fairlane.now_us()) IS NOT FALSE
     ORDER BY ready_at, task_id
 )
@@ -115,7 +116,7 @@ CROSS JOIN LATERAL (
 -- Arms of one effective level are merged.
 
 -- name: group
-SELECT tid, ($10::smallint[])[{group}] AS effective, ready_at, task_id
+SELECT tid, ($11::smallint[])[{group}] AS effective, ready_at, task_id
 FROM ({arms}) AS group_{group}
 
 -- Groups are read one after the other. Joined back to the table, which can then be locked.
@@ -130,17 +131,17 @@ picked AS MATERIALIZED (
 ),
 placed AS MATERIALIZED (SELECT tid, effective, row_number() OVER () AS place FROM picked)
 
--- With limits: a section for each limited type, and one for all the others. $11 the most from each
--- section, $12 whether it is limited, $13 how many may come from limited ones together.
+-- With limits: a section for each limited type, and one for all the others. $12 the most from each
+-- section, $13 whether it is limited, $14 how many may come from limited ones together.
 
 -- name: section
 section_{section} AS MATERIALIZED (
     SELECT
         task.ctid AS tid, candidate.effective, candidate.ready_at, candidate.task_id,
-        ($12::boolean[])[{section}] AS limited
+        ($13::boolean[])[{section}] AS limited
     FROM ({groups}) AS candidate JOIN fairlane.ready AS task ON task.ctid = candidate.tid
     WHERE (SELECT yes FROM open)
-    LIMIT ($11::int[])[{section}]
+    LIMIT ($12::int[])[{section}]
     FOR UPDATE OF task SKIP LOCKED
 )
 
@@ -156,7 +157,7 @@ placed AS MATERIALIZED (
     SELECT
         tid, effective, row_number() OVER (ORDER BY effective DESC, ready_at, task_id) AS place
     FROM ranked
-    WHERE NOT limited OR nth <= $13
+    WHERE NOT limited OR nth <= $14
     ORDER BY place
     LIMIT $4
 )

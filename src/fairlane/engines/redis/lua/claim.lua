@@ -2,7 +2,8 @@
 -- needs: record books moves ends due limits merge
 -- ARGV: version of the catalogue, worker, request, slots, how many to hold ahead, size of a batch,
 --       what the worker may take (JSON, see claim.py), how levels age (JSON, likewise), the age in
---       microseconds before which none has, the error of an expired task (JSON), its label.
+--       microseconds before which none has, the error of an expired task (JSON), its label, whether
+--       (1 or 0) the worker says what it has heard of, and that request.
 local version, worker, request = ARGV[1], ARGV[2], ARGV[3]
 local slots, ahead, batch = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
@@ -22,20 +23,23 @@ local function told_as(record, task)
 end
 
 -- The answer got lost: the same tasks again, but for those that are no longer this worker's.
-if last_request == request then
+if last_request == request or (ARGV[12] == '1' and (last_request or '') ~= ARGV[13]) then
     local ids, fences, held, again = {}, {}, {}, {}
-    for at = 1, #granted, 20 do
+    for at = 1, #(granted or ''), 20 do
         ids[#ids + 1] = sub(granted, at, at + 15)
         fences[#fences + 1] = sub(granted, at + 16, at + 19) .. holder(worker)
     end
-    local records, tasks = live_records(ids)
+    local records, tasks = {}, {}
+    if #ids > 0 then
+        records, tasks = live_records(ids)
+    end
     for i, record in ipairs(records) do
         if holds(record, fences[i]) then
             held[#held + 1] = ids[i]
             again[#again + 1] = told_as(record, tasks[i])
         end
     end
-    return {'granted', '', table.concat(held), again}
+    return {'again', '', table.concat(held), again, last_request or ''}
 end
 
 -- The streams that the worker may take from, each with what a limit leaves of it.
