@@ -719,7 +719,8 @@ async def test_one_run_that_is_locked_holds_up_no_other(server: PostgresServer) 
             handler.execute(
                 "SELECT FROM fairlane.held WHERE task_id = %s::text::uuid FOR UPDATE", [ids[1]]
             )
-            await world.reap()
+            for _ in range(2):
+                await world.reap()
             states = [await world.state(task_id) for task_id in ids]
             assert states == [State.QUEUED, State.EXECUTING, State.QUEUED]
         await world.reap()

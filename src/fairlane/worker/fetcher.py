@@ -30,8 +30,6 @@ HEARD = 100
 """So many requests are remembered."""
 WAIT_SECONDS = 20.0
 """How long a claim may stay with a remote store that has nothing to give."""
-
-
 NOTHING = Grant([])
 
 

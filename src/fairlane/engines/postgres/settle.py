@@ -15,7 +15,7 @@ from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import TERMINAL, State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
-from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, Query
 from fairlane.engines.postgres.circuits import count_runs
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.ends import Ended, see_out
@@ -117,6 +117,9 @@ def _apply_with_locks(items: list[Settlement], reaping: bool, outlook: Outlook) 
     rows = yield Query(lock, (array_of_ids([item.task_id for item in wanted]),))
     locked = {task_id for (task_id,) in rows}
     wanted = [item for item in wanted if item.task_id in locked]
+    if not wanted:
+        yield ROLLBACK
+        return {}
     rows = yield _query(_SETTLE_ALL, wanted, reaping)
     matched = [(wanted[number - 1], linked) for number, _, linked in rows]
     applied = {item.fence: item for item, _ in matched}
