@@ -742,6 +742,25 @@ async def test_who_waits_for_what_is_locked_does_not_spin(server: PostgresServer
         assert len((await run(ops.claim(Ask(worker, new_id(), 1)))).tasks) == 1
 
 
+async def test_a_key_that_an_ended_task_left_behind_is_taken(server: PostgresServer) -> None:
+    """Who submits has the key's row locked at the moment at which its task ends."""
+    url = server.new_database()
+    async with migrated(url) as backend:
+        run, ops = backend.run, backend.ops
+        first, second, third = (new_task("work", unique=True) for _ in range(3))
+        await run(ops.submit([first]))
+        await run(ops.cancel([first.task_id]))
+        await run(ops.submit([second]))
+        with psycopg.connect(url) as other:
+            other.execute("SELECT FROM fairlane.uniques FOR UPDATE")
+            await run(ops.cancel([second.task_id]))
+        assert sql(url, "SELECT task_id::text FROM fairlane.uniques") == [(second.task_id,)]
+        (replayed,) = await run(ops.replay([first.task_id]))
+        assert replayed.applied
+        (accepted,) = await run(ops.submit([third]))
+        assert (accepted.task_id, accepted.known) == (first.task_id, True)
+
+
 async def test_a_draining_mark_and_beats_at_once(server: PostgresServer) -> None:
     """A beat never takes back what an operator decided while it was under way."""
     url = server.new_database()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairlane.core.model import (
     PLAIN,
+    Ask,
     Spec,
     TaskError,
     microseconds_of,
@@ -145,6 +146,27 @@ class TestMoments:
     @given(st.datetimes(timezones=st.just(UTC)))
     def test_no_microsecond_is_lost_on_the_way(self, time: datetime) -> None:
         assert moment(microseconds_of(time)) == time
+
+
+class TestAsk:
+    @pytest.mark.parametrize(
+        ("last", "heard", "overlooked"),
+        [
+            (None, None, False),
+            (None, "", False),
+            (None, "two", True),
+            ("two", None, False),
+            ("two", "two", False),
+            ("two", "", True),
+            ("two", "one", True),
+            ("three", None, True),
+            ("three", "two", True),
+        ],
+    )
+    def test_what_was_given_last_may_not_have_been_heard_of(
+        self, last: str | None, heard: str | None, overlooked: bool
+    ) -> None:
+        assert Ask("worker", "three", 1, heard=heard).overlooks(last) is overlooked
 
 
 class TestClaimed:

@@ -92,9 +92,14 @@ UNION ALL
 SELECT false, task_id::text, state, NULL, NULL, NULL, NULL, NULL FROM fairlane.standing
 WHERE task_id = ANY ($1::text::uuid[]);
 
+-- A task that ended while somebody else had its key locked may have left it behind.
+
 -- name: take_keys_again
 INSERT INTO fairlane.uniques (key, task_id)
 SELECT unique_key, task_id FROM fairlane.content
 WHERE task_id = ANY ($1::text::uuid[])
 ORDER BY unique_key
-ON CONFLICT DO NOTHING;
+ON CONFLICT (key) DO UPDATE SET task_id = excluded.task_id
+WHERE NOT EXISTS (
+    SELECT FROM fairlane.standing WHERE standing.task_id = uniques.task_id AND standing.state < 5
+);
