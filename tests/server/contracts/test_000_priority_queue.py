@@ -8,6 +8,7 @@ from uuid import UUID
 from fairlane.core.ids import new_id
 from tests.server.contracts.seat import Seat
 from tests.server.kit import Api, refused, told
+from tests.server.workers import begun
 
 TASKS = "/api/v1/tasks"
 VIDEO: dict[str, Any] = {
@@ -200,6 +201,7 @@ async def test_heartbeat(served: Api, seat: Seat) -> None:
 async def test_three_missed_heartbeats_are_death(served: Api, seat: Seat) -> None:
     task_id = await video(served)
     await seat.take(task_id)
+    await begun(served, task_id)
     await served.world.advance(89)
     assert await served.world.reap() == []
     told(await seat.ask("heartbeat", {"current_load": 1}), 200)
@@ -254,6 +256,7 @@ async def test_a_timeout_is_a_retry_with_more_time(served: Api) -> None:
     task_id = await video(served, timeout_seconds=60)
     seat = await Seat.taken(served, "gpu")
     await seat.take(task_id)
+    await begun(served, task_id)
     await served.world.advance(61)
     await served.world.reap()
     late = await task(served, task_id)
