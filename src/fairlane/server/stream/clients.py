@@ -57,14 +57,21 @@ class Client:
         self._figures: dict[object, int] = {}
         self._pending: OrderedDict[object, Item] = OrderedDict()
         self._bytes = 0
+        self._live = False
         self._news = asyncio.Event()
         self._room = asyncio.Event()
 
+    def begin(self, cursor: str | None) -> None:
+        """The past has been told: from here on it hears what happens."""
+        self._live = True
+        self.subscribe(self.subscription, cursor)
+
     def subscribe(self, subscription: Subscription, cursor: str | None) -> None:
-        """Go by another subscription from here on."""
+        """Go by another subscription from here on. Before it is live it is told so once it is."""
         self.subscription = subscription
         self._figures.clear()
-        self.put(notice(Notice.READY, subscription.shown(), cursor))
+        if self._live:
+            self.put(notice(Notice.READY, subscription.shown(), cursor))
 
     def offer(self, items: Iterable[Item]) -> None:
         """News from the journal."""

@@ -104,7 +104,7 @@ class Hub:
             reached = place_of(past.cursor)
             if reached >= place_of(await self._position()):
                 client.after = reached
-                client.subscribe(client.subscription, past.cursor)
+                client.begin(past.cursor)
                 self._live[client] = None
                 return
             await client.room()
