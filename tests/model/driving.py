@@ -76,6 +76,8 @@ class Pair:
         self.workers: list[str] = []
         self.claims: list[Claimed] = []
         self._asks: dict[str, Ask] = {}
+        self._given: dict[str, list[str]] = {}
+        """By worker: the requests that brought something, after one that never was."""
         self.ids: list[str] = []
         self._gone: set[str] = set()
         self._begun = time.monotonic()
@@ -277,10 +279,16 @@ class Pair:
             "forget",
         )
 
-    def claim(self, worker: int, request: str, slots: int, **options: Any) -> None:
-        ask = Ask(self._worker(worker), request, slots, **options)
+    def claim(
+        self, worker: int, request: str, slots: int, heard: int | None, **options: Any
+    ) -> None:
+        """`heard`: how many of its grants the worker says to have missed, if it says so at all."""
+        worker_id = self._worker(worker)
+        given = self._given.get(worker_id, [""])
+        said = None if heard is None else given[max(0, len(given) - 1 - heard)]
+        ask = Ask(worker_id, request, slots, heard=said, **options)
         self._asks[ask.worker_id] = ask
-        self._claim(ask)
+        self._claim(ask, order=sorted if heard else list)
 
     def claim_again(self, worker: int) -> None:
         """The same request once more: its answer got lost."""
@@ -297,11 +305,14 @@ class Pair:
         granted: list[Claimed] = []
 
         def ours() -> list[tuple[str, int]]:
-            what = (ask.slots, ask.ahead, ask.types, ask.queues, ask.capabilities)
+            what = (ask.slots, ask.ahead, ask.types, ask.queues, ask.capabilities, ask.heard)
             return order(self.model.claim(ask.worker_id, ask.request_id, *what))
 
         def theirs() -> list[tuple[str, int]]:
-            granted.extend(self.run(self.backend.ops.claim(ask)).tasks)
+            grant = self.run(self.backend.ops.claim(ask))
+            granted.extend(grant.tasks)
+            if grant.tasks and grant.request_id is None:
+                self._given.setdefault(ask.worker_id, [""]).append(ask.request_id)
             return order([(task.task_id, task.attempt) for task in granted])
 
         self.both(ours, theirs, "claim")

@@ -99,8 +99,8 @@ def claim(choices: Choices) -> Do:
         "queues": choices.one(None, None, frozenset("q")),
         "capabilities": choices.one(frozenset(), frozenset({"gpu"})),
     }
-    request = new_id()
-    return lambda pair: pair.claim(worker, request, slots, **options)
+    request, heard = new_id(), choices.one(None, 0, 0, 1, 2)
+    return lambda pair: pair.claim(worker, request, slots, heard, **options)
 
 
 def claim_again(choices: Choices) -> Do:

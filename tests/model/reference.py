@@ -207,12 +207,14 @@ class Model:
         types: frozenset[str] | None = None,
         queues: frozenset[str] | None = None,
         capabilities: frozenset[str] = frozenset(),
+        heard: str | None = None,
     ) -> list[tuple[str, int]]:
         """(id, attempt) of each task, in order."""
         worker = self.workers.get(worker_id)
         if worker is None or worker.status == "dead":
             raise Refused("worker_gone")
-        if worker.request == request:
+        said_otherwise = heard is not None and heard != (worker.request or "")
+        if worker.request == request or said_otherwise:
             return [
                 (task_id, attempt)
                 for task_id, attempt in worker.granted
