@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlane.client.execution import put_off, settlement_of, unreadable
-from fairlane.core.errors import KeyMissing, SealBroken, StoreError
+from fairlane.core.errors import KeyMissing, SealBroken
 from fairlane.core.flow import Op
 from fairlane.core.machine import Outcome, Released, Settlement
 from fairlane.core.model import Ask, Claimed, Grant, Start, Verdict
 from fairlane.core.sealing import check_open
 from fairlane.server.reach import Reach
 from fairlane.upkeep.pauses import Pauses
+from fairlane.upkeep.surprises import warn
 
 logger = logging.getLogger("fairlane.server")
 
@@ -52,13 +53,8 @@ class Claims:
         while True:
             try:
                 await self._reach.run(op)
-            except Exception as error:
-                surprise = None if isinstance(error, StoreError) else error
-                logger.warning(
-                    "What became of claimed tasks cannot be recorded yet: %s",
-                    error,
-                    exc_info=surprise,
-                )
+            except Exception as error:  # noqa: BLE001 (nobody else would record it)
+                warn(logger, "What became of claimed tasks cannot be recorded yet", error)
                 await asyncio.sleep(pauses.next())
             else:
                 return

@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import Final
 
 from fairlane.core import limits
-from fairlane.core.errors import StoreError
 from fairlane.core.model import Ask, Grant
 from fairlane.upkeep.pauses import Pauses, jittered
+from fairlane.upkeep.surprises import warn
 
 logger = logging.getLogger("fairlane.server")
 
@@ -133,10 +133,9 @@ class Line:
             await self._rest()
             try:
                 await self._look()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 (nobody who waits is left alone)
                 # Whoever waits goes on waiting: this way they do not all come back at once.
-                surprise = None if isinstance(error, StoreError) else error
-                logger.warning("No tasks can be claimed: %s", error, exc_info=surprise)
+                warn(logger, "No tasks can be claimed", error)
                 await asyncio.sleep(pauses.next())
             else:
                 pauses = Pauses()

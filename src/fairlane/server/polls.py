@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from fairlane.core.errors import StoreError, StoreUnavailable, WorkerGone
+from fairlane.core.errors import StoreUnavailable, WorkerGone
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Claimed, Grant
 from fairlane.server.claims import Claims
@@ -26,6 +26,7 @@ from fairlane.server.lines import Line, Waiter
 from fairlane.server.reach import Reach
 from fairlane.upkeep.listening import listening
 from fairlane.upkeep.pauses import Pauses
+from fairlane.upkeep.surprises import warn
 
 logger = logging.getLogger("fairlane.server")
 
@@ -217,9 +218,8 @@ class Polls:
             while True:
                 try:
                     hinted = await wakeup.wait(HINT_SECONDS)
-                except Exception as error:
-                    surprise = None if isinstance(error, StoreError) else error
-                    logger.warning("Cannot listen for work: %s", error, exc_info=surprise)
+                except Exception as error:  # noqa: BLE001 (it goes on)
+                    warn(logger, "Cannot listen for work", error)
                     await asyncio.sleep(pauses.next())
                 else:
                     pauses = Pauses()

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlane.core.backend import Backend
-from fairlane.core.errors import StoreError, WorkerGone
+from fairlane.core.errors import WorkerGone
 from fairlane.core.model import Beat, Pulse
 from fairlane.upkeep.pauses import jittered
+from fairlane.upkeep.surprises import warn
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -87,6 +88,5 @@ class Heart:
         self._pulse(pulse)
 
     def _missed(self, error: Exception) -> None:
-        surprise = None if isinstance(error, StoreError) else error
-        logger.warning("No sign of life could be sent: %s", error, exc_info=surprise)
+        warn(logger, "No sign of life could be sent", error)
         self._due = time.monotonic() + jittered(self._lease / 10)

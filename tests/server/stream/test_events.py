@@ -169,9 +169,8 @@ async def test_nothing_is_missed_across_reconnects_and_restarts(served: Api) -> 
     finally:
         enough.set()
         await loading
-    async with listening(
-        served, cursor
-    ) as listener:  # ready: the past was told, as far as it is seen
+    # Ready: the past was told, as far as it was seen then; the rest of it comes right after.
+    async with listening(served, cursor) as listener:
         for event in listener.heard:
             note(event)
         while {*heard} != {*submitted} or not all(types[2:] for types in heard.values()):
