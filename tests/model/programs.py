@@ -65,7 +65,7 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
     expires = choices.one(None, None, None, 70.0, 190.0)
     return new_task(
         choices.one(*TYPES),
-        {"n": choices.number(4)},
+        {"n": choices.number(2)},
         queue=choices.one(*QUEUES),
         priority=choices.one(0, 2, 5, 6, 8, 10),
         required_capabilities=choices.one((), (), (), ("gpu",)),
@@ -74,7 +74,7 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
         delay_seconds=choices.one(0, 0, 0, 10, 50, 130),
         expires_at=None if expires is None else clock(expires),
         idempotency_key=choices.one("k", "l", "m") if choices.seldom(6) else None,
-        unique=choices.one(*UNIQUES) if choices.seldom(5) else None,
+        unique=choices.one(*UNIQUES) if choices.seldom(3) else None,
         tags=choices.one(None, {"t": "1"}, {"t": "2"}),
         retry_policy=RETRY,
         depends_on=parents,
@@ -83,6 +83,7 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
 
 
 UNIQUES = (
+    Unique(),
     Unique(),
     Unique(mode=Mode.REJECT),
     Unique(mode=Mode.REPLACE),
@@ -99,7 +100,7 @@ def claim(choices: Choices) -> Do:
         "queues": choices.one(None, None, frozenset("q")),
         "capabilities": choices.one(frozenset(), frozenset({"gpu"})),
     }
-    request, heard = new_id(), choices.one(None, 0, 0, 1, 2)
+    request, heard = new_id(), choices.one(None, 0, 0, 0, 0, 1, 2)
     return lambda pair: pair.claim(worker, request, slots, heard, **options)
 
 
@@ -188,7 +189,7 @@ def advance(choices: Choices) -> Do:
 
 
 def register(choices: Choices) -> Do:
-    lease, worker_id = choices.one(50.0, 210.0, 10_010.0, 10_010.0), new_id()
+    lease, worker_id = choices.one(50.0, 210.0, *[10_010.0] * 4), new_id()
     return lambda pair: pair.register(lease, worker_id)
 
 
@@ -248,4 +249,4 @@ STEPS: tuple[tuple[Callable[[Choices], Do], int], ...] = (
 )
 """All but `submit`, which needs to know what is there; with how often each comes."""
 
-SUBMITS = 8
+SUBMITS = 10

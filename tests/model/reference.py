@@ -99,6 +99,10 @@ class MRules:
     open_until: float | None = None
 
 
+Found = tuple[NewTask | None, MTask | None]
+"""What a new task repeats: an earlier one of its batch, or one that is stored."""
+
+
 class Model:
     """The whole queue."""
 
@@ -123,42 +127,71 @@ class Model:
     # -- submission --------------------------------------------------------------------------------
 
     def submit(self, batch: list[NewTask]) -> list[tuple[str, str, bool]]:
-        """(id, state when it was accepted, known) of each. All or none: tried on a copy first."""
+        """(id, state, known) of each. All or none: tried on a copy first."""
         attempt = copy.deepcopy(self)
-        answers = [attempt._submit_one(new, batch[:at]) for at, new in enumerate(batch)]
+        answers = attempt._submit(batch)
         self.__dict__ = attempt.__dict__
         return answers
 
-    def _submit_one(self, new: NewTask, earlier: list[NewTask]) -> tuple[str, str, bool]:
-        known = self.tasks.get(new.task_id)
-        if known is None and new.idempotency_key is not None:
-            task_id, fingerprint, until = self.keys.get(new.idempotency_key, ("", None, -1.0))
-            if until > self.now and task_id in self.tasks:
-                if fingerprint != new.fingerprint:
-                    raise Refused("idempotency_conflict")
-                known = self.tasks[task_id]
-        if known is None:
-            known = self._double_of(new, {task.task_id for task in earlier})
-        if known is not None:
-            return known.id, known.status, True
-        self._store(new)
-        return new.task_id, self.tasks[new.task_id].status, False
+    def _submit(self, batch: list[NewTask]) -> list[tuple[str, str, bool]]:
+        """A batch is one moment: what is there before it decides who is let in, in its order; then
+        those who are replaced end, and those who are let in are stored."""
+        answers: dict[str, tuple[str, str, bool]] = {}
+        twins: dict[str, str] = {}
+        fresh: list[NewTask] = []
+        replaced: list[MTask] = []
+        for new in batch:
+            twin, known = self._repeated(new, fresh)
+            if twin is None and known is None:
+                twin, known = self._double(new, fresh, replaced)
+            if twin is not None:
+                twins[new.task_id] = twin.task_id
+            elif known is not None:
+                answers[new.task_id] = known.id, known.status, True
+            else:
+                fresh.append(new)
+        for task in replaced:
+            self._end(task, "cancelled", Problem("REPLACED", "replaced"), alone=True)
+        for new in fresh:
+            self._store(new)
+            answers[new.task_id] = new.task_id, self.tasks[new.task_id].status, False
+        for task in replaced:
+            self._resolve_children(task)
+        for task_id, first in twins.items():
+            answers[task_id] = first, answers[first][1], True
+        return [answers[new.task_id] for new in batch]
 
-    def _double_of(self, new: NewTask, batch: set[str]) -> MTask | None:
+    def _repeated(self, new: NewTask, fresh: list[NewTask]) -> Found:
+        key = new.idempotency_key
+        if key is None:
+            return None, None
+        twin = next((each for each in fresh if each.idempotency_key == key), None)
+        task_id, fingerprint, until = self.keys.get(key, ("", None, -1.0))
+        known = self.tasks.get(task_id) if until > self.now else None
+        if twin is not None:
+            known, fingerprint = None, twin.fingerprint
+        if (twin or known) and fingerprint != new.fingerprint:
+            raise Refused("idempotency_conflict")
+        return twin, known
+
+    def _double(self, new: NewTask, fresh: list[NewTask], replaced: list[MTask]) -> Found:
+        """What it is a double of. One that it takes the place of is only noted."""
         hold = new.unique
         if hold is None:
-            return None
+            return None, None
+        twin = next((each for each in fresh if each.unique and each.unique.key == hold.key), None)
         holder = self.tasks.get(self.uniques.get(hold.key, ""))
-        if holder is None or not self._counts(hold.states, holder.status):
-            return None
-        if hold.period is not None and self.now - holder.created >= hold.period / 1e6:
-            return None
+        if twin is None:
+            if holder is None or not self._counts(hold.states, holder.status):
+                return None, None
+            if hold.period is not None and self.now - holder.created >= hold.period / 1e6:
+                return None, None
         if hold.mode == "existing":
-            return holder
-        if hold.mode == "reject" or holder.status not in WAITING or holder.id in batch:
+            return twin, holder
+        if hold.mode == "reject" or twin or holder is None or holder.status not in WAITING:
             raise Refused("duplicate_task")
-        self._end(holder, "cancelled", Problem("REPLACED", "replaced"))
-        return None
+        replaced.append(holder)
+        return None, None
 
     def _store(self, new: NewTask) -> None:
         run_at = self.now + new.delay

@@ -145,7 +145,7 @@ FAULTS: dict[str, Break] = {
     "delays are ignored": statement(claim, "due", "waiting.due_at <= ?", "waiting.due_at <= 4 * ?"),
     "expiry is ignored": replaced(claim, "_expire", lambda *_: iter(())),
     "a repeated request gets more": statement(
-        claim, "seen", "request_id = ?", "request_id = '' || ?"
+        claim, "seen", "request_id = ?", "request_id = 'not ' || ?"
     ),
     "capabilities are ignored": replaced(lanes, "_serves", _serves_anyone),
     "a paused type goes on": statement(control, "pause_type", "VALUES (?, ?)", "VALUES (?, 0 * ?)"),
@@ -197,7 +197,7 @@ FAULTS: dict[str, Break] = {
     "an expiry outlives its task's replay": statement(
         moves, "forget_expiry", "WHERE number = ?", "WHERE number = -?"
     ),
-    "a retry loses its place": replaced(moves, "enter_waiting", _forgetful_waiting),
+    "a retry loses its place": replaced(settle, "enter_waiting", _forgetful_waiting),
     "counters forget cancellations": replaced(Ledger, "count", _counts_but_forgets_ends),
     "the journal forgets what became due": replaced(Ledger, "mention", _tells_only_some),
     "pruning takes too much": statement(
