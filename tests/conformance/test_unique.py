@@ -154,6 +154,30 @@ async def test_the_earlier_one_of_a_batch_is_stored(store: World) -> None:
     assert {answer.task_id for answer in answers[1:]} == {batch[1].task_id}
 
 
+async def test_a_batch_is_one_moment_for_what_it_replaces(store: World) -> None:
+    first = await submit_one(store, mail("a"))
+    strict = new_task("child", depends_on=[first.task_id])
+    tolerant = new_task("child", depends_on=[first.task_id], on_parent_failure="continue")
+    answers = await store.run(store.ops.submit([strict, tolerant, mail("a", Mode.REPLACE)]))
+    states = [answer.state for answer in answers]
+    assert states == [State.CANCELLED, State.QUEUED, State.QUEUED]
+    assert (await store.task(tolerant.task_id)).version == 1  # it never waited
+
+
+async def test_a_key_is_taken_in_a_batch_whatever_becomes_of_its_holder(store: World) -> None:
+    parent = await store.submit("parent")
+    await store.run(store.ops.cancel([parent]))
+    doomed = new_task("mail", {"to": "a"}, unique=True, depends_on=[parent])
+    double = new_task("mail", {"to": "a"}, unique=True)
+    answers = await store.run(store.ops.submit([doomed, double]))
+    assert [(answer.task_id, answer.known, answer.state) for answer in answers] == [
+        (doomed.task_id, False, State.CANCELLED),
+        (doomed.task_id, True, State.CANCELLED),
+    ]
+    later = await submit_one(store, new_task("mail", {"to": "a"}, unique=True))
+    assert not later.known
+
+
 async def test_a_replay_takes_the_key_again_if_it_is_free(store: World) -> None:
     first = await submit_one(store, mail("a"))
     await store.run(store.ops.cancel([first.task_id]))

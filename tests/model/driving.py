@@ -239,11 +239,20 @@ class Pair:
     # -- steps: submission -------------------------------------------------------------------------
 
     def submit(self, batch: Sequence[NewTask]) -> None:
+        def ours() -> list[tuple[str, str, bool]]:
+            return told(self.model.submit(list(batch)))
+
         def theirs() -> list[tuple[str, str, bool]]:
             answers = self.run(self.backend.ops.submit(batch))
-            return [(each.task_id, str(each.state), each.known) for each in answers]
+            return told([(each.task_id, str(each.state), each.known) for each in answers])
 
-        answer = self.both(lambda: self.model.submit(list(batch)), theirs, "submit", _REFUSALS)
+        def told(answers: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
+            # Whether what is told is from before or after a replacement is nobody's business.
+            if self.model.has_replaced:
+                return [(task_id, "", known) for task_id, _, known in answers]
+            return answers
+
+        answer = self.both(ours, theirs, "submit", _REFUSALS)
         for task_id, _, known in answer or []:
             if not known:
                 self.ids.append(task_id)

@@ -114,6 +114,8 @@ class Model:
         self.workers: dict[str, MWorker] = {}
         self.keys: dict[str, tuple[str, bytes | None, float]] = {}
         self.uniques: dict[bytes, str] = {}
+        self.has_replaced = False
+        """Whether the last batch took the place of others."""
         self.lingering: dict[tuple[str, str, int], str] = {}
         """Runs that go on although their task moved on: (worker, id, attempt), and its type."""
         self.log: list[tuple[str, str]] = []
@@ -150,6 +152,7 @@ class Model:
                 answers[new.task_id] = known.id, known.status, True
             else:
                 fresh.append(new)
+        self.has_replaced = bool(replaced)
         for task in replaced:
             self._end(task, "cancelled", Problem("REPLACED", "replaced"), alone=True)
         for new in fresh:

@@ -6,8 +6,9 @@ states that count, submitted within the period, is a duplicate.
 
 The key takes in the states that count, so all tasks under one key agree about them. It is given up
 as soon as its holder ends in a state that does not count, and at the latest when the holder is
-deleted. A replay takes the key again if nobody else has it, and goes on without it otherwise: an
-operator knows what he does.
+deleted. A batch is one moment: what is there before it decides who is let in, in the batch's order,
+and what it replaces has ended for all of it. A replay takes the key again if nobody else has it,
+and goes on without it otherwise: an operator knows what he does.
 """
 
 from __future__ import annotations

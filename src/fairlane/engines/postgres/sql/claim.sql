@@ -61,6 +61,7 @@ seen AS (
         worker_id = $1
         AND status <> 'dead'
         AND request_id IS DISTINCT FROM $2
+        AND coalesce($6::text = coalesce(request_id, ''), true)
         AND request_id IS NOT DISTINCT FROM (SELECT request_id FROM header)
         AND (EXISTS (SELECT FROM taken) OR (SELECT now FROM clock) - seen_at > lease / 3)
     RETURNING true

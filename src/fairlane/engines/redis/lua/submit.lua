@@ -86,7 +86,7 @@ local function admit(s)
     end
     if hold ~= '' then
         local mode = ARGV[s + 5]
-        local double, record = double_of(hold, ARGV[s + 4], fates)
+        local double, record = double_of(hold, ARGV[s + 4])
         if double and mode == 'existing' then
             answer_with(position, double)
             return
@@ -96,9 +96,6 @@ local function admit(s)
         elseif double then
             return 'duplicate'
         end
-    end
-    if ARGV[s + 6] ~= '' and not decide_fate(id, ARGV[s + 6]) then
-        return 'unknown'
     end
     if key ~= '' then
         take_key(key, id, fingerprint, window)
@@ -111,6 +108,13 @@ for s = first_special, #ARGV, 7 do
     local refusal = admit(s)
     if refusal then
         return {refusal}
+    end
+end
+-- Only now is it known which tasks are replaced, wherever in the batch that happens.
+for s = first_special, #ARGV, 7 do
+    local position, parents = tonumber(ARGV[s]), ARGV[s + 6]
+    if parents ~= '' and not known[position] and not decide_fate(ids[position], parents) then
+        return {'unknown'}
     end
 end
 

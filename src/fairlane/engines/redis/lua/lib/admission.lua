@@ -20,16 +20,12 @@ local function take_key(key, id, fingerprint, window)
 end
 
 -- Which task makes a unique one a duplicate: see core/uniqueness.py, Hold.blocks(). The second answer
--- is its record, nil for a task of this very batch; `fates`: states of such tasks that are special.
+-- is its record, nil for a task of this very batch.
 local taken_holds, replaced = {}, {}
-local function double_of(hold, period, fates)
+local function double_of(hold, period)
     local key, states = sub(hold, 1, 16), read('>H', hold, 17)
-    local mine = taken_holds[key]
-    if mine then
-        if fates[mine] ~= CANCELLED or counts(states, CANCELLED) then
-            return mine
-        end
-        return
+    if taken_holds[key] then
+        return taken_holds[key]
     end
     local id = call('HGET', UNIQUES, key)
     local record = id and all_records({id})[1]
