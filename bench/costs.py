@@ -3,7 +3,7 @@
 Four workers, each with a store of its own, drain backlogs of tasks that do nothing, by turns and
 many times over: without journal and counters (no setting does that: `bench/peers/bookless.py` cuts
 them out); as it comes; with a server beside it whose `/metrics` is asked for every second; and with
-a line of JSON in a file for each transition, too. A ratio is the median of the rounds' ratios. On a
+each transition in a log of JSON, too. A ratio is the median of the rounds' ratios. On a
 machine that has other work to do, CPU time says more than tasks a second: that of the worker, and
 that of store and server.
 
@@ -29,7 +29,7 @@ NAMES = {
     "off": "neither journal nor counters",
     "books": "journal and counters: as it comes",
     "metrics": "and metrics, asked for every second",
-    "logs": "and a line of JSON for each transition",
+    "logs": "and each transition in a log of JSON",
 }
 WARMING = 2
 """Rounds that do not count."""

@@ -1,7 +1,7 @@
 """Fairlane with more or less of what tells of it, for `bench.costs`: each with a store of its own.
 
 `off`: no journal, no counters. `books`: both, as always. `metrics`: a server beside it too, of
-which `/metrics` is asked every second. `logs`: and a line of JSON in a file for each transition.
+which `/metrics` is asked every second. `logs`: and each transition in a log of JSON.
 """
 
 from __future__ import annotations

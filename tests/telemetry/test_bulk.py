@@ -1,4 +1,4 @@
-"""Transitions that are logged many at once: as if each had been logged by itself."""
+"""Transitions that are logged many at once: they say what each would say by itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairlane.cli.trouble import scrubbed
 from fairlane.core.ids import new_id
 from fairlane.core.model import Claimed, Spec
 from fairlane.telemetry import transitions
-from fairlane.telemetry.bulk import Teller
+from fairlane.telemetry.bulk import MANY, MOST, Teller
 from fairlane.telemetry.logs import JsonFormatter
 from tests.unit.make import claimed
 
@@ -28,7 +28,15 @@ def plain(**fields: Any) -> Claimed:
 
 
 BATCHES: dict[str, Callable[[], list[Claimed]]] = {
-    "alike": lambda: [plain() for _ in range(10)],
+    "alike": lambda: [plain() for _ in range(MANY)],
+    "too few to share a line": lambda: [plain() for _ in range(MANY - 1)],
+    "of which there are very many": lambda: [plain() for _ in range(2 * MOST + 7)],
+    "many of one kind, then one of another, then many": lambda: [
+        *(plain() for _ in range(MANY)),
+        plain(type="other"),
+        *(plain() for _ in range(MOST + 1)),
+    ],
+    "many with one trace": lambda: [plain(spec=Spec(trace_id="abc")) for _ in range(MANY)],
     "of several kinds, by turns": lambda: [
         plain(
             type=f"type{number % 3}", queue=f"queue{number % 2}", attempt=number % 4, level=number
@@ -75,7 +83,7 @@ def logged(*, level: int = logging.NOTSET, filtered: bool = False) -> Iterator[i
 
 
 def told(
-    tasks: Sequence[Claimed], seconds: Sequence[float | None], *, filtered: bool
+    tasks: Sequence[Claimed], seconds: Sequence[float | None] | None, *, filtered: bool = False
 ) -> list[dict[str, Any]]:
     with logged(filtered=filtered) as stream:
         Teller().tell("completed", tasks, seconds)
@@ -85,21 +93,61 @@ def told(
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
-def test_the_lines_are_those_of_each_by_itself(batch: Callable[[], list[Claimed]]) -> None:
-    tasks = batch()
-    seconds = [None if number % 4 == 3 else number / 7 for number in range(len(tasks))]
-    at_once, one_by_one = (told(tasks, seconds, filtered=each) for each in (False, True))
-    assert [line.pop("time")[:11] for line in at_once] == [
-        line.pop("time")[:11] for line in one_by_one
+def apart(line: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a line says of each of its tasks."""
+    if "task_id" in line:
+        return [line]
+    ids, traces = line.pop("task_ids"), line.pop("trace_ids")
+    durations = line.pop("duration_seconds", [None] * len(ids))
+    assert len(ids) <= MOST
+    assert line.pop("count") == len(ids) == len(traces) == len(durations)
+    assert line.pop("message") == "tasks completed"
+    each = zip(ids, traces, durations, strict=True)
+    return [
+        {**line, "message": "task completed", "task_id": id, "trace_id": trace}
+        | ({} if seconds is None else {"duration_seconds": seconds})
+        for id, trace, seconds in each
     ]
-    assert at_once == one_by_one
-    assert len(at_once) == len(tasks)
-    # Field by field in the same order, too: people read them.
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+def test_they_say_what_each_says_by_itself(batch: Callable[[], list[Claimed]], timed: bool) -> None:
+    tasks = batch()
+    seconds = [None if number % 4 == 3 else number / 7e5 for number in range(len(tasks))]
+    durations = seconds if timed else None
+    lines = [each for line in told(tasks, durations) for each in apart(line)]
+    one_by_one = told(tasks, durations, filtered=True)
+    for line in (*lines, *one_by_one):
+        assert line.pop("time").startswith("20")
+    assert lines == one_by_one
+    assert len(lines) == len(tasks)
+
+
+def test_fields_are_in_one_order_whoever_writes_them() -> None:
+    tasks = [plain() for _ in range(MANY - 1)]
+    at_once, one_by_one = (told(tasks, [0.5] * len(tasks), filtered=each) for each in (False, True))
     assert [*map(list, at_once)] == [*map(list, one_by_one)]
 
 
-def test_many_are_written_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_that_are_alike_share_a_line() -> None:
+    tasks = [plain() for _ in range(MOST + MANY)]
+    first, second = told(tasks, [0.000_012] * len(tasks))
+    assert first["task_ids"] + second["task_ids"] == [task.task_id for task in tasks]
+    assert first["trace_ids"] + second["trace_ids"] == [task.trace_id for task in tasks]
+    assert first["duration_seconds"] == [0.000_012] * MOST
+    assert (first["count"], second["count"]) == (MOST, MANY)
+
+
+def test_no_line_is_longer_than_those_who_collect_them_allow() -> None:
+    long = dict.fromkeys(("type", "queue"), "x" * 200)
+    tasks = [plain(**long) for _ in range(MOST)]
+    with logged() as stream:
+        Teller().tell("completed", tasks, [1234.5] * MOST)
+    assert len(stream.getvalue()) < 16_384
+
+
+def test_all_are_written_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
     handled: list[logging.LogRecord] = []
     original = logging.StreamHandler.emit
 
@@ -108,7 +156,7 @@ def test_many_are_written_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
         original(self, record)
 
     monkeypatch.setattr(logging.StreamHandler, "emit", emit)
-    tasks = [plain() for _ in range(100)]
+    tasks = [plain(type=f"type{number}") for number in range(100)]
     teller = Teller()
     with logged() as stream:
         teller.tell("claimed", tasks)

@@ -55,9 +55,14 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     def log(self) -> None:
         logger.info(MESSAGE, *self._words(), extra={FIELDS: self._fields()})
 
-    def record(self) -> logging.LogRecord:
-        """What `log` would hand to handlers."""
-        extra = {FIELDS: self._fields()}
+    def record(self, *, shared: bool = False) -> logging.LogRecord:
+        """What `log` would hand to handlers. `shared`: as if it were one of several."""
+        fields = self._fields()
+        if shared:
+            fields["message"] = f"tasks {self.event}"
+            for name in ("task_id", "trace_id"):
+                fields[f"{name}s"] = [fields.pop(name)]
+        extra = {FIELDS: fields}
         return logger.makeRecord(
             logger.name, logging.INFO, __file__, 0, MESSAGE, self._words(), None, extra=extra
         )
