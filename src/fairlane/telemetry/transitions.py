@@ -1,4 +1,4 @@
-"""A line in the log for each transition that a worker brings about.
+"""What a worker does to tasks, told in the log.
 
 Only for those who ask for it: the logger "fairlane.transitions" says nothing below WARNING unless
 it is told to.
