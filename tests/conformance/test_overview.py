@@ -213,6 +213,15 @@ async def test_one_of_several_is_elected(store: World) -> None:
     assert not await store.run(store.ops.elect("maintenance", "a", 10))
 
 
+@pytest.mark.local
+async def test_a_clock_that_went_back_keeps_nobody_in_office(store: World) -> None:
+    await store.advance(86_400)
+    assert await store.run(store.ops.elect("maintenance", "a", 10))
+    await store.advance(-86_400)
+    assert await store.run(store.ops.elect("maintenance", "b", 10))
+    assert not await store.run(store.ops.elect("maintenance", "a", 10))
+
+
 async def test_facts_at_a_glance(store: World) -> None:
     worker = await store.worker()
     await store.run(store.ops.limit("a", rate=5, concurrency=3))

@@ -11,7 +11,7 @@ from fairlane import State
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.machine import Completed
 from fairlane.core.model import WorkerStatus
-from fairlane.core.retention import DEFAULT
+from fairlane.core.retention import DEFAULT, Pruned
 from fairlane.upkeep import maintenance
 from fairlane.upkeep.maintenance import Maintenance
 from tests.fixtures.stores import World
@@ -93,6 +93,31 @@ async def test_what_ended_long_ago_is_pruned_and_counters_are_sampled(world: Wor
     await candidate(world).round()
     assert await world.run(world.ops.get([task_id])) == [None]
     assert len(await world.run(world.ops.samples(0, 10))) == 1
+
+
+async def test_much_to_prune_keeps_nothing_else_waiting(memory: World) -> None:
+    now, said = 0.0, list[str]()
+    left = 10
+    run = memory.backend.run
+
+    async def slow(op: Any) -> Any:
+        nonlocal now, left
+        said.append(op.name)
+        if op.name != "prune":
+            return await run(op)
+        now, left = now + 0.3, left - 1
+        return Pruned(1_000, more=left > 0)
+
+    memory.backend.run = slow
+    keeper = Maintenance(memory.backend, "one", DEFAULT, clock=lambda: now, pace=1.0)
+    while left:
+        said.clear()
+        await keeper.round()
+        assert "workers" in said
+        assert 1 <= said.count("prune") <= 2
+    said.clear()
+    await keeper.round()
+    assert "prune" not in said  # until it is time again
 
 
 async def test_trouble_does_not_end_it(memory: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -76,8 +76,7 @@ class Maintenance:
         await self._bury()
         await self._reap()
         await self._backend.run(self._backend.ops.sample())
-        if self._clock() >= self._prune_at:
-            await self._prune()
+        if self._clock() >= self._prune_at and not await self._prune():
             self._prune_at = self._clock() + jittered(PRUNE_SECONDS)
 
     async def _bury(self) -> None:
@@ -107,11 +106,14 @@ class Maintenance:
             if len(overdue) < limits.BATCH or Verdict.APPLIED not in verdicts:
                 return
 
-    async def _prune(self) -> None:
-        more = True
-        while more:  # a batch at a time: others have their turn in between
+    async def _prune(self) -> bool:
+        """Whether there is more of it: what dead workers held must not wait for millions of old
+        tasks to go."""
+        more, until = True, self._clock() + self._pace / 2  # or the next look comes too late
+        while more and self._clock() < until:  # a batch at a time: others have their turn too
             pruned = await self._backend.run(self._backend.ops.prune(self._retention))
             more = pruned.more
+        return more
 
 
 def _settlement(item: Overdue) -> Settlement:

@@ -58,10 +58,15 @@ SELECT
 -- name: add_sample
 INSERT INTO fairlane.samples (at, sample) VALUES ($1, $2);
 
+-- A term that is much longer than this one would be is of a clock that has gone back since.
+
 -- name: elect
 INSERT INTO fairlane.roles AS role (role, candidate, expires_at)
 VALUES ($1, $2, fairlane.now_us() + $3)
 ON CONFLICT (role) DO UPDATE
 SET candidate = excluded.candidate, expires_at = excluded.expires_at
-WHERE role.candidate = excluded.candidate OR role.expires_at <= fairlane.now_us()
+WHERE
+    role.candidate = excluded.candidate
+    OR role.expires_at <= fairlane.now_us()
+    OR role.expires_at > fairlane.now_us() + 2 * $3
 RETURNING true;

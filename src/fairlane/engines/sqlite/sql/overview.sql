@@ -25,7 +25,9 @@ INSERT INTO samples (at, sample) VALUES (?, ?);
 -- name: samples
 SELECT sample FROM samples WHERE at >= ? ORDER BY at LIMIT ?;
 
+-- A term that is much longer than this one would be is of a clock that has gone back since.
+
 -- name: elect
 INSERT INTO roles (role, holder, expires_at) VALUES (?1, ?2, ?3)
 ON CONFLICT DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-WHERE holder = excluded.holder OR expires_at <= ?4;
+WHERE holder = excluded.holder OR expires_at <= ?4 OR expires_at - ?4 > 2 * (?3 - ?4);
