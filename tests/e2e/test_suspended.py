@@ -52,16 +52,16 @@ async def test_a_suspended_holder_is_counted_once(store: World) -> None:
         (first,) = await others(set())
         child.send_signal(signal.SIGSTOP)
         await until(is_silent, "its lease has run out")
-        await store.reap()
         heir = await store.worker(lease=10_000)
         taken: list[Claimed] = []
 
         async def taken_over() -> bool:
+            await store.reap()
             taken.extend(await store.claim(heir))
             return bool(taken)
 
-        # It may have been suspended in the middle of a claim, with a lock in its hands: the store
-        # ends such sessions, but not at once.
+        # It may have been suspended with a lock in its hands: the store ends such sessions, but not
+        # at once, and whoever reaps leaves out what is locked until the next time.
         await until(taken_over, "another has it")
         (task,) = taken
         assert await held() == 1
