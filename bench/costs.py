@@ -3,9 +3,9 @@
 Four workers, each with a store of its own, drain backlogs of tasks that do nothing, by turns and
 many times over: without journal and counters (no setting does that: `bench/peers/bookless.py` cuts
 them out); as it comes; with a server beside it whose `/metrics` is asked for every second; and with
-each transition in a log of JSON, too. A ratio is the median of the rounds' ratios. On a
-machine that has other work to do, CPU time says more than tasks a second: that of the worker, and
-that of store and server.
+each transition in a log of JSON, too. A ratio is the median of the rounds' ratios. On a machine
+that has other work to do, CPU time says more than tasks a second: that of the worker, and that of
+store and server.
 
     python -m bench.costs [--store sqlite] [--rounds 20] [--tasks 5000]
 """

@@ -58,7 +58,7 @@ SELECT
 -- name: add_sample
 INSERT INTO fairlane.samples (at, sample) VALUES ($1, $2);
 
--- A term that is much longer than this one would be is of a clock that has gone back since.
+-- A term more than twice as long as this one is of a clock that has gone back since.
 
 -- name: elect
 INSERT INTO fairlane.roles AS role (role, candidate, expires_at)

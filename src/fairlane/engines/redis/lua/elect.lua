@@ -3,7 +3,7 @@
 local role, candidate = ARGV[1], ARGV[2]
 local taken = call('HGET', ROLES, role)
 if taken and sub(taken, 9) ~= candidate then
-    -- A term that is much longer than this one would be is of a clock that has gone back since.
+    -- A term more than twice as long as this one is of a clock that has gone back since.
     local left = read('>I8', taken) - now
     if left > 0 and left <= 2 * ARGV[3] then
         return 0

@@ -25,7 +25,7 @@ INSERT INTO samples (at, sample) VALUES (?, ?);
 -- name: samples
 SELECT sample FROM samples WHERE at >= ? ORDER BY at LIMIT ?;
 
--- A term that is much longer than this one would be is of a clock that has gone back since.
+-- A term more than twice as long as this one is of a clock that has gone back since.
 
 -- name: elect
 INSERT INTO roles (role, holder, expires_at) VALUES (?1, ?2, ?3)
