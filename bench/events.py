@@ -32,11 +32,11 @@ from bench import machine, stores
 from bench.http import Target, server
 from bench.loops import use_uvloop
 from fairlane import Fairlane
-from fairlane.client.execution import settlement_of
 from fairlane.core.ids import new_id
 from fairlane.core.machine import Completed
 from fairlane.core.model import Ask, NewWorker
 from fairlane.core.submission import new_task
+from fairlane.runtime.execution import settlement_of
 
 BEATS_A_SECOND = 50
 SETTLING_SECONDS = 2

@@ -9,12 +9,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairlane.client.app import Fairlane
-    from fairlane.client.arguments import GIVEN, Shared
-    from fairlane.client.calls import Prepared
-    from fairlane.client.context import Context
-    from fairlane.client.handle import Handle
-    from fairlane.client.outcomes import Fail, Retry, Snooze
-    from fairlane.client.task import TaskFunction
     from fairlane.core.errors import (
         Conflict,
         DuplicateTask,
@@ -32,6 +26,12 @@ if TYPE_CHECKING:
     from fairlane.core.retry import RetryPolicy
     from fairlane.core.states import State
     from fairlane.core.uniqueness import Unique
+    from fairlane.runtime.arguments import GIVEN, Shared
+    from fairlane.runtime.calls import Prepared
+    from fairlane.runtime.context import Context
+    from fairlane.runtime.handle import Handle
+    from fairlane.runtime.outcomes import Fail, Retry, Snooze
+    from fairlane.runtime.task import TaskFunction
 
 __all__ = [
     "GIVEN",
@@ -66,28 +66,28 @@ __all__ = [
 _HOMES = {
     "Aging": "fairlane.core.priority",
     "Conflict": "fairlane.core.errors",
-    "Context": "fairlane.client.context",
+    "Context": "fairlane.runtime.context",
     "DuplicateTask": "fairlane.core.errors",
-    "Fail": "fairlane.client.outcomes",
+    "Fail": "fairlane.runtime.outcomes",
     "Fairlane": "fairlane.client.app",
     "FairlaneError": "fairlane.core.errors",
-    "GIVEN": "fairlane.client.arguments",
-    "Handle": "fairlane.client.handle",
+    "GIVEN": "fairlane.runtime.arguments",
+    "Handle": "fairlane.runtime.handle",
     "IdempotencyConflict": "fairlane.core.errors",
     "InvalidInput": "fairlane.core.errors",
-    "Prepared": "fairlane.client.calls",
+    "Prepared": "fairlane.runtime.calls",
     "ResultTimeout": "fairlane.core.errors",
-    "Retry": "fairlane.client.outcomes",
+    "Retry": "fairlane.runtime.outcomes",
     "RetryPolicy": "fairlane.core.retry",
-    "Shared": "fairlane.client.arguments",
-    "Snooze": "fairlane.client.outcomes",
+    "Shared": "fairlane.runtime.arguments",
+    "Snooze": "fairlane.runtime.outcomes",
     "State": "fairlane.core.states",
     "StoreError": "fairlane.core.errors",
     "StoreUnavailable": "fairlane.core.errors",
     "StoreUnusable": "fairlane.core.errors",
     "Task": "fairlane.core.model",
     "TaskFailed": "fairlane.core.errors",
-    "TaskFunction": "fairlane.client.task",
+    "TaskFunction": "fairlane.runtime.task",
     "Unique": "fairlane.core.uniqueness",
 }
 

@@ -18,8 +18,8 @@ from fairlane.client.app import Fairlane
 APP = """
 import asyncio
 from fairlane.client.app import Fairlane
-from fairlane.client.context import Context
-from fairlane.client.outcomes import Fail
+from fairlane.runtime.context import Context
+from fairlane.runtime.outcomes import Fail
 
 app = Fairlane("sqlite:///fairlane.db", synchronous="OFF")
 

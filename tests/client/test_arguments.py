@@ -16,8 +16,8 @@ import pydantic
 import pytest
 
 from fairlane import GIVEN, Context, Shared
-from fairlane.client.arguments import Arguments, Unreadable
 from fairlane.core.errors import InvalidArguments, InvalidHandler
+from fairlane.runtime.arguments import Arguments, Unreadable
 
 
 @dataclass

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlane.client.outcomes import Fail
 from fairlane.core.errors import InvalidRetries, InvalidStoreURL, InvalidWorker
+from fairlane.runtime.outcomes import Fail
 from fairlane.tq import Task, TaskQueue
 from fairlane.worker.worker import Worker
 from tests.edges.kit import Calls, settled

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from fairlane import Fairlane
-from fairlane.client.context import Context
-from fairlane.client.outcomes import Retry, Snooze
 from fairlane.core.errors import AccessDenied
 from fairlane.core.states import State
 from fairlane.core.tokens import Scope, issued
+from fairlane.runtime.context import Context
+from fairlane.runtime.outcomes import Retry, Snooze
 from fairlane.worker.config import Config
 from fairlane.worker.worker import Worker
 from tests.conftest import Servers

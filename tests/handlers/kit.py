@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-from fairlane.client.context import Context
+from fairlane.runtime.context import Context
 
 TASK_ID = "0190a000-0000-7000-8000-000000000000"
 

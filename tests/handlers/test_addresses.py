@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairlane.client.outcomes import Fail
 from fairlane.handlers.addresses import is_public, resolved
+from fairlane.runtime.outcomes import Fail
 
 NOT_PUBLIC = [
     "0.0.0.0",

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from aiosmtpd.smtp import AuthResult
 
-from fairlane.client.outcomes import Fail
 from fairlane.handlers import InvalidSetting, MailSettings
 from fairlane.handlers.mail import Unsent, email_handler
+from fairlane.runtime.outcomes import Fail
 from tests.fixtures.certificates import Certificates, certificates
 from tests.handlers.kit import TASK_ID, context
 from tests.handlers.office import office

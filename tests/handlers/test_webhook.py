@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlane.client.outcomes import Fail, Retry
 from fairlane.handlers import WebhookSettings
 from fairlane.handlers.webhook import Undelivered, parsed, retry_after, webhook_handler
+from fairlane.runtime.outcomes import Fail, Retry
 from tests.fixtures.certificates import certificates
 from tests.handlers.kit import TASK_ID, answer, context, site
 

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from fairlane import Context, Fairlane, State, engines
-from fairlane.client.execution import UNREADABLE
 from fairlane.core.errors import DriverMissing, KeyMissing
 from fairlane.core.sealing import Key, parsed
 from fairlane.core.submission import new_task
 from fairlane.engines.sqlite.engine import SqliteOperations
+from fairlane.runtime.execution import UNREADABLE
 from tests.conformance.test_encryption import keyed
 from tests.fixtures.raw import written
 from tests.fixtures.stores import World

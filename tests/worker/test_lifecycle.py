@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fairlane import Fairlane, State, StoreUnavailable, StoreUnusable
-from fairlane.client.execution import Surroundings
 from fairlane.core.errors import InvalidWorker, SchemaMissing
 from fairlane.core.model import Beat, WorkerStatus
+from fairlane.runtime.execution import Surroundings
 from fairlane.upkeep.pauses import Pauses
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer

@@ -1,1 +1,1 @@
-"""The Python API: an application's tasks, submitted and looked at."""
+"""The Python API: submit the tasks of an application, query them, and wait for their results."""

@@ -13,16 +13,10 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, Unpac
 from weakref import WeakKeyDictionary
 
 from fairlane.client import asking, results
-from fairlane.client.calls import Prepared
 from fairlane.client.connection import Connection
-from fairlane.client.context import Context
 from fairlane.client.decorator import Decorator
-from fairlane.client.execution import Middleware
-from fairlane.client.handle import Handle
 from fairlane.client.inline import Inline
-from fairlane.client.lifespans import Lifespan
 from fairlane.client.submit import Submitter
-from fairlane.client.task import Isolation, Options, TaskFunction, Terms
 from fairlane.core.backend import Backend
 from fairlane.core.errors import InvalidHandler
 from fairlane.core.filters import Page
@@ -30,6 +24,12 @@ from fairlane.core.flow import Op, perform, perform_async
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.stats import Stats
+from fairlane.runtime.calls import Prepared
+from fairlane.runtime.context import Context
+from fairlane.runtime.execution import Middleware
+from fairlane.runtime.handle import Handle
+from fairlane.runtime.lifespans import Lifespan
+from fairlane.runtime.task import Isolation, Options, TaskFunction, Terms
 from fairlane.telemetry.tracing import spans, submitting
 
 P = ParamSpec("P")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from fairlane.client.calls import Application
-from fairlane.client.context import Context
-from fairlane.client.task import Options, TaskFunction, Terms
+from fairlane.runtime.calls import Application
+from fairlane.runtime.context import Context
+from fairlane.runtime.task import Options, TaskFunction, Terms
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
-from fairlane.client.completing import completing
-from fairlane.client.execution import Middleware, Surroundings, execute, settlement_of
-from fairlane.client.lifespans import Lifespan, provided
-from fairlane.client.task import TaskFunction
 from fairlane.core.backend import Backend
 from fairlane.core.ids import new_id
 from fairlane.core.machine import TimedOut
 from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Report
+from fairlane.runtime.completing import completing
+from fairlane.runtime.execution import Middleware, Surroundings, execute, settlement_of
+from fairlane.runtime.lifespans import Lifespan, provided
+from fairlane.runtime.task import TaskFunction
 
 MOST_RUNS = 1_000
 """So many runs of one call at the most: a task that snoozes for ever would never let go."""

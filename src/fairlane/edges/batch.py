@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from fairlane.client.app import Fairlane
-from fairlane.client.execution import raised, returned, settlement_of
-from fairlane.client.task import TaskFunction
 from fairlane.core.filters import Filter
 from fairlane.core.ids import new_id
 from fairlane.core.machine import Outcome, TimedOut
 from fairlane.core.model import Ask, Claimed, NewWorker
 from fairlane.core.states import State
+from fairlane.runtime.execution import raised, returned, settlement_of
+from fairlane.runtime.task import TaskFunction
 from fairlane.worker.config import Config
 from fairlane.worker.leases import Heart
 from fairlane.worker.runners import Threads

@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 
 from fairlane.client.app import Fairlane
-from fairlane.client.task import Options, TaskFunction, Terms
 from fairlane.core import limits
 from fairlane.core.errors import InvalidArguments, InvalidHandler
 from fairlane.core.filters import Filter
@@ -19,6 +18,7 @@ from fairlane.core.model import Worker as CoreWorker
 from fairlane.edges.config import Config
 from fairlane.edges.errors import NotInitialised, TaskExecutionError, TaskNotFound
 from fairlane.edges.tasks import Task, states_of, task_of
+from fairlane.runtime.task import Options, TaskFunction, Terms
 from fairlane.worker.worker import Worker
 
 P = ParamSpec("P")

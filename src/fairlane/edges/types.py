@@ -11,10 +11,10 @@ from typing import Any, Self
 import msgspec
 
 from fairlane.client.app import Fairlane
-from fairlane.client.task import TaskFunction, Terms
 from fairlane.core import limits
 from fairlane.edges.crew import Crew
 from fairlane.edges.threads import LoopThread
+from fairlane.runtime.task import TaskFunction, Terms
 from fairlane.wire import spec
 from fairlane.worker.config import Config
 

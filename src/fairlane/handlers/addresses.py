@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
-from fairlane.client.outcomes import Fail
 from fairlane.handlers.settings import Network
+from fairlane.runtime.outcomes import Fail
 
 Address = IPv4Address | IPv6Address
 

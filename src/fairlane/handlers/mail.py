@@ -13,10 +13,10 @@ from email.policy import SMTP as WIRE
 from email.utils import localtime, parseaddr
 from typing import Any, Final
 
-from fairlane.client.context import Context
-from fairlane.client.outcomes import Fail
 from fairlane.core.text import is_plain
 from fairlane.handlers.settings import InvalidSetting, MailSettings, trusting
+from fairlane.runtime.context import Context
+from fairlane.runtime.outcomes import Fail
 
 REFUSED: Final = "EMAIL_REFUSED"
 _LINE: Final = 998

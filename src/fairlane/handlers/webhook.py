@@ -13,11 +13,11 @@ import h11
 import msgspec
 
 from fairlane import __version__
-from fairlane.client.context import Context
-from fairlane.client.outcomes import Fail, Retry
 from fairlane.handlers.addresses import REFUSED, resolved
 from fairlane.handlers.http import Answer, Target, request
 from fairlane.handlers.settings import WebhookSettings, trusting
+from fairlane.runtime.context import Context
+from fairlane.runtime.outcomes import Fail, Retry
 
 LONGEST_WAIT: Final = 86_400.0
 """What a server may ask us to wait at the most, in seconds."""

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairlane.client.execution import put_off, settlement_of, unreadable
 from fairlane.core.errors import KeyMissing, SealBroken
 from fairlane.core.flow import Op
 from fairlane.core.machine import Outcome, Released, Settlement
 from fairlane.core.model import Ask, Claimed, Grant, Start, Verdict
 from fairlane.core.sealing import check_open
+from fairlane.runtime.execution import put_off, settlement_of, unreadable
 from fairlane.server.reach import Reach
 from fairlane.upkeep.pauses import Pauses
 from fairlane.upkeep.surprises import warn

@@ -18,11 +18,11 @@ from typing import Any
 import msgspec
 
 from fairlane.client.app import Fairlane
-from fairlane.client.execution import Call, Surroundings, execute, text_of
-from fairlane.client.lifespans import provided
 from fairlane.core.errors import NotSupported
 from fairlane.core.machine import Outcome
 from fairlane.core.model import Claimed
+from fairlane.runtime.execution import Call, Surroundings, execute, text_of
+from fairlane.runtime.lifespans import provided
 from fairlane.worker.loading import loaded
 from fairlane.worker.logs import send_to_worker
 from fairlane.worker.memory import explained, limited, spent

@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from fairlane.client.execution import refused, settlement_of
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
 from fairlane.core.flow import Op
 from fairlane.core.machine import Outcome, Settlement
 from fairlane.core.model import Claimed, Report, Start, Verdict
+from fairlane.runtime.execution import refused, settlement_of
 from fairlane.telemetry.watch import Watch
 from fairlane.upkeep.pauses import Pauses
 

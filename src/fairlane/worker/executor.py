@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from fairlane.client.execution import Surroundings, execute, raised
-from fairlane.client.task import TaskFunction
 from fairlane.core.backend import Backend
 from fairlane.core.machine import Outcome, Released, TimedOut
+from fairlane.runtime.execution import Surroundings, execute, raised
+from fairlane.runtime.task import TaskFunction
 from fairlane.telemetry.watch import Watch
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer

@@ -10,10 +10,10 @@ from enum import Enum
 from typing import Any
 
 from fairlane.client.app import Fairlane
-from fairlane.client.execution import Surroundings
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.machine import Released
 from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
+from fairlane.runtime.execution import Surroundings
 from fairlane.telemetry.watch import watching
 from fairlane.upkeep.maintenance import Maintenance, pace_of
 from fairlane.worker.buffer import Buffer

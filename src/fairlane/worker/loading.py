@@ -9,10 +9,10 @@ from operator import attrgetter
 from typing import Any
 
 from fairlane.client.app import Fairlane
-from fairlane.client.execution import text_of
-from fairlane.client.task import TaskFunction
 from fairlane.core.errors import InvalidWorker
 from fairlane.core.text import shown
+from fairlane.runtime.execution import text_of
+from fairlane.runtime.task import TaskFunction
 
 Tasks = Mapping[str, TaskFunction[..., Any]]
 

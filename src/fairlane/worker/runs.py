@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from typing import Any
 
-from fairlane.client.completing import completing
 from fairlane.core.backend import Backend
 from fairlane.core.model import Claimed, Report
+from fairlane.runtime.completing import completing
 
 
 class Stop(Enum):

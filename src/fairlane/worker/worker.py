@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairlane.client.app import Fairlane
-from fairlane.client.lifespans import provided
 from fairlane.core.errors import AccessDenied, StoreError, StoreUnusable
 from fairlane.core.flow import Op
+from fairlane.runtime.lifespans import provided
 from fairlane.upkeep.pauses import Pauses
 from fairlane.worker.config import Config
 from fairlane.worker.life import End, Life

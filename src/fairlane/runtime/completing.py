@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
-from fairlane.client.execution import settlement_of
 from fairlane.core.backend import Backend
 from fairlane.core.errors import LeaseLost
 from fairlane.core.machine import Completed
 from fairlane.core.model import Claimed, Verdict
+from fairlane.runtime.execution import settlement_of
 
 
 class Completable(Protocol):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Generic, Protocol, TypeVar
 
-from fairlane.client.values import decoded
 from fairlane.core.errors import ResultTimeout, TaskFailed
 from fairlane.core.model import Cancelled, Progress, Task
 from fairlane.core.sealing import check_open
 from fairlane.core.states import State
+from fairlane.runtime.values import decoded
 
 R = TypeVar("R")
 

@@ -16,15 +16,15 @@ from typing import Any
 
 import msgspec
 
-from fairlane.client.arguments import Locked, Unreadable
-from fairlane.client.context import Context, Run
-from fairlane.client.outcomes import Fail, Retry, Snooze
-from fairlane.client.task import TaskFunction, Terms
-from fairlane.client.values import encoded
 from fairlane.core import limits
 from fairlane.core.errors import KeyMissing
 from fairlane.core.machine import Change, Completed, Failed, Outcome, Settlement, Snoozed, decide
 from fairlane.core.model import Claimed, TaskError
+from fairlane.runtime.arguments import Locked, Unreadable
+from fairlane.runtime.context import Context, Run
+from fairlane.runtime.outcomes import Fail, Retry, Snooze
+from fairlane.runtime.task import TaskFunction, Terms
+from fairlane.runtime.values import encoded
 
 UNREADABLE = "INVALID_PAYLOAD"
 BAD_RESULT = "INVALID_RESULT"

@@ -6,8 +6,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from fairlane.client.handle import Handle
 from fairlane.core.model import Claimed, NewTask
+from fairlane.runtime.handle import Handle
 
 R = TypeVar("R")
 

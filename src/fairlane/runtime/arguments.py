@@ -13,10 +13,10 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from fairlane.client.context import Context
-from fairlane.client.values import UNFIT, encoded, from_builtins
 from fairlane.core.errors import InvalidArguments, InvalidHandler, KeyMissing, SealBroken
 from fairlane.core.sealing import check_open
+from fairlane.runtime.context import Context
+from fairlane.runtime.values import UNFIT, encoded, from_builtins
 
 
 class Shared(msgspec.Struct, frozen=True):

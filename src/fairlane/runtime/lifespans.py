@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
-from fairlane.client.task import TaskFunction
 from fairlane.core.errors import InvalidHandler
+from fairlane.runtime.task import TaskFunction
 
 Lifespan = Callable[[], AbstractAsyncContextManager[Mapping[str, Any] | None]]
 

@@ -10,15 +10,15 @@ from typing import Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from fairlane.client.arguments import Arguments
-from fairlane.client.calls import Application, Prepared
-from fairlane.client.handle import Handle
 from fairlane.core.errors import InvalidHandler
 from fairlane.core.model import NewTask
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.submission import PAYLOAD_OPTIONS, Form, new_form, new_task
 from fairlane.core.text import NAME_RULE, is_name
 from fairlane.core.uniqueness import Unique
+from fairlane.runtime.arguments import Arguments
+from fairlane.runtime.calls import Application, Prepared
+from fairlane.runtime.handle import Handle
 
 P = ParamSpec("P")
 R = TypeVar("R")

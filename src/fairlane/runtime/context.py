@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
-from fairlane.client.calls import Application, Prepared
-from fairlane.client.handle import Handle
 from fairlane.core import limits
 from fairlane.core.model import Claimed
+from fairlane.runtime.calls import Application, Prepared
+from fairlane.runtime.handle import Handle
 
 R = TypeVar("R")
 
