@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from fairlane import Fairlane, State, StoreUnavailable, StoreUnusable
+from fairlane.backoff import Backoff
 from fairlane.core.errors import InvalidWorker, SchemaMissing
 from fairlane.core.model import Beat, WorkerStatus
 from fairlane.runtime.execution import Surroundings
-from fairlane.upkeep.pauses import Pauses
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.config import Config
@@ -337,12 +337,12 @@ async def test_a_part_that_fails_is_told_and_the_worker_begins_anew_after_a_whil
             raise ZeroDivisionError
         return await run(op)
 
-    def paused(self: Pauses) -> float:
+    def paused(self: Backoff) -> float:
         nonlocal pauses
         pauses += 1
         return 0.0
 
-    monkeypatch.setattr(Pauses, "next", paused)
+    monkeypatch.setattr(Backoff, "next", paused)
     quick.backend.run = odd
     async with working(quick):
         assert await (await gate.task.submit()).result(PATIENCE) == "through"

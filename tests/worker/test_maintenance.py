@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from fairlane import State
+from fairlane import State, maintenance
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.machine import Completed
 from fairlane.core.model import WorkerStatus
 from fairlane.core.retention import DEFAULT, Pruned
-from fairlane.upkeep import maintenance
-from fairlane.upkeep.maintenance import Maintenance
+from fairlane.maintenance import Maintenance
 from tests.fixtures.stores import World
 from tests.worker.kit import PATIENCE
 

@@ -14,16 +14,11 @@ a caller's own transaction, and can be stepped and aborted at every point by tes
 
 from __future__ import annotations
 
-import asyncio
 import math
-import random
-import time
 from collections.abc import Awaitable, Callable, Generator
 from enum import Enum
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
-
-from fairlane.core.errors import StoreUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -145,42 +140,3 @@ async def perform_async(flow: Flow[T], call: Callable[[Any], Awaitable[Any]]) ->
         return result
     finally:
         flow.close()
-
-
-class Patience:
-    """How long to go on trying while a store is away: full jitter, from 50 ms up to 2 s."""
-
-    __slots__ = ("_ceiling", "_deadline")
-
-    def __init__(self, seconds: float) -> None:
-        self._deadline = time.monotonic() + seconds
-        self._ceiling = 0.05
-
-    def pause(self, error: StoreUnavailable) -> float:
-        """Seconds to wait before the next try; raises `error` when patience has run out."""
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise error
-        pause = min(max(random.uniform(0, self._ceiling), error.after), left)
-        self._ceiling = min(2 * self._ceiling, 2.0)
-        return pause
-
-
-def persist(attempt: Callable[[], T], patience: float) -> T:
-    """Try until it works or patience runs out; only what may pass by itself is tried again."""
-    rest = Patience(patience)
-    while True:
-        try:
-            return attempt()
-        except StoreUnavailable as error:
-            time.sleep(rest.pause(error))
-
-
-async def persist_async(attempt: Callable[[], Awaitable[T]], patience: float) -> T:
-    """`persist` for asyncio."""
-    rest = Patience(patience)
-    while True:
-        try:
-            return await attempt()
-        except StoreUnavailable as error:
-            await asyncio.sleep(rest.pause(error))

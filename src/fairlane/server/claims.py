@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fairlane.backoff import Backoff, warn
 from fairlane.core.errors import KeyMissing, SealBroken
 from fairlane.core.flow import Op
 from fairlane.core.machine import Outcome, Released, Settlement
@@ -15,8 +16,6 @@ from fairlane.core.model import Ask, Claimed, Grant, Start, Verdict
 from fairlane.core.sealing import check_open
 from fairlane.runtime.execution import put_off, settlement_of, unreadable
 from fairlane.server.reach import Reach
-from fairlane.upkeep.pauses import Pauses
-from fairlane.upkeep.surprises import warn
 
 logger = logging.getLogger("fairlane.server")
 
@@ -49,13 +48,13 @@ class Claims:
         await self._persist(self._reach.ops.settle(settlements))
 
     async def _persist(self, op: Op[list[Verdict]]) -> None:
-        pauses = Pauses()
+        backoff = Backoff()
         while True:
             try:
                 await self._reach.run(op)
             except Exception as error:  # noqa: BLE001 (nobody else would record it)
                 warn(logger, "What became of claimed tasks cannot be recorded yet", error)
-                await asyncio.sleep(pauses.next())
+                await asyncio.sleep(backoff.next())
             else:
                 return
 

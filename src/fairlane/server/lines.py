@@ -14,10 +14,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
+from fairlane.backoff import Backoff, jitter, warn
 from fairlane.core import limits
 from fairlane.core.model import Ask, Grant
-from fairlane.upkeep.pauses import Pauses, jittered
-from fairlane.upkeep.surprises import warn
 
 logger = logging.getLogger("fairlane.server")
 
@@ -128,7 +127,7 @@ class Line:
 
     async def run(self) -> None:
         """Look when there is reason to, until nobody waits."""
-        pauses = Pauses()
+        backoff = Backoff()
         while self._first() is not None:
             await self._rest()
             try:
@@ -136,15 +135,15 @@ class Line:
             except Exception as error:  # noqa: BLE001 (nobody who waits is left alone)
                 # Whoever waits goes on waiting: this way they do not all come back at once.
                 warn(logger, "No tasks can be claimed", error)
-                await asyncio.sleep(pauses.next())
+                await asyncio.sleep(backoff.next())
             else:
-                pauses = Pauses()
+                backoff = Backoff()
 
     def _first(self) -> Waiter | None:
         return next((waiter for waiter in self._waiters if not waiter.answer.done()), None)
 
     async def _rest(self) -> None:
-        safety = jittered(max(SAFETY_SECONDS, self._lines() / LOOKS_A_SECOND))
+        safety = jitter(max(SAFETY_SECONDS, self._lines() / LOOKS_A_SECOND))
         self._wakes_at = min(self._due_at, time.monotonic() + safety)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._wakes_at - time.monotonic()):

@@ -18,15 +18,13 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from fairlane.backoff import Backoff, listen, warn
 from fairlane.core.errors import StoreUnavailable, WorkerGone
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Claimed, Grant
 from fairlane.server.claims import Claims
 from fairlane.server.lines import Line, Waiter
 from fairlane.server.reach import Reach
-from fairlane.upkeep.listening import listening
-from fairlane.upkeep.pauses import Pauses
-from fairlane.upkeep.surprises import warn
 
 logger = logging.getLogger("fairlane.server")
 
@@ -211,18 +209,18 @@ class Polls:
     # -- hints -------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        wakeup = await listening(self._reach.driver)
+        wakeup = await listen(self._reach.driver)
         self._hint()  # who knows what was missed
-        pauses = Pauses()
+        backoff = Backoff()
         try:
             while True:
                 try:
                     hinted = await wakeup.wait(HINT_SECONDS)
                 except Exception as error:  # noqa: BLE001 (it goes on)
                     warn(logger, "Cannot listen for work", error)
-                    await asyncio.sleep(pauses.next())
+                    await asyncio.sleep(backoff.next())
                 else:
-                    pauses = Pauses()
+                    backoff = Backoff()
                     if hinted:
                         self._hint()
         finally:

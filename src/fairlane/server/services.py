@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from fairlane.backoff import Backoff
 from fairlane.client.app import Fairlane
 from fairlane.client.gathering import Gatherer
 from fairlane.client.results import Results
@@ -21,6 +22,7 @@ from fairlane.core.model import Accepted, Beat, NewTask, Pulse, Task, Verdict, W
 from fairlane.core.retention import DEFAULT
 from fairlane.core.store import Operations
 from fairlane.core.tokens import Token
+from fairlane.maintenance import Maintenance
 from fairlane.server.admission import Door, Windows
 from fairlane.server.config import ServerConfig
 from fairlane.server.fresh import Fresh
@@ -31,8 +33,6 @@ from fairlane.server.reach import Reach
 from fairlane.server.reports import Judgement, RunReport, settled
 from fairlane.server.stream.hub import Hub
 from fairlane.server.workers import Workers
-from fairlane.upkeep.maintenance import Maintenance
-from fairlane.upkeep.pauses import Pauses
 
 logger = logging.getLogger("fairlane.server")
 
@@ -118,13 +118,13 @@ class Services:
     async def _prepare(self) -> None:
         """The store is ready after the first call. To bring it up to date may take longer than a
         request waits."""
-        pauses = Pauses()
+        backoff = Backoff()
         while True:
             try:
                 await self.app.run(self.ops.controls())
             except StoreError as error:
                 logger.warning("The store is not ready yet: %s", error)
-                await asyncio.sleep(pauses.next())
+                await asyncio.sleep(backoff.next())
             else:
                 return
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from fairlane.backoff import Backoff
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
@@ -21,7 +22,6 @@ from fairlane.core.machine import Outcome, Settlement
 from fairlane.core.model import Claimed, Report, Start, Verdict
 from fairlane.runtime.execution import refused, settlement_of
 from fairlane.telemetry.watch import Watch
-from fairlane.upkeep.pauses import Pauses
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -140,13 +140,13 @@ class Committer:
     ) -> list[Verdict]:
         """What the store says to each. `instead`: what is sent in place of one that it refuses for
         good; without that, such a one is dropped."""
-        pauses = Pauses()
+        backoff = Backoff()
         while True:
             try:
                 return await self._backend.run(send(items))
             except StoreError as error:
                 logger.warning("The store does not take what became of tasks: %s", error)
-                await asyncio.sleep(pauses.next())
+                await asyncio.sleep(backoff.next())
             except Exception as error:
                 if len(items) > 1:
                     # One of them is at fault: find out which, the others must not suffer for it.

@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairlane.backoff import Backoff, jitter, listen
 from fairlane.core import limits
 from fairlane.core.backend import Backend, Wakeup
 from fairlane.core.errors import StoreError
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Grant
 from fairlane.telemetry.watch import Watch
-from fairlane.upkeep.listening import listening
-from fairlane.upkeep.pauses import Pauses, jittered
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.prefetch import Prefetch
 
@@ -64,7 +63,7 @@ class Fetcher:
 
     async def run(self) -> None:
         """Fetch, until cancelled. Raises WorkerGone when the worker has been declared dead."""
-        wakeup = await listening(self._backend.driver)
+        wakeup = await listen(self._backend.driver)
         try:
             room = self._room()
             claim = self._begun(room)
@@ -126,14 +125,14 @@ class Fetcher:
             wait=WAIT_SECONDS if self._waits and slots else 0.0,
             heard=self._heard[-1],
         )
-        pauses = Pauses()
+        backoff = Backoff()
         while True:
             try:
                 since = 0 if self._watch is None else self._watch.now()
                 grant = await self._backend.run(self._backend.ops.claim(ask))
             except StoreError as error:
                 logger.warning("No tasks can be claimed: %s", error)
-                await asyncio.sleep(pauses.next())
+                await asyncio.sleep(backoff.next())
                 continue
             given = ask.request_id if grant.request_id is None else grant.request_id
             if given != ask.request_id and (given in self._heard or not grant.tasks):
@@ -148,7 +147,7 @@ class Fetcher:
             return grant
 
     async def _rest(self, wakeup: Wakeup, due_in: float | None) -> None:
-        seconds = jittered(self._poll_interval)
+        seconds = jitter(self._poll_interval)
         if due_in is not None:
             seconds = min(seconds, due_in)
         try:

@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from fairlane.backoff import jitter, warn
 from fairlane.core.backend import Backend
 from fairlane.core.errors import WorkerGone
 from fairlane.core.model import Beat, Pulse
-from fairlane.upkeep.pauses import jittered
-from fairlane.upkeep.surprises import warn
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -84,9 +83,9 @@ class Heart:
         sent = time.monotonic()
         pulse = self._backend.run_sync(self._backend.ops.heartbeat(beat))
         self._valid_until = sent + pulse.remaining
-        self._due = time.monotonic() + jittered(self._lease / 3)
+        self._due = time.monotonic() + jitter(self._lease / 3)
         self._pulse(pulse)
 
     def _missed(self, error: Exception) -> None:
         warn(logger, "No sign of life could be sent", error)
-        self._due = time.monotonic() + jittered(self._lease / 10)
+        self._due = time.monotonic() + jitter(self._lease / 10)

@@ -13,9 +13,9 @@ from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.machine import Released
 from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
+from fairlane.maintenance import Maintenance, pace_of
 from fairlane.runtime.execution import Surroundings
 from fairlane.telemetry.watch import watching
-from fairlane.upkeep.maintenance import Maintenance, pace_of
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.config import Config

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from fairlane.backoff import Backoff
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import AccessDenied, StoreError, StoreUnusable
 from fairlane.core.flow import Op
 from fairlane.runtime.lifespans import provided
-from fairlane.upkeep.pauses import Pauses
 from fairlane.worker.config import Config
 from fairlane.worker.life import End, Life
 from fairlane.worker.loading import Tasks, check_processes, served
@@ -70,13 +70,13 @@ class Worker:
             shared = await provided(self._app.lifespans, tasks.values(), stack)
             with suppress(_Stopped):
                 await self._declare_limits(tasks)
-                pauses = Pauses()
+                backoff = Backoff()
                 while not self._stopping.is_set():
                     end = await self._live(tasks, shared)
                     if end is End.LEFT:
                         return
                     if end is End.BROKEN:
-                        await self._pause(pauses.next())
+                        await self._pause(backoff.next())
 
     async def _declare_limits(self, tasks: Tasks) -> None:
         """Limits from the code hold until an operator says otherwise."""
@@ -99,7 +99,7 @@ class Worker:
 
     async def _patiently(self, op: Op[T], unusable: type[StoreError] | tuple[()] = ()) -> T:
         """Perform an operation, however long the store is away; a stop is heeded meanwhile."""
-        pauses = Pauses()
+        backoff = Backoff()
         while True:
             try:
                 return await self._app.run(op)
@@ -107,7 +107,7 @@ class Worker:
                 raise
             except StoreError as error:
                 logger.warning("The store is away: %s", error)
-            await self._pause(pauses.next())
+            await self._pause(backoff.next())
             if self._stopping.is_set():
                 raise _Stopped
 

@@ -11,9 +11,10 @@ import ssl
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
+from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
 from fairlane.core.errors import InvalidStoreURL, NotSupported
-from fairlane.core.flow import Op, persist, persist_async
+from fairlane.core.flow import Op
 from fairlane.core.text import is_plain
 from fairlane.engines.http.address import address_of
 from fairlane.engines.http.driver_async import AsyncSide

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
 from fairlane.core.errors import SchemaMissing, StoreError
-from fairlane.core.flow import Flow, Mode, Op, perform, perform_async, persist, persist_async
+from fairlane.core.flow import Flow, Mode, Op, perform, perform_async
 from fairlane.engines.postgres.address import Address
 from fairlane.engines.postgres.calls import (
     BEGIN,

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
+from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
 from fairlane.core.errors import NotSupported
-from fairlane.core.flow import Op, persist, persist_async
+from fairlane.core.flow import Op
 from fairlane.engines.redis.address import Address
 from fairlane.engines.redis.calls import Argument, Command, Run
 from fairlane.engines.redis.driver_async import AsyncSide

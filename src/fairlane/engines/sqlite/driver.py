@@ -21,8 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
-from fairlane.core.flow import Mode, Op, perform, persist, persist_async
+from fairlane.core.flow import Mode, Op, perform
 from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
 from fairlane.engines.sqlite.driver_database import Database
 from fairlane.engines.sqlite.driver_joined import SqliteJoined

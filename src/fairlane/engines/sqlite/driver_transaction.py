@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
-from fairlane.core.flow import Op, persist_async
+from fairlane.backoff import persist_async
+from fairlane.core.flow import Op
 from fairlane.engines.sqlite.driver_database import Database
 from fairlane.engines.sqlite.driver_joined import perform_within
 from fairlane.engines.sqlite.threads import Hand

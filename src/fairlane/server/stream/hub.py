@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from fairlane.backoff import Backoff
 from fairlane.core.errors import StoreError
 from fairlane.core.journal import place_of
 from fairlane.server.http.faults import Busy
@@ -28,7 +29,6 @@ from fairlane.server.stream.clients import (
 from fairlane.server.stream.figures import figures_of
 from fairlane.server.stream.items import notice
 from fairlane.server.stream.reading import Reader, Stretch
-from fairlane.upkeep.pauses import Pauses
 from fairlane.wire.events import Notice
 
 logger = logging.getLogger("fairlane.server")
@@ -138,18 +138,18 @@ class Hub:
 
     async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something over and over, however often the store is away."""
-        pauses = Pauses()
+        backoff = Backoff()
         while True:
             try:
                 await work()
-                pauses = Pauses()
+                backoff = Backoff()
             except StoreError as error:
                 logger.warning("Live events have to wait: %s", error)
-                await asyncio.sleep(pauses.next())
+                await asyncio.sleep(backoff.next())
             except Exception:
                 logger.exception("Live events have come to an end")
                 self._dismiss(BROKEN)
-                await asyncio.sleep(pauses.next())
+                await asyncio.sleep(backoff.next())
 
     async def _follow(self) -> None:
         began = time.monotonic()

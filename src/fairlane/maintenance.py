@@ -12,15 +12,15 @@ import random
 import time
 from collections.abc import Callable
 
+from fairlane.backoff import jitter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
 from fairlane.core.machine import Change, Lost, Settlement, TimedOut, decide
 from fairlane.core.model import Cause, Overdue, Verdict
 from fairlane.core.retention import Retention
-from fairlane.upkeep.pauses import jittered
 
-logger = logging.getLogger("fairlane.upkeep")
+logger = logging.getLogger("fairlane.maintenance")
 
 ROLE = "maintenance"
 REAP_SECONDS = 2.5
@@ -65,7 +65,7 @@ class Maintenance:
                 logger.warning("Maintenance has to wait: %s", error)
             except Exception:
                 logger.exception("Maintenance went wrong, and will be tried again")
-            await asyncio.sleep(jittered(self._pace, 0.2))
+            await asyncio.sleep(jitter(self._pace, 0.2))
 
     async def _elected(self) -> bool:
         op = self._backend.ops.elect(ROLE, self._candidate, TERM_ROUNDS * self._pace)
@@ -77,7 +77,7 @@ class Maintenance:
         await self._reap()
         await self._backend.run(self._backend.ops.sample())
         if self._clock() >= self._prune_at and not await self._prune():
-            self._prune_at = self._clock() + jittered(PRUNE_SECONDS)
+            self._prune_at = self._clock() + jitter(PRUNE_SECONDS)
 
     async def _bury(self) -> None:
         """Declare workers dead that were silent at two looks.

@@ -1,1 +1,0 @@
-"""What has to be done by somebody, whoever it is: workers and servers alike stand ready."""
