@@ -30,7 +30,7 @@ from fairlane.core.errors import (
     WorkerGone,
 )
 from fairlane.core.submission import new_task
-from fairlane.engines.http.troubles import Reply, error_of
+from fairlane.engines.http.errors import Reply, error_of
 
 NOTHING_LISTENS = 1
 

@@ -15,7 +15,7 @@ from fairlane.core.machine import Outcome, Released, Settlement
 from fairlane.core.model import Ask, Claimed, Grant, Start, Verdict
 from fairlane.core.sealing import check_open
 from fairlane.runtime.execution import put_off, settlement_of, unreadable
-from fairlane.server.reach import Reach
+from fairlane.server.store_guard import StoreGuard
 
 logger = logging.getLogger("fairlane.server")
 
@@ -23,12 +23,12 @@ logger = logging.getLogger("fairlane.server")
 class Claims:
     """Takes tasks for workers, and gives them back."""
 
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
+    def __init__(self, store: StoreGuard) -> None:
+        self._store = store
 
     async def claim(self, ask: Ask) -> Grant:
         """Tasks for a worker that has room for all of them: `begin` has to follow."""
-        grant = await self._reach.run(self._reach.ops.claim(ask))
+        grant = await self._store.run(self._store.ops.claim(ask))
         if not grant.tasks:
             return grant
         tasks = await self._opened(grant.tasks)
@@ -40,18 +40,18 @@ class Claims:
         """Tasks that are handed out run from then on: a worker need not know that there is a call
         to say so. Tries until it is done."""
         starts = [Start(task.task_id, task.attempt) for task in tasks]
-        await self._persist(self._reach.ops.start(tasks[0].worker_id, starts))
+        await self._persist(self._store.ops.start(tasks[0].worker_id, starts))
 
     async def release(self, tasks: Sequence[Claimed]) -> None:
         """Give back what did not reach its worker; it costs no retry. Tries until it is done."""
         settlements = [settlement_of(task, Released(), None) for task in tasks]
-        await self._persist(self._reach.ops.settle(settlements))
+        await self._persist(self._store.ops.settle(settlements))
 
     async def _persist(self, op: Op[list[Verdict]]) -> None:
         backoff = Backoff()
         while True:
             try:
-                await self._reach.run(op)
+                await self._store.run(op)
             except Exception as error:  # noqa: BLE001 (nobody else would record it)
                 warn(logger, "What became of claimed tasks cannot be recorded yet", error)
                 await asyncio.sleep(backoff.next())
@@ -69,7 +69,7 @@ class Claims:
             else:
                 sealed.append(settlement_of(task, trouble, None))
         if sealed:
-            await self._reach.run(self._reach.ops.settle(sealed))
+            await self._store.run(self._store.ops.settle(sealed))
         return opened
 
 

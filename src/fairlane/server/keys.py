@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlane.core.tokens import Token, digest_of
-from fairlane.server.fresh import Fresh
+from fairlane.server.cached import Cached
 
 SECONDS: Final = 2.0
 REMEMBERED: Final = 10_000
 """Secrets, right or wrong, that are remembered at once."""
 
-Find = Callable[[bytes], "Fresh[Token | None]"]
+Find = Callable[[bytes], "Cached[Token | None]"]
 
 
 class Keys:
@@ -24,7 +24,7 @@ class Keys:
 
     def __init__(
         self,
-        exist: Fresh[bool],
+        exist: Cached[bool],
         find: Find,
         *,
         required: bool,
@@ -32,7 +32,7 @@ class Keys:
         self._exist = exist
         self._find = find
         self._required = required
-        self._known: dict[bytes, Fresh[Token | None]] = {}
+        self._known: dict[bytes, Cached[Token | None]] = {}
 
     async def required(self) -> bool:
         """Whether nobody comes in without a token."""

@@ -24,13 +24,13 @@ from fairlane.core.store import Operations
 from fairlane.core.tokens import Token
 from fairlane.maintenance import Maintenance
 from fairlane.server.admission import Door, Windows
+from fairlane.server.cached import Cached
 from fairlane.server.config import ServerConfig
-from fairlane.server.fresh import Fresh
 from fairlane.server.identity import Identity
 from fairlane.server.keys import SECONDS, Keys
-from fairlane.server.polls import Polls
-from fairlane.server.reach import Reach
+from fairlane.server.long_polls import LongPolls
 from fairlane.server.reports import Judgement, RunReport, settled
+from fairlane.server.store_guard import StoreGuard
 from fairlane.server.stream.hub import Hub
 from fairlane.server.workers import Workers
 
@@ -54,20 +54,20 @@ class Services:
     def __init__(self, app: Fairlane, config: ServerConfig) -> None:
         self.app = app
         self.config = config
-        self.reach = Reach(app)
+        self.store = StoreGuard(app)
         self.submitter = Submitter(self._submit)
         self.results = Results(self._get)
         self.keys = Keys(
-            Fresh(self._tokens_exist, SECONDS), self._find, required=config.tokens_required
+            Cached(self._tokens_exist, SECONDS), self._find, required=config.tokens_required
         )
         self.sign_ins = Windows(SIGN_INS_A_MINUTE, 60.0)
-        self._outlook = Fresh(self._look, OUTLOOK_SECONDS)
+        self._outlook = Cached(self._look, OUTLOOK_SECONDS)
         self._door = Door(config.admission)
         self.stopping = asyncio.Event()
         """Set when the server is to stop: whoever waits for something stops waiting."""
         self.workers = Workers(self._workers, self._beat)
-        self.polls = Polls(self.reach, self.stopping)
-        self.hub = Hub(self.reach, self.stopping, config.listeners)
+        self.polls = LongPolls(self.store, self.stopping)
+        self.hub = Hub(self.store, self.stopping, config.listeners)
         self.reports = Gatherer(self.settled, limits.BATCH)
         self._background: list[asyncio.Task[None]] = []
         self._started = False
@@ -75,11 +75,11 @@ class Services:
     @property
     def ops(self) -> Operations:
         """What can be asked of the store."""
-        return self.reach.ops
+        return self.store.ops
 
     async def run(self, op: Op[T]) -> T:
         """Perform an operation on the store."""
-        return await self.reach.run(op)
+        return await self.store.run(op)
 
     async def outlook(self) -> Outlook:
         """The queues as they stood a moment ago."""
@@ -106,7 +106,7 @@ class Services:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await self.reach.stop()
+        await self.store.stop()
         self._background.clear()
         self._started = False
 
@@ -153,8 +153,8 @@ class Services:
     async def _tokens_exist(self) -> bool:
         return bool(await self.run(self.ops.tokens()))
 
-    def _find(self, digest: bytes) -> Fresh[Token | None]:
+    def _find(self, digest: bytes) -> Cached[Token | None]:
         async def find() -> Token | None:
             return await self.run(self.ops.token(digest))
 
-        return Fresh(find, SECONDS)
+        return Cached(find, SECONDS)

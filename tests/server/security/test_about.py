@@ -8,8 +8,8 @@ import re
 import pytest
 from openapi_spec_validator import validate
 
+from fairlane.server.docs_page import page
 from fairlane.server.openapi import name_of
-from fairlane.server.page import page
 from fairlane.server.routes import OPERATIONS
 from tests.fixtures.chromium import chromium
 from tests.server.kit import Api

@@ -9,7 +9,7 @@ import pytest
 
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.tokens import Token
-from fairlane.server.fresh import Fresh
+from fairlane.server.cached import Cached
 from fairlane.server.keys import REMEMBERED, Keys
 
 
@@ -37,8 +37,8 @@ class Looks:
             raise StoreUnavailable
         return value
 
-    def fresh(self) -> Fresh[str]:
-        return Fresh(self.look, 2.0, self.clock)
+    def fresh(self) -> Cached[str]:
+        return Cached(self.look, 2.0, self.clock)
 
 
 async def test_a_look_lasts() -> None:
@@ -110,13 +110,13 @@ def keys(exist: Callable[[], bool], looks: list[bytes], *, required: bool = Fals
     async def existing() -> bool:
         return exist()
 
-    def find(digest: bytes) -> Fresh[Token | None]:
+    def find(digest: bytes) -> Cached[Token | None]:
         async def look() -> None:
             looks.append(digest)
 
-        return Fresh(look, 2.0)
+        return Cached(look, 2.0)
 
-    return Keys(Fresh(existing, 0.0), find, required=required)
+    return Keys(Cached(existing, 0.0), find, required=required)
 
 
 async def test_once_required_always_required() -> None:

@@ -13,7 +13,7 @@ from fairlane.cli.trouble import Refused, Wrong, note
 from fairlane.core.audit import Action
 from fairlane.core.model import Worker, WorkerStatus
 from fairlane.core.text import NAME_RULE, is_name, shown
-from fairlane.wire.fleet import WorkerState, workers_of
+from fairlane.wire.workers import WorkerState, workers_of
 
 COLUMNS = (
     Column("worker"),

@@ -18,7 +18,7 @@ from fairlane.core.breaker import Breaker
 from fairlane.core.lanes import Controls, Rules, checked_scope
 from fairlane.core.model import moment_or_none
 from fairlane.core.text import shown
-from fairlane.wire.flow import controls_of, type_rules
+from fairlane.wire.limits import controls_of, type_rules
 
 COLUMNS = (
     Column("type", least=10),

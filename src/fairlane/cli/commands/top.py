@@ -29,7 +29,7 @@ from fairlane.core.facts import Facts, sample_of
 from fairlane.core.model import moment
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.stats import stats_of
-from fairlane.wire.fleet import workers_of
+from fairlane.wire.workers import workers_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -11,7 +11,7 @@ import msgspec
 
 from fairlane.core.errors import BatchTooLarge, NotAFairlaneStore
 from fairlane.core.flow import Flow
-from fairlane.engines.http.troubles import Reply, error_of
+from fairlane.engines.http.errors import Reply, error_of
 
 T = TypeVar("T")
 

@@ -14,12 +14,12 @@ from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.model import Cancelled, Deleted, Replayed, Swept, WorkerStatus
 from fairlane.core.states import State
 from fairlane.engines.http.calls import Request, asked, encoded, part, post, read
-from fairlane.engines.http.choosing import admits_nothing, body_of
+from fairlane.engines.http.errors import Reply, code_of, details_of
+from fairlane.engines.http.filters import admits_nothing, body_of
 from fairlane.engines.http.inspect import CONTROL, TASKS, controls_now
-from fairlane.engines.http.troubles import Reply, code_of, details_of
 from fairlane.wire.changes import CancelledView, ChangeView, SweptView
-from fairlane.wire.fleet import WorkerState
-from fairlane.wire.flow import ControlsView, QueueState, TypeRules
+from fairlane.wire.limits import ControlsView, QueueState, TypeRules
+from fairlane.wire.workers import WorkerState
 
 
 @writes

@@ -22,7 +22,7 @@ from fairlane.engines.http.driver_wire import (
     Wire,
     outage,
 )
-from fairlane.engines.http.troubles import Reply
+from fairlane.engines.http.errors import Reply
 
 T = TypeVar("T")
 

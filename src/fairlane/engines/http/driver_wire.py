@@ -10,7 +10,7 @@ import h11
 from fairlane.core.errors import StoreError, StoreUnavailable, StoreUnusable
 from fairlane.engines.http.address import Address
 from fairlane.engines.http.calls import Request
-from fairlane.engines.http.troubles import Reply
+from fairlane.engines.http.errors import Reply
 
 CONNECT_SECONDS: Final = 5.0
 REPLY_SECONDS: Final = 30.0

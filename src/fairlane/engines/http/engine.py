@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from fairlane.core import queries
 from fairlane.core.backend import Backend
-from fairlane.engines.http import books, control, inspect, submit, work
-from fairlane.engines.http.absent import OWN, SCHEDULES, TOKENS, TOLD, absent
+from fairlane.engines.http import control, events, inspect, submit, workers
 from fairlane.engines.http.driver import HttpDriver
+from fairlane.engines.http.unsupported import OWN, SCHEDULES, TOKENS, TOLD, unsupported
 
 
 class HttpOperations:
     """What can be asked of a server."""
 
     submit = submit.submit
-    claim = work.claim
-    start = work.start
-    settle = work.settle
-    progress = work.progress
-    heartbeat = work.heartbeat
-    register = work.register
-    forget = work.forget
+    claim = workers.claim
+    start = workers.start
+    settle = workers.settle
+    progress = workers.progress
+    heartbeat = workers.heartbeat
+    register = workers.register
+    forget = workers.forget
     mark = control.mark
     pause = control.pause
     limit = control.limit
@@ -38,34 +38,34 @@ class HttpOperations:
     samples = inspect.samples
     why = inspect.why
     dlq_analysis = inspect.dlq_analysis
-    facts = books.facts
-    tallies = books.tallies
-    depths = books.depths
-    events = books.events
-    tail = books.tail
-    audit = books.audit
+    facts = events.facts
+    tallies = events.tallies
+    depths = events.depths
+    tail = events.tail
+    audit = events.audit
+    events = events.events
     total = queries.total
     position = queries.position
     version = inspect.version
     migrate = inspect.migrate
     verify = inspect.verify
     durability = inspect.durability
-    expired = absent("expired", OWN)
-    prune = absent("prune", OWN)
-    sample = absent("sample", OWN)
-    elect = absent("elect", OWN)
-    bury = absent("bury", OWN)
-    fire = absent("fire", OWN)
-    shift_clock = absent("shift_clock", OWN)
-    record = absent("record", TOLD)
-    schedules = absent("schedules", SCHEDULES)
-    put_schedule = absent("put_schedule", SCHEDULES)
-    drop_schedule = absent("drop_schedule", SCHEDULES)
-    tokens = absent("tokens", TOKENS)
-    token = absent("token", TOKENS)
-    put_token = absent("put_token", TOKENS)
-    retire_token = absent("retire_token", TOKENS)
-    drop_token = absent("drop_token", TOKENS)
+    expired = unsupported("expired", OWN)
+    prune = unsupported("prune", OWN)
+    sample = unsupported("sample", OWN)
+    elect = unsupported("elect", OWN)
+    bury = unsupported("bury", OWN)
+    fire = unsupported("fire", OWN)
+    shift_clock = unsupported("shift_clock", OWN)
+    record = unsupported("record", TOLD)
+    schedules = unsupported("schedules", SCHEDULES)
+    put_schedule = unsupported("put_schedule", SCHEDULES)
+    drop_schedule = unsupported("drop_schedule", SCHEDULES)
+    tokens = unsupported("tokens", TOKENS)
+    token = unsupported("token", TOKENS)
+    put_token = unsupported("put_token", TOKENS)
+    retire_token = unsupported("retire_token", TOKENS)
+    drop_token = unsupported("drop_token", TOKENS)
 
 
 def connect(

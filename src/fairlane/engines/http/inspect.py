@@ -17,17 +17,17 @@ from fairlane.core.lanes import Controls
 from fairlane.core.model import Task, Worker
 from fairlane.core.stats import Stats
 from fairlane.core.why import Reason
-from fairlane.engines.http import reading
+from fairlane.engines.http import decode
 from fairlane.engines.http.calls import Request, get, post, read
-from fairlane.engines.http.choosing import admits_nothing, query_of
-from fairlane.engines.http.troubles import Reply, code_of
+from fairlane.engines.http.errors import Reply, code_of
+from fairlane.engines.http.filters import admits_nothing, query_of
 from fairlane.wire.figures import AnalysisView, SampleList
-from fairlane.wire.fleet import WorkerList
-from fairlane.wire.flow import ControlsView
 from fairlane.wire.health import Ready
+from fairlane.wire.limits import ControlsView
 from fairlane.wire.session import Session
 from fairlane.wire.tasks import TaskPage, TasksFound, WhyView
 from fairlane.wire.times import iso_of
+from fairlane.wire.workers import WorkerList
 
 TASKS: Final = "/api/v1/tasks"
 CONTROL: Final = "/api/v1/control"
@@ -41,7 +41,7 @@ def get_tasks(_: object, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     if not task_ids:
         return []
     answer = yield from post(f"{TASKS}/lookup", {"task_ids": task_ids}, TasksFound)
-    return [None if task is None else reading.task_of(task) for task in answer.tasks]
+    return [None if task is None else decode.task_of(task) for task in answer.tasks]
 
 
 @reads
@@ -73,7 +73,7 @@ def stats(_: object) -> Flow[Stats]:
 @reads
 def workers(_: object) -> Flow[list[Worker]]:
     answer = yield from get("/api/v1/workers", WorkerList)
-    return [reading.worker_of(each) for each in answer.workers]
+    return [decode.worker_of(each) for each in answer.workers]
 
 
 @reads
@@ -83,19 +83,19 @@ def controls(_: object) -> Flow[Controls]:
 
 def controls_now() -> Flow[Controls]:
     """What is paused and limited."""
-    return reading.controls_of((yield from get(CONTROL, ControlsView)))
+    return decode.controls_of((yield from get(CONTROL, ControlsView)))
 
 
 @reads
 def dlq_analysis(_: object) -> Flow[Analysis]:
-    return reading.analysis_of((yield from get("/api/v1/dlq/analysis", AnalysisView)))
+    return decode.analysis_of((yield from get("/api/v1/dlq/analysis", AnalysisView)))
 
 
 @reads
 def samples(_: object, since: int, limit: int) -> Flow[list[Sample]]:
     query: dict[str, Any] = {"since": iso_of(since), "limit": limit}
     answer = yield from get("/api/v1/stats/history", SampleList, query)
-    return [reading.sample_of(each) for each in answer.samples]
+    return [decode.sample_of(each) for each in answer.samples]
 
 
 @reads
@@ -138,4 +138,4 @@ def _page(filter: Filter, limit: int, cursor: str | None) -> Flow[Page]:
         return Page([], None)
     query = {**query_of(filter), "limit": limit, **({} if cursor is None else {"cursor": cursor})}
     answer = yield from get(TASKS, TaskPage, query)
-    return Page([reading.task_of(task) for task in answer.tasks], answer.next_cursor)
+    return Page([decode.task_of(task) for task in answer.tasks], answer.next_cursor)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 
 from fairlane.server.answers import Answer
+from fairlane.server.docs_page import PAGE_GUARDS, page
 from fairlane.server.openapi import document
 from fairlane.server.operations import READ, Call, Operation
-from fairlane.server.page import PAGE_GUARDS, page
 from fairlane.server.services import Services
 
 

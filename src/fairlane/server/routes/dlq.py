@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any, Final
 
 from fairlane.core.audit import Action
-from fairlane.server.alike import Alike
 from fairlane.server.answers import Answer
 from fairlane.server.changes import level, replayed, swept
+from fairlane.server.failure_group import FailureGroup
 from fairlane.server.operations import ADMIN, READ, Call, Operation
 from fairlane.server.services import Services
 from fairlane.server.tasks import page
@@ -22,8 +22,8 @@ async def listed(services: Services, call: Call[None, DeadListQuery]) -> Answer:
     """Dead letters, the newest first."""
     query = call.query
     if isinstance(query.failure, str):
-        alike = Alike(services, query.chosen(), query.failure)
-        return Answer(page_of(await alike.page(query.limit, query.cursor)))
+        group = FailureGroup(services, query.chosen(), query.failure)
+        return Answer(page_of(await group.page(query.limit, query.cursor)))
     return await page(services, query.chosen(), query.limit, query.cursor)
 
 
@@ -31,8 +31,8 @@ async def purge(services: Services, call: Call[None, DeadPurgeQuery]) -> Answer:
     """Delete dead letters for good."""
     query, ops = call.query, services.ops
     if isinstance(query.failure, str):
-        alike = Alike(services, query.chosen(), query.failure)
-        return await alike.changed(query.cursor, partial(ops.delete, among=DEAD))
+        group = FailureGroup(services, query.chosen(), query.failure)
+        return await group.changed(query.cursor, partial(ops.delete, among=DEAD))
     return await swept(services, query.chosen(), query.cursor, ops.delete_where)
 
 
@@ -46,8 +46,8 @@ async def replay_many(services: Services, call: Call[DeadReplay, None]) -> Answe
     body, ops = call.body, services.ops
     how: dict[str, Any] = {"reset_retry_count": body.reset_retry_count, "level": level(body)}
     if isinstance(body.failure, str):
-        alike = Alike(services, body.chosen(), body.failure)
-        return await alike.changed(body.cursor, partial(ops.replay, among=DEAD, **how))
+        group = FailureGroup(services, body.chosen(), body.failure)
+        return await group.changed(body.cursor, partial(ops.replay, among=DEAD, **how))
     return await swept(services, body.chosen(), body.cursor, partial(ops.replay_where, **how))
 
 

@@ -14,7 +14,7 @@ from fairlane.core.lanes import UNRULED, Controls, checked_scope
 from fairlane.server.answers import Answer
 from fairlane.server.operations import ADMIN, READ, Call, Operation
 from fairlane.server.services import Services
-from fairlane.wire.flow import (
+from fairlane.wire.limits import (
     ControlPatch,
     ControlsView,
     QueueList,

@@ -18,7 +18,7 @@ from fairlane.backoff import Backoff
 from fairlane.core.errors import StoreError
 from fairlane.core.journal import place_of
 from fairlane.server.http.faults import Busy
-from fairlane.server.reach import Reach
+from fairlane.server.store_guard import StoreGuard
 from fairlane.server.stream.clients import (
     BROKEN,
     STOPPING,
@@ -46,9 +46,9 @@ READERS: Final = 4
 class Hub:
     """All who listen to a server process."""
 
-    def __init__(self, reach: Reach, stopping: asyncio.Event, most: int) -> None:
-        self.reader = Reader(reach)
-        self._reach = reach
+    def __init__(self, store: StoreGuard, stopping: asyncio.Event, most: int) -> None:
+        self.reader = Reader(store)
+        self._store = store
         self._stopping = stopping
         self._most = most
         self._guests: set[Client] = set()
@@ -173,7 +173,7 @@ class Hub:
         await asyncio.sleep(FIGURES_SECONDS)
         wanting = [client for client in self._live if client.subscription.figures]
         if wanting:
-            figures = figures_of(await self._reach.run(self._reach.ops.facts()))
+            figures = figures_of(await self._store.run(self._store.ops.facts()))
             for client in wanting:
                 client.offer_figures(figures)
 

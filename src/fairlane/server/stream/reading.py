@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fairlane.core.journal import place_of
-from fairlane.server.reach import Reach
+from fairlane.server.store_guard import StoreGuard
 from fairlane.server.stream.items import Item, items_of, mentioned
 from fairlane.wire.tasks import ProgressView, progress_of
 
@@ -28,18 +28,18 @@ class Stretch(NamedTuple):
 class Reader:
     """Reads the journal."""
 
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
+    def __init__(self, store: StoreGuard) -> None:
+        self._store = store
 
     async def tail(self) -> str:
         """The cursor of now."""
-        return await self._reach.run(self._reach.ops.tail())
+        return await self._store.run(self._store.ops.tail())
 
     async def read(
         self, after: str | None, limit: int = AT_ONCE, *, progress: bool = True
     ) -> Stretch:
         """What happened after a cursor. Raises InvalidCursor."""
-        found = await self._reach.run(self._reach.ops.events(after, limit))
+        found = await self._store.run(self._store.ops.events(after, limit))
         reports = await self._reports(mentioned(found.events)) if progress else {}
         items = items_of(found.events, after, reports)
         return Stretch(items, found.cursor, found.reset, len(found.events) >= limit)
@@ -59,7 +59,7 @@ class Reader:
         reports: dict[str, ProgressView] = {}
         for start in range(0, len(task_ids), TASKS_AT_ONCE):
             part = task_ids[start : start + TASKS_AT_ONCE]
-            for task in await self._reach.run(self._reach.ops.get(part)):
+            for task in await self._store.run(self._store.ops.get(part)):
                 shown = None if task is None else progress_of(task.progress)
                 if task is not None and shown is not None:
                     reports[task.task_id] = shown

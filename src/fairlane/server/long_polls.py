@@ -23,8 +23,8 @@ from fairlane.core.errors import StoreUnavailable, WorkerGone
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Claimed, Grant
 from fairlane.server.claims import Claims
-from fairlane.server.lines import Line, Waiter
-from fairlane.server.reach import Reach
+from fairlane.server.store_guard import StoreGuard
+from fairlane.server.wait_line import Waiter, WaitLine
 
 logger = logging.getLogger("fairlane.server")
 
@@ -36,14 +36,14 @@ REMEMBERED: Final = 1_000
 Profile = tuple[frozenset[str] | None, frozenset[str] | None, frozenset[str]]
 
 
-class Polls:
+class LongPolls:
     """All polls of a server process."""
 
-    def __init__(self, reach: Reach, stopping: asyncio.Event) -> None:
-        self._reach = reach
-        self._claims = Claims(reach)
+    def __init__(self, store: StoreGuard, stopping: asyncio.Event) -> None:
+        self._store = store
+        self._claims = Claims(store)
         self._stopping = stopping
-        self._lines: dict[Profile, Line] = {}
+        self._lines: dict[Profile, WaitLine] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._unheard: OrderedDict[str, str] = OrderedDict()
         """By worker: under which id the store may have given it something that nobody heard of,
@@ -122,18 +122,18 @@ class Polls:
         if self._hints != hints:
             line.stir()  # while the claim was under way
 
-    def _line_of(self, ask: Ask) -> Line:
+    def _line_of(self, ask: Ask) -> WaitLine:
         if not self._listening:
             loop = asyncio.get_running_loop()
             self._listening = [loop.create_task(work) for work in (self._listen(), self._watch())]
         profile = (ask.queues, ask.types, ask.capabilities)
         line = self._lines.get(profile)
         if line is None:
-            line = self._lines[profile] = Line(self._look, self._lines.__len__)
+            line = self._lines[profile] = WaitLine(self._look, self._lines.__len__)
             self._spawn(self._keep(profile, line))
         return line
 
-    async def _keep(self, profile: Profile, line: Line) -> None:
+    async def _keep(self, profile: Profile, line: WaitLine) -> None:
         try:
             await line.run()
         finally:
@@ -209,7 +209,7 @@ class Polls:
     # -- hints -------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        wakeup = await listen(self._reach.driver)
+        wakeup = await listen(self._store.driver)
         self._hint()  # who knows what was missed
         backoff = Backoff()
         try:

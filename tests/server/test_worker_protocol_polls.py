@@ -1,4 +1,4 @@
-"""Polls that wait, on every engine: who gets what, when, and that nothing is lost on the way."""
+"""Long polls, on every engine: who gets what, when, and that nothing is lost on the way."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from fairlane.server.answers import Answer
 from fairlane.server.errors import WorkerNotFound
 from fairlane.server.operations import ADMIN, READ, Call, Operation
 from fairlane.server.services import Services
-from fairlane.wire.fleet import WorkerList, WorkerState, WorkerView, worker_of, workers_of
+from fairlane.wire.workers import WorkerList, WorkerState, WorkerView, worker_of, workers_of
 
 
 async def listed(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001

@@ -32,8 +32,8 @@ from fairlane.core.model import (
     Verdict,
 )
 from fairlane.engines.http.calls import MOST_BYTES, part, post
-from fairlane.wire.crew import ClaimAnswer, Ending, Failing, PulseView, Verdicts
-from fairlane.wire.protocol import Left, Registered
+from fairlane.wire.worker_protocol import Left, Registered
+from fairlane.wire.worker_protocol_bulk import ClaimAnswer, Ending, Failing, PulseView, Verdicts
 
 WORKERS: Final = "/internal/workers"
 _ROOM: Final = MOST_BYTES // 2

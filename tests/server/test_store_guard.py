@@ -13,8 +13,8 @@ from fairlane import Fairlane
 from fairlane.core.errors import StoreBusy, StoreUnavailable
 from fairlane.core.flow import Op
 from fairlane.server.config import ServerConfig
-from fairlane.server.reach import Reach
 from fairlane.server.services import Services
+from fairlane.server.store_guard import StoreGuard
 
 T = TypeVar("T")
 SECONDS = 20.0
@@ -57,49 +57,51 @@ async def app() -> AsyncIterator[Troubled]:
 
 
 @pytest.fixture
-async def reach(app: Troubled) -> AsyncIterator[Reach]:
-    reach = Reach(app)
-    yield reach
-    await reach.stop()
+async def guard(app: Troubled) -> AsyncIterator[StoreGuard]:
+    guard = StoreGuard(app)
+    yield guard
+    await guard.stop()
 
 
-async def test_what_takes_long_is_waited_for(app: Troubled, reach: Reach) -> None:
+async def test_what_takes_long_is_waited_for(app: Troubled, guard: StoreGuard) -> None:
     app.holds = lambda name: name == "facts"
-    asking = asyncio.create_task(reach.run(reach.ops.facts()))
+    asking = asyncio.create_task(guard.run(guard.ops.facts()))
     await app.heard("get", 3)  # it was asked something easy, again and again, and has answered
-    await reach.run(reach.ops.controls())
+    await guard.run(guard.ops.controls())
     await app.relieve()
     assert (await asking).workers == []
 
 
 async def test_silence_is_told_to_all_who_wait_and_to_who_comes(
-    app: Troubled, reach: Reach
+    app: Troubled, guard: StoreGuard
 ) -> None:
     app.holds = lambda _: True
     async with asyncio.timeout(SECONDS):
-        waiting = [reach.run(reach.ops.facts()), reach.run(reach.ops.submit([]))]
+        waiting = [guard.run(guard.ops.facts()), guard.run(guard.ops.submit([]))]
         told = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(each) for each in told] == [StoreUnavailable] * 2
     with pytest.raises(StoreUnavailable):
-        await reach.run(reach.ops.controls())
+        await guard.run(guard.ops.controls())
     assert app.asked["controls"] == 0
 
     await app.relieve()
     async with asyncio.timeout(SECONDS):
         while not app.asked["controls"]:
             try:
-                await reach.run(reach.ops.controls())
+                await guard.run(guard.ops.controls())
             except StoreUnavailable:
                 await asyncio.sleep(0.01)
 
 
-async def test_who_waited_behind_a_refusal_need_not_wait_again(app: Troubled, reach: Reach) -> None:
+async def test_a_call_behind_a_refused_one_does_not_wait_again(
+    app: Troubled, guard: StoreGuard
+) -> None:
     app.refuses = lambda name: name == "submit"
     for _ in range(2):
         with pytest.raises(StoreBusy):
-            await reach.run(reach.ops.submit([]))
+            await guard.run(guard.ops.submit([]))
     assert app.asked["submit"] == 1
-    await reach.run(reach.ops.settle([]))  # not everything is refused
+    await guard.run(guard.ops.settle([]))  # not everything is refused
 
 
 async def test_a_store_that_is_away_at_first_is_maintained_later(app: Troubled) -> None:

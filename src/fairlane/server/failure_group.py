@@ -19,7 +19,7 @@ from fairlane.server.services import Services
 from fairlane.wire.changes import Change
 
 
-class Alike:
+class FailureGroup:
     """Those of the tasks that a filter admits that failed in one way."""
 
     def __init__(self, services: Services, chosen: Filter, failure: str) -> None:

@@ -17,7 +17,7 @@ TOKENS = (
 SCHEDULES = "A server does not offer schedules over HTTP: use the store's own URL."
 
 
-def absent(name: str, why: str) -> Callable[..., Op[Any]]:
+def unsupported(name: str, why: str) -> Callable[..., Op[Any]]:
     """An operation that is refused, whatever it is given."""
 
     def refuse() -> NoReturn:

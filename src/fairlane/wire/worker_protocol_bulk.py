@@ -27,9 +27,9 @@ from fairlane.core.model import (
     microseconds_of,
 )
 from fairlane.wire.policies import RetryView
-from fairlane.wire.protocol import MOST_AT_ONCE, Seconds, checked_result
 from fairlane.wire.times import Moment, iso_of
 from fairlane.wire.values import NameText, TaskId
+from fairlane.wire.worker_protocol import MOST_AT_ONCE, Seconds, checked_result
 
 SOME: Final = msgspec.Meta(extra_json_schema={"maxItems": limits.BATCH})
 Attempt = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]

@@ -13,10 +13,11 @@ from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.server.answers import Answer
 from fairlane.server.operations import BATCH_BYTES, Call
 from fairlane.server.reports import RunReport
-from fairlane.server.routes.internal import caller, check_names, operation, patience, touched
+from fairlane.server.routes.worker_protocol import caller, check_names, operation, patience, touched
 from fairlane.server.services import Services
 from fairlane.server.workers import Known
-from fairlane.wire.crew import (
+from fairlane.wire.worker_protocol import Heartbeat, line
+from fairlane.wire.worker_protocol_bulk import (
     Advances,
     Attempted,
     Beginnings,
@@ -26,7 +27,6 @@ from fairlane.wire.crew import (
     PulseView,
     Verdicts,
 )
-from fairlane.wire.protocol import Heartbeat, line
 
 
 async def claim(services: Services, call: Call[Claim, None]) -> Answer:

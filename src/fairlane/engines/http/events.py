@@ -10,12 +10,12 @@ from fairlane.core.facts import Facts
 from fairlane.core.flow import Flow, reads
 from fairlane.core.model import Events
 from fairlane.core.tally import Tally
-from fairlane.engines.http import reading
+from fairlane.engines.http import decode
 from fairlane.engines.http.calls import get
 from fairlane.wire.audit import AuditList
 from fairlane.wire.events import EventPage
 
-_BOOKS: Final = "/internal/store"
+_STORE: Final = "/internal/store"
 
 
 @reads
@@ -39,7 +39,7 @@ def depths(_: object) -> Flow[dict[tuple[str, int], int]]:
 
 @reads
 def events(_: object, after: str | None, limit: int) -> Flow[Events]:
-    return (yield from get(f"{_BOOKS}/events", Events, _stretch(limit, after)))
+    return (yield from get(f"{_STORE}/events", Events, _stretch(limit, after)))
 
 
 @reads
@@ -51,11 +51,11 @@ def tail(_: object) -> Flow[str]:
 def audit(_: object, limit: int, cursor: str | None = None) -> Flow[AuditPage]:
     query = _stretch(checked_limit(limit), cursor)
     answer = yield from get("/api/v1/audit", AuditList, query)
-    return AuditPage([reading.audit_of(each) for each in answer.entries], answer.next_cursor)
+    return AuditPage([decode.audit_of(each) for each in answer.entries], answer.next_cursor)
 
 
 def _facts() -> Flow[Facts]:
-    return (yield from get(f"{_BOOKS}/facts", Facts))
+    return (yield from get(f"{_STORE}/facts", Facts))
 
 
 def _stretch(limit: int, cursor: str | None) -> dict[str, Any]:

@@ -88,7 +88,7 @@ Look = Callable[[Waiter], Awaitable[Grant | None]]
 """Asks the store for a waiter; None when that one is no longer to have anything."""
 
 
-class Line:
+class WaitLine:
     """Waiters for the same kind of task, first come, first served."""
 
     def __init__(self, look: Look, lines: Callable[[], int]) -> None:

@@ -42,7 +42,7 @@ class _Refusal(NamedTuple):
     until: float
 
 
-class Reach:
+class StoreGuard:
     """Performs operations on behalf of the requests of one server process."""
 
     def __init__(self, app: Fairlane) -> None:

@@ -17,9 +17,9 @@ from fairlane.core.priority import Band, level_of
 from fairlane.core.states import State
 from fairlane.wire.audit import AuditEntry
 from fairlane.wire.figures import AnalysisView, SampleView
-from fairlane.wire.fleet import WorkerView
-from fairlane.wire.flow import ControlsView, RulesView
+from fairlane.wire.limits import ControlsView, RulesView
 from fairlane.wire.tasks import AttemptView, ErrorView, ProgressView, TaskView
+from fairlane.wire.workers import WorkerView
 
 
 def task_of(view: TaskView) -> Task:

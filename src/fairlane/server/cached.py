@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Fresh(Generic[T]):
+class Cached(Generic[T]):
     """Everyone who asks within `seconds` shares one look, and so does everyone who asks while
     somebody is looking."""
 

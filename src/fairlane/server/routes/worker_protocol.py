@@ -18,7 +18,7 @@ from fairlane.server.reports import RunReport, attempt_of
 from fairlane.server.services import Services
 from fairlane.server.tasks import task_id_of
 from fairlane.server.workers import Known, check_owner, new_worker_id, owns
-from fairlane.wire.protocol import (
+from fairlane.wire.worker_protocol import (
     POLL_INTERVAL_MS,
     Begun,
     HandedTask,
