@@ -44,7 +44,7 @@ def test_by_filter_with_a_question(cli: Cli, monkeypatch: pytest.MonkeyPatch) ->
     assert "Cancel 3 tasks? Nobody is there to answer: add --yes." in unasked.stderr
     assert cli("cancel", "--type", "a", "--json").exit_code == 2
 
-    monkeypatch.setattr("fairlane.cli.sweeping._someone_there", lambda: True)
+    monkeypatch.setattr("fairlane.cli.bulk_changes._someone_there", lambda: True)
     declined = cli("cancel", "--type", "a", input="n\n")
     assert declined.exit_code == 1
     assert "Cancel 3 tasks? [y/N]" in declined.stderr

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from fairlane.cli.errors import EXIT_USAGE, UsageError
 from fairlane.cli.serving import config_of, is_exposed, is_local
 from fairlane.cli.settings import resolve
-from fairlane.cli.trouble import WRONG, Wrong
 from tests.cli.kit import Cli, run, write_app
 from tests.cli.test_processes import Running, running
 
@@ -146,7 +146,7 @@ def test_a_port_that_is_taken(ready: Cli) -> None:
 def test_what_is_wrong_is_told_in_a_sentence(ready: Cli, args: tuple[str, ...], told: str) -> None:
     token(ready, "read")
     done = run("server", *args)
-    assert done.returncode in {1, WRONG}
+    assert done.returncode in {1, EXIT_USAGE}
     assert done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("Error: ")
     assert told in done.stderr
@@ -312,7 +312,7 @@ def test_settings() -> None:
     ],
 )
 def test_settings_that_cannot_be(name: str, value: object) -> None:
-    with pytest.raises(Wrong, match=f"--{name.replace('_', '-')} "):
+    with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} "):
         resolve({name: value}, {}, Path("/nonexistent"))
 
 
@@ -338,7 +338,7 @@ def test_a_shop_to_look_at(ready: Cli) -> None:
 
 def test_the_shop_is_an_application_of_its_own(ready: Cli) -> None:
     done = run("up", "--demo", "--app", "nothing:app")
-    assert done.returncode == WRONG
+    assert done.returncode == EXIT_USAGE
     assert done.stderr == (
         "Error: The demo is an application of its own: leave out --app, or --demo.\n"
     )

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlane.cli.errors import UsageError
 from fairlane.cli.settings import DEFAULT_STORE, Settings, resolve
-from fairlane.cli.trouble import Wrong
 from tests.cli.kit import Cli
 
 
@@ -50,13 +50,13 @@ def test_children_get_the_same(tmp_path: Path) -> None:
 )
 def test_mistakes_in_the_file_are_named(tmp_path: Path, text: str, named: str) -> None:
     (tmp_path / "fairlane.toml").write_text(text)
-    with pytest.raises(Wrong) as caught:
+    with pytest.raises(UsageError) as caught:
         resolve({}, {}, tmp_path)
     assert named in caught.value.format_message()
 
 
 def test_mistakes_in_the_environment_are_named(tmp_path: Path) -> None:
-    with pytest.raises(Wrong, match=r"FAIRLANE_CONCURRENCY is a whole number"):
+    with pytest.raises(UsageError, match=r"FAIRLANE_CONCURRENCY is a whole number"):
         resolve({}, {"FAIRLANE_CONCURRENCY": "many"}, tmp_path)
 
 

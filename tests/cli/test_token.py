@@ -11,7 +11,7 @@ from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.tokens import Scope, Token, digest_of, issued
 from tests.cli.kit import Cli, in_store
-from tests.cli.test_flow import worker
+from tests.cli.test_limits import worker
 
 
 def looked_up(secret: str) -> Token | None:

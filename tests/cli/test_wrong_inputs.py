@@ -8,7 +8,7 @@ from tests.cli.kit import Cli, write_app
 
 ID = "01a1df28-3ee5-7a6e-81e1-a9bcb8dcc6c7"
 
-WRONG = [
+EXIT_USAGE = [
     "nonsense",
     "list --nonsense",
     "list --status nonsense",
@@ -110,7 +110,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("line", WRONG)
+@pytest.mark.parametrize("line", EXIT_USAGE)
 def test_wrong_inputs(ready: Cli, line: str) -> None:
     write_app()
     Path("broken.py").write_text("1 / 0\n")
@@ -174,7 +174,7 @@ def test_the_unforeseen_is_a_sentence(cli: Cli, monkeypatch: pytest.MonkeyPatch)
     def broken(*_: object) -> None:
         raise RuntimeError("\x1b[31mred")
 
-    monkeypatch.setattr("fairlane.cli.commands.fleet.opened", broken)
+    monkeypatch.setattr("fairlane.cli.commands.workers.open_store", broken)
     result = cli("workers")
     assert result.exit_code == 1
     assert "RuntimeError: \\x1b[31mred." in result.stderr

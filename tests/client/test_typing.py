@@ -7,7 +7,7 @@ from pathlib import Path
 
 EXAMPLE = Path(__file__).with_name("typed.py")
 ROOT = EXAMPLE.parents[2]
-WRONG = {
+EXIT_USAGE = {
     number
     for number, line in enumerate(EXAMPLE.read_text().splitlines(), 1)
     if line.endswith("# wrong")
@@ -30,8 +30,8 @@ def errors(*command: str) -> set[int]:
 
 def test_mypy(tmp_path: Path) -> None:
     settings = ("--config-file", "/dev/null", "--strict", "--cache-dir", str(tmp_path))
-    assert errors("mypy", *settings, "--follow-imports=silent") == WRONG
+    assert errors("mypy", *settings, "--follow-imports=silent") == EXIT_USAGE
 
 
 def test_pyright() -> None:
-    assert errors("basedpyright", "--level", "error", "--pythonpath", sys.executable) == WRONG
+    assert errors("basedpyright", "--level", "error", "--pythonpath", sys.executable) == EXIT_USAGE

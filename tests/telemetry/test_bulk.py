@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairlane.cli.trouble import scrubbed
+from fairlane.cli.errors import scrubbed
 from fairlane.core.ids import new_id
 from fairlane.core.model import Claimed, Spec
 from fairlane.telemetry import transitions

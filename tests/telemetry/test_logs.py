@@ -15,8 +15,8 @@ from urllib.request import urlopen
 import pytest
 
 from fairlane import Context, Fail, Fairlane, Retry
+from fairlane.cli.errors import UsageError, scrubbed
 from fairlane.cli.settings import resolve
-from fairlane.cli.trouble import Wrong, scrubbed
 from fairlane.core.model import Verdict
 from fairlane.core.submission import new_task
 from fairlane.telemetry import transitions
@@ -226,7 +226,7 @@ async def test_a_worker_watches_nothing_unless_asked(quick: Fairlane, memory: Wo
     ],
 )
 def test_settings_that_cannot_be(tmp_path: Path, environ: dict[str, str], complaint: str) -> None:
-    with pytest.raises(Wrong, match=complaint):
+    with pytest.raises(UsageError, match=complaint):
         resolve({}, environ, tmp_path)
 
 

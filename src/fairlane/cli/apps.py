@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from fairlane.cli.errors import UsageError
 from fairlane.cli.settings import Settings
-from fairlane.cli.trouble import Wrong
 from fairlane.client.app import Fairlane
 from fairlane.core.text import shown
 
@@ -29,7 +29,7 @@ def application(settings: Settings) -> Fairlane:
     if keys:
         app.encryption_keys = keys
     if not app.tasks:
-        raise Wrong(f"{settings.app} defines no tasks: mark functions with @app.task().")
+        raise UsageError(f"{settings.app} defines no tasks: mark functions with @app.task().")
     return app
 
 
@@ -39,7 +39,7 @@ def _built_in() -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != BUILT_IN:
             raise
-        raise Wrong(
+        raise UsageError(
             "There are no built-in handlers in this installation: name your application with "
             "--app module:app."
         ) from None
@@ -48,14 +48,16 @@ def _built_in() -> ModuleType:
 def _loaded(path: str) -> Fairlane:
     module_name, colon, attributes = path.partition(":")
     if not (module_name and colon and attributes):
-        raise Wrong(f"An application is named as module:app. Got {shown(path)}.")
+        raise UsageError(f"An application is named as module:app. Got {shown(path)}.")
     found: object = _imported(module_name)
     for name in attributes.split("."):
         if not hasattr(found, name):
-            raise Wrong(f"{module_name} has no {attributes}: an application is named module:app.")
+            raise UsageError(
+                f"{module_name} has no {attributes}: an application is named module:app."
+            )
         found = getattr(found, name)
     if not isinstance(found, Fairlane):
-        raise Wrong(f"{path} is a {found.__class__.__name__}, not a Fairlane application.")
+        raise UsageError(f"{path} is a {found.__class__.__name__}, not a Fairlane application.")
     return found
 
 
@@ -67,10 +69,12 @@ def _imported(name: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise Wrong(f"There is no module {name} here or among what is installed.") from error
-        raise Wrong(_failure(name, error)) from error
+            raise UsageError(
+                f"There is no module {name} here or among what is installed."
+            ) from error
+        raise UsageError(_failure(name, error)) from error
     except Exception as error:
-        raise Wrong(_failure(name, error)) from error
+        raise UsageError(_failure(name, error)) from error
 
 
 def _failure(name: str, error: Exception) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from fairlane.cli.errors import scrubbed
 from fairlane.cli.settings import Settings
-from fairlane.cli.trouble import scrubbed
 from fairlane.telemetry.logs import JsonFormatter
 from fairlane.telemetry.transitions import ask_for_them
 

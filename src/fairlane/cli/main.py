@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from fairlane import __version__
-from fairlane.cli.trouble import exit_code
+from fairlane.cli.errors import report
 
 
 class Entry(NamedTuple):
@@ -37,11 +37,11 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "dlq": Entry("dlq", "Look into the dead letters, replay or purge them."),
     },
     "Flow": {
-        "pause": Entry("flow", "Stop claims of a queue, a type or everything."),
-        "resume": Entry("flow", "Let claims go on."),
-        "limit": Entry("flow", "Show or set rates, concurrency and circuit breakers."),
-        "workers": Entry("fleet", "List the workers."),
-        "drain": Entry("fleet", "Let a worker finish what it runs, and leave."),
+        "pause": Entry("limits", "Stop claims of a queue, a type or everything."),
+        "resume": Entry("limits", "Let claims go on."),
+        "limit": Entry("limits", "Show or set rates, concurrency and circuit breakers."),
+        "workers": Entry("workers", "List the workers."),
+        "drain": Entry("workers", "Let a worker finish what it runs, and leave."),
     },
     "Store": {
         "stats": Entry("stats", "Show depths, ages, workers and throughput."),
@@ -88,7 +88,7 @@ class Root(click.Group):
         try:
             done = super().main(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 (every way out is decided in one place)
-            sys.exit(exit_code(error))
+            sys.exit(report(error))
         # Click answers with a number where a command, or --help, asked for an exit code.
         sys.exit(done if isinstance(done, int) else 0)
 

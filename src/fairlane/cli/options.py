@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from fairlane.cli.trouble import Wrong
-from fairlane.cli.words import past, tags_of
+from fairlane.cli.errors import UsageError
+from fairlane.cli.parsing import past, tags_of
 from fairlane.core import limits
 from fairlane.core.filters import EVERYTHING, Filter, new_filter
 from fairlane.core.priority import priority_of
@@ -104,6 +104,8 @@ def need_choice(task_ids: tuple[str, ...], chosen: Filter, *, everything: bool) 
     """Whoever changes tasks says which: by id, by filter, or that all are meant."""
     by_filter = everything or chosen != EVERYTHING
     if task_ids and by_filter:
-        raise Wrong("Name tasks by id or choose them by filter, not both.")
+        raise UsageError("Name tasks by id or choose them by filter, not both.")
     if not task_ids and not by_filter:
-        raise Wrong("Name tasks by id, choose them by filter (--type, --status …), or say --all.")
+        raise UsageError(
+            "Name tasks by id, choose them by filter (--type, --status …), or say --all."
+        )

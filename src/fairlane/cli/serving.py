@@ -8,8 +8,8 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 
+from fairlane.cli.errors import CommandFailed, UsageError, note
 from fairlane.cli.settings import Settings
-from fairlane.cli.trouble import Refused, Wrong, note
 from fairlane.client.app import Fairlane
 from fairlane.core.backend import is_server
 from fairlane.core.errors import StoreUnavailable
@@ -59,7 +59,7 @@ def config_of(settings: Settings) -> ServerConfig:
 def check_store(app: Fairlane) -> None:
     """Refuse a store that is another server's."""
     if is_server(app.url):
-        raise Wrong("A server has a store of its own: name that, not another server.")
+        raise UsageError("A server has a store of its own: name that, not another server.")
 
 
 async def check_tokens(app: Fairlane, settings: Settings) -> None:
@@ -73,7 +73,7 @@ async def check_tokens(app: Fairlane, settings: Settings) -> None:
         return
     if not tokens:
         named = settings.host if not is_local(settings.host) else "A server with --allow-hosts"
-        raise Refused(
+        raise CommandFailed(
             f"{named} can be reached from other machines, and no tokens are set up: make one with "
             "`fairlane token create`, or listen on 127.0.0.1 alone."
         )

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairlane.cli.trouble import Wrong
+from fairlane.cli.errors import UsageError
 from fairlane.core import limits
 from fairlane.core.backend import is_server
 from fairlane.core.errors import InvalidKey
@@ -59,7 +59,7 @@ class Settings(NamedTuple):
         if self.encryption_key_file is None:
             return self.encryption_keys
         if self.encryption_keys:
-            raise Wrong("Give either encryption_keys or encryption_key_file, not both.")
+            raise UsageError("Give either encryption_keys or encryption_key_file, not both.")
         return _keys_in(Path(self.encryption_key_file))
 
     @property
@@ -70,7 +70,7 @@ class Settings(NamedTuple):
         if self.token_file is None:
             return self.token
         if self.token is not None:
-            raise Wrong("Give either token or token_file, not both.")
+            raise UsageError("Give either token or token_file, not both.")
         return _token(_secret_in(Path(self.token_file), "token"), self.token_file)
 
     @property
@@ -134,14 +134,14 @@ def _from_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise Wrong(f"{FILE} cannot be read: {error}.") from None
+        raise UsageError(f"{FILE} cannot be read: {error}.") from None
     try:
         written = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Wrong(f"{FILE} is not valid TOML: {error}.") from None
+        raise UsageError(f"{FILE} is not valid TOML: {error}.") from None
     unknown = sorted(set(written) - set(_READERS))
     if unknown:
-        raise Wrong(
+        raise UsageError(
             f"{FILE} has settings that do not exist: {', '.join(unknown)}. "
             f"There are {', '.join(_READERS)}."
         )
@@ -151,7 +151,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _text(value: object, source: str) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
-    raise Wrong(f"{source} is a text. Got {shown(value)}.")
+    raise UsageError(f"{source} is a text. Got {shown(value)}.")
 
 
 def _count(value: object, source: str) -> int:
@@ -159,7 +159,7 @@ def _count(value: object, source: str) -> int:
         value = int(value[:20])
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
-    raise Wrong(f"{source} is a whole number, 1 or more. Got {shown(value)}.")
+    raise UsageError(f"{source} is a whole number, 1 or more. Got {shown(value)}.")
 
 
 def _count_or_none(value: object, source: str) -> int:
@@ -174,7 +174,7 @@ def _seconds(value: object, source: str) -> float:
             value = float(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    raise Wrong(f"{source} is a number of seconds. Got {shown(value)}.")
+    raise UsageError(f"{source} is a number of seconds. Got {shown(value)}.")
 
 
 def _port(value: object, source: str) -> int:
@@ -182,13 +182,13 @@ def _port(value: object, source: str) -> int:
         value = int(value[:20])
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 65_535:
         return value
-    raise Wrong(f"{source} is a port: 0 to 65535, 0 for any free one. Got {shown(value)}.")
+    raise UsageError(f"{source} is a port: 0 to 65535, 0 for any free one. Got {shown(value)}.")
 
 
 def _log_format(value: object, source: str) -> str:
     if value in ("text", "json"):
         return str(value)
-    raise Wrong(f"{source} is text or json. Got {shown(value)}.")
+    raise UsageError(f"{source} is text or json. Got {shown(value)}.")
 
 
 def _switch(value: object, source: str) -> bool:
@@ -197,7 +197,9 @@ def _switch(value: object, source: str) -> bool:
         return value == "1"
     if isinstance(value, bool):
         return value
-    raise Wrong(f"{source} is 1 for yes or 0 for no, in {FILE} true or false. Got {shown(value)}.")
+    raise UsageError(
+        f"{source} is 1 for yes or 0 for no, in {FILE} true or false. Got {shown(value)}."
+    )
 
 
 def _words(value: object, source: str) -> frozenset[str]:
@@ -205,7 +207,7 @@ def _words(value: object, source: str) -> frozenset[str]:
     words = _listed(value)
     if words and all(isinstance(word, str) and word.isprintable() for word in words):
         return words
-    raise Wrong(f"{source} lists texts like a,b. Got {shown(value)}.")
+    raise UsageError(f"{source} lists texts like a,b. Got {shown(value)}.")
 
 
 def _listed(value: object) -> frozenset[str]:
@@ -219,7 +221,7 @@ def _names(value: object, source: str) -> frozenset[str]:
     names = _listed(value)
     if names and all(is_name(name) for name in names):
         return names
-    raise Wrong(
+    raise UsageError(
         f"{source} lists names like a,b; each has {NAME_RULE}. "
         f"Got {shown(sorted(map(str, names)) or value)}."
     )
@@ -228,31 +230,31 @@ def _names(value: object, source: str) -> frozenset[str]:
 def _keys(value: object, source: str) -> tuple[Key, ...]:
     """Nothing of the value is told: it is a secret."""
     if not isinstance(value, str | list):
-        raise Wrong(f"{source} lists keys like id:base64.")
+        raise UsageError(f"{source} lists keys like id:base64.")
     try:
         return keys_of(value)
     except InvalidKey as error:
-        raise Wrong(f"{source}: {error.message}") from None
+        raise UsageError(f"{source}: {error.message}") from None
 
 
 def _token(value: object, source: str) -> str:
     """Nothing of the value is told: it is a secret."""
     if isinstance(value, str) and is_plain(value.strip()) and value.strip():
         return value.strip()
-    raise Wrong(f"{source} is a token, as `fairlane token create` printed it.")
+    raise UsageError(f"{source} is a token, as `fairlane token create` printed it.")
 
 
 def _secret_in(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Wrong(f"The {what} cannot be read: {error}.") from None
+        raise UsageError(f"The {what} cannot be read: {error}.") from None
 
 
 def _keys_in(path: Path) -> tuple[Key, ...]:
     keys = _keys(_secret_in(path, "encryption keys"), str(path))
     if not keys:
-        raise Wrong(f"There are no encryption keys in {path}.")
+        raise UsageError(f"There are no encryption keys in {path}.")
     return keys
 
 

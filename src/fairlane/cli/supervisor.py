@@ -15,7 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fairlane.cli.trouble import WRONG, note
+from fairlane.cli.errors import EXIT_USAGE, note
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 PROVEN_SECONDS = 60.0
@@ -80,10 +80,10 @@ class Supervisor:
             if code == 0:
                 note(f"{self._kind.capitalize()} process {number} has left.")
                 return 0
-            if code == WRONG and self._watched is None:
+            if code == EXIT_USAGE and self._watched is None:
                 self._stop()  # what is wrong for one is wrong for all, and stays so
                 return code
-            if code == WRONG:
+            if code == EXIT_USAGE:
                 note("Waiting for a change.")
                 await self._sleep(None)
                 continue

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from fairlane.cli import shapes
-from fairlane.cli.look import Cell, Column, console, table, when
+from fairlane.cli import json_output
+from fairlane.cli.errors import note
 from fairlane.cli.options import cursor_option, json_option, limit_option, store_option, utc_option
-from fairlane.cli.session import opened
-from fairlane.cli.trouble import note
+from fairlane.cli.render import Cell, Column, console, table, when
+from fairlane.cli.store import open_store
 
 COLUMNS = (
     Column("when"),
@@ -30,11 +30,11 @@ def audit_command(
     limit: int, cursor: str | None, store: str | None, utc: bool, as_json: bool
 ) -> None:
     """Show who changed what, the newest first."""
-    with opened(store) as app:
+    with open_store(store) as app:
         page = app.run_sync(app.backend.ops.audit(limit, cursor))
     if as_json:
-        entries = [shapes.audit(entry) for entry in page.entries]
-        shapes.emit({"entries": entries, "next_cursor": page.next_cursor})
+        entries = [json_output.audit(entry) for entry in page.entries]
+        json_output.emit({"entries": entries, "next_cursor": page.next_cursor})
         return
     if not page.entries:
         note("Nothing was changed yet.")

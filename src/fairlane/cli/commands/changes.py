@@ -6,16 +6,16 @@ from functools import partial
 
 import click
 
+from fairlane.cli.bulk_changes import BulkChange, change_filtered, change_ids
 from fairlane.cli.options import filter_options, json_option, need_choice, store_option
-from fairlane.cli.session import opened
-from fairlane.cli.sweeping import Change, change_filtered, change_ids
+from fairlane.cli.store import open_store
 from fairlane.core.filters import Filter
 from fairlane.core.machine import Verb
 from fairlane.core.priority import level_of, priority_of
 
-CANCEL = Change(Verb.CANCEL, "cancel", "cancelled")
-RETRY = Change(Verb.REPLAY, "retry", "made ready again")
-DELETE = Change(Verb.DELETE, "delete", "deleted")
+CANCEL = BulkChange(Verb.CANCEL, "cancel", "cancelled")
+RETRY = BulkChange(Verb.REPLAY, "retry", "made ready again")
+DELETE = BulkChange(Verb.DELETE, "delete", "deleted")
 
 ids_argument = click.argument("task_ids", metavar="[ID]...", nargs=-1)
 all_option = click.option("--all", "everything", is_flag=True, help="All tasks there are.")
@@ -48,7 +48,7 @@ def cancel_command(
     What runs is told to stop, and its result is refused.
     """
     need_choice(task_ids, chosen, everything=everything)
-    with opened(store) as app:
+    with open_store(store) as app:
         ops = app.backend.ops
         if task_ids:
             change_ids(app, CANCEL, task_ids, ops.cancel, as_json=as_json)
@@ -103,7 +103,7 @@ def retry(
 ) -> None:
     """Replay tasks by id or, without ids, what the filter admits."""
     level = None if new_priority is None else level_of(priority_of(new_priority))
-    with opened(store) as app:
+    with open_store(store) as app:
         ops = app.backend.ops
         if task_ids:
             by_id = partial(ops.replay, reset_retry_count=reset, level=level, among=chosen.states)
@@ -133,7 +133,7 @@ def delete_command(
     Tasks that wait to be retried are cancelled first.
     """
     need_choice(task_ids, chosen, everything=everything)
-    with opened(store) as app:
+    with open_store(store) as app:
         ops = app.backend.ops
         if task_ids:
             change_ids(app, DELETE, task_ids, ops.delete, as_json=as_json)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 import msgspec
 
-from fairlane.cli import shapes
+from fairlane.cli import json_output
+from fairlane.cli.bulk_changes import change_filtered
 from fairlane.cli.commands.changes import (
     DELETE,
     all_option,
@@ -16,7 +17,7 @@ from fairlane.cli.commands.changes import (
     yes_option,
 )
 from fairlane.cli.commands.tasks import page_of, show_page
-from fairlane.cli.look import Cell, Column, console, count, table, when
+from fairlane.cli.errors import note
 from fairlane.cli.options import (
     cursor_option,
     filter_options,
@@ -26,9 +27,8 @@ from fairlane.cli.options import (
     store_option,
     utc_option,
 )
-from fairlane.cli.session import opened
-from fairlane.cli.sweeping import change_filtered
-from fairlane.cli.trouble import note
+from fairlane.cli.render import Cell, Column, console, count, table, when
+from fairlane.cli.store import open_store
 from fairlane.core.filters import Filter
 from fairlane.wire.figures import analysis_of
 from fairlane.wire.filters import DEAD
@@ -60,7 +60,7 @@ def list_command(
     chosen: Filter, limit: int, cursor: str | None, store: str | None, utc: bool, as_json: bool
 ) -> None:
     """List dead letters, the newest first."""
-    with opened(store) as app:
+    with open_store(store) as app:
         page = page_of(app, _dead(chosen), limit, cursor)
     show_page(page, utc=utc, as_json=as_json)
 
@@ -71,10 +71,10 @@ def list_command(
 @json_option
 def analysis_command(store: str | None, utc: bool, as_json: bool) -> None:
     """Group dead letters by type, error code and shape of message."""
-    with opened(store) as app:
+    with open_store(store) as app:
         found = app.run_sync(app.backend.ops.dlq_analysis())
     if as_json:
-        shapes.emit(analysis_of(found))
+        json_output.emit(analysis_of(found))
         return
     if not found.groups:
         note("No dead letters.")
@@ -141,7 +141,7 @@ def purge_command(
 ) -> None:
     """Delete dead letters for good."""
     need_choice((), chosen, everything=everything)
-    with opened(store) as app:
+    with open_store(store) as app:
         apply = app.backend.ops.delete_where
         change_filtered(app, DELETE, _dead(chosen), apply, yes=yes, as_json=as_json)
 

@@ -14,12 +14,12 @@ import click
 import msgspec
 
 from fairlane import __version__
-from fairlane.cli import shapes
-from fairlane.cli.look import Cell, console, fields, span
+from fairlane.cli import json_output
+from fairlane.cli.errors import CommandFailed, scrubbed
 from fairlane.cli.options import json_option, store_option
-from fairlane.cli.session import opened
+from fairlane.cli.render import Cell, console, fields, span
 from fairlane.cli.settings import resolve
-from fairlane.cli.trouble import Refused, scrubbed
+from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
 from fairlane.core.backend import Backend
@@ -37,7 +37,7 @@ CLOCK_SECONDS = 5.0
 DRIVERS = ("psycopg", "asyncpg", "redis", "hiredis", "uvloop", "cryptography")
 
 
-class Verdict(StrEnum):
+class CheckStatus(StrEnum):
     """How a check came out."""
 
     OK = "ok"
@@ -49,14 +49,14 @@ class Check(msgspec.Struct, frozen=True):
     """What was looked at, and what was found."""
 
     check: str
-    verdict: Verdict
+    status: CheckStatus
     message: str
 
 
 _LOOKS = {
-    Verdict.OK: Cell("ok", "green"),
-    Verdict.WARNING: Cell("note", "yellow"),
-    Verdict.WRONG: Cell("WRONG", "bold red"),
+    CheckStatus.OK: Cell("ok", "green"),
+    CheckStatus.WARNING: Cell("note", "yellow"),
+    CheckStatus.WRONG: Cell("WRONG", "bold red"),
 }
 
 
@@ -69,16 +69,16 @@ def doctor_command(store: str | None, as_json: bool) -> None:
     url = scrubbed(settings.store_url)
     checks = [_versions(), *_encryption(settings.keys)]
     try:
-        with opened(store, patience=PATIENCE) as app:
+        with open_store(store, patience=PATIENCE) as app:
             asyncio.run(_examine(app, url, checks))
     except InvalidInput:
         raise  # of the URL itself
-    except (Refused, FairlaneError) as error:
-        checks.append(Check("store", Verdict.WRONG, scrubbed(error.message)))
-    well = all(each.verdict is not Verdict.WRONG for each in checks)
+    except (CommandFailed, FairlaneError) as error:
+        checks.append(Check("store", CheckStatus.WRONG, scrubbed(error.message)))
+    well = all(each.status is not CheckStatus.WRONG for each in checks)
     if as_json:
-        found = [{"check": c.check, "status": c.verdict, "message": c.message} for c in checks]
-        shapes.emit({"ok": well, "store": url, "checks": found})
+        found = [{"check": c.check, "status": c.status, "message": c.message} for c in checks]
+        json_output.emit({"ok": well, "store": url, "checks": found})
     else:
         _show(checks)
     sys.exit(0 if well else 1)
@@ -91,18 +91,18 @@ async def _examine(app: Fairlane, url: str, checks: list[Check]) -> None:
         began = time.monotonic()
         found = await backend.run(backend.ops.version())
         took = time.monotonic() - began
-        checks.append(Check("store", Verdict.OK, f"{url} answered within {span(took)}."))
+        checks.append(Check("store", CheckStatus.OK, f"{url} answered within {span(took)}."))
         try:
             await backend.run(backend.ops.verify())
         except FairlaneError as error:
-            checks.append(Check("schema", Verdict.WRONG, error.message))
+            checks.append(Check("schema", CheckStatus.WRONG, error.message))
             return
         what = "api" if backend.driver.remote else "schema"
-        checks.append(Check(what, Verdict.OK, f"Version {found}, which is current."))
+        checks.append(Check(what, CheckStatus.OK, f"Version {found}, which is current."))
         durability = await backend.driver.durability()
         settings = ", ".join(f"{name} {value}" for name, value in durability.settings.items())
-        checks.append(Check("durability", Verdict.OK, f"{durability.engine}: {settings}."))
-        checks += [Check("durability", Verdict.WARNING, each) for each in durability.warnings]
+        checks.append(Check("durability", CheckStatus.OK, f"{durability.engine}: {settings}."))
+        checks += [Check("durability", CheckStatus.WARNING, each) for each in durability.warnings]
         before = time.time()
         facts = await backend.run(backend.ops.facts())
         checks.append(clock_check(facts.now / MICROSECONDS, before, time.time()))
@@ -123,7 +123,7 @@ def _versions() -> Check:
     python = ".".join(map(str, sys.version_info[:3]))
     return Check(
         "installed",
-        Verdict.OK,
+        CheckStatus.OK,
         f"Fairlane {__version__}, Python {python}; {', '.join(drivers) or 'no further drivers'}.",
     )
 
@@ -133,7 +133,7 @@ def _encryption(keys: Sequence[Key]) -> Iterator[Check]:
         first, *others = (key.id for key in keys)
         older = f"; what {', '.join(others)} sealed can be read" if others else ""
         told = f"Payloads and results are sealed with the key {first}{older}."
-        yield Check("encryption", Verdict.OK, told)
+        yield Check("encryption", CheckStatus.OK, told)
 
 
 def _installed(package: str) -> str | None:
@@ -147,10 +147,12 @@ def clock_check(theirs: float, before: float, after: float) -> Check:
     """Their clock was read between two looks at ours."""
     difference = max(before - theirs, theirs - after, 0.0)
     if difference <= CLOCK_SECONDS:
-        return Check("clock", Verdict.OK, f"The store's differs from ours by {difference:.1f} s.")
+        return Check(
+            "clock", CheckStatus.OK, f"The store's differs from ours by {difference:.1f} s."
+        )
     return Check(
         "clock",
-        Verdict.WARNING,
+        CheckStatus.WARNING,
         f"The store's clock is {span(difference)} {'ahead' if theirs > after else 'behind'}: "
         "tasks go by the store's, so give delays rather than times, and set the clocks.",
     )
@@ -169,13 +171,13 @@ def _work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[Check]
         + f", {executing:,} executing, {stats.by_status[State.SCHEDULED]:,} scheduled, "
         f"{stats.by_status[State.RETRYING]:,} to be retried."
     )
-    yield Check("tasks", Verdict.WARNING if oldest > HOUR else Verdict.OK, told)
+    yield Check("tasks", CheckStatus.WARNING if oldest > HOUR else CheckStatus.OK, told)
     # A worker that fell silent is not dead before the maintenance says so: its tasks count as well.
     late = len(overdue) + sum(len(each.current_tasks) for each in facts.workers if each.lost)
     if late:
         yield Check(
             "overdue",
-            Verdict.WARNING if alive else Verdict.WRONG,
+            CheckStatus.WARNING if alive else CheckStatus.WRONG,
             f"{late:,}{'' if len(overdue) < limits.BATCH else ' or more'} executing are past their "
             "time limit or their worker is gone: the maintenance of a worker sees to them.",
         )
@@ -184,21 +186,25 @@ def _work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[Check]
 
 def _workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:
     if not alive:
-        verdict = Verdict.WRONG if queued else Verdict.WARNING
-        yield Check("workers", verdict, "No worker is running: start one with `fairlane worker`.")
+        found = CheckStatus.WRONG if queued else CheckStatus.WARNING
+        yield Check("workers", found, "No worker is running: start one with `fairlane worker`.")
     elif not stats.workers.active and queued:
-        yield Check("workers", Verdict.WRONG, "No worker takes tasks: all drain or are unhealthy.")
+        yield Check(
+            "workers", CheckStatus.WRONG, "No worker takes tasks: all drain or are unhealthy."
+        )
     else:
         yield Check(
             "workers",
-            Verdict.OK,
+            CheckStatus.OK,
             f"{alive:,} alive, {stats.workers.used_capacity:,} of "
             f"{stats.workers.total_capacity:,} slots in use.",
         )
     for status in (WorkerStatus.UNHEALTHY, WorkerStatus.DEAD):
         number: int = getattr(stats.workers, status.value)
         if number:
-            yield Check("workers", Verdict.WARNING, f"{number:,} {status}: see `fairlane workers`.")
+            yield Check(
+                "workers", CheckStatus.WARNING, f"{number:,} {status}: see `fairlane workers`."
+            )
 
 
 def _flow(facts: Facts, stats: Stats) -> Iterator[Check]:
@@ -207,15 +213,15 @@ def _flow(facts: Facts, stats: Stats) -> Iterator[Check]:
     paused += [f"queue {name}" for name in sorted(controls.paused_queues)]
     paused += [f"type {name}" for name, rules in sorted(controls.types.items()) if rules.paused]
     if paused:
-        yield Check("flow", Verdict.WARNING, f"Paused: {', '.join(paused)}.")
+        yield Check("flow", CheckStatus.WARNING, f"Paused: {', '.join(paused)}.")
     broken = [
         name for name, rules in sorted(controls.types.items()) if rules.open_until is not None
     ]
     if broken:
-        yield Check("flow", Verdict.WARNING, f"Circuit breakers are open: {', '.join(broken)}.")
+        yield Check("flow", CheckStatus.WARNING, f"Circuit breakers are open: {', '.join(broken)}.")
     if stats.dlq_size:
         yield Check(
-            "dead letters", Verdict.WARNING, f"{stats.dlq_size:,}: see `fairlane dlq analysis`."
+            "dead letters", CheckStatus.WARNING, f"{stats.dlq_size:,}: see `fairlane dlq analysis`."
         )
 
 
@@ -223,7 +229,7 @@ def _show(checks: list[Check]) -> None:
     out = console()
     mark = max(len(look.text) for look in _LOOKS.values()) + 2
     for check in checks:
-        look = _LOOKS[check.verdict]
+        look = _LOOKS[check.status]
         (head, *rest) = fields([(check.check.ljust(12), check.message)], out.width - mark)
         from rich.text import Text  # noqa: PLC0415
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import click
 
-from fairlane.cli import shapes
-from fairlane.cli.look import Cell, console, span, text
+from fairlane.cli import json_output
+from fairlane.cli.errors import note
 from fairlane.cli.options import json_option, store_option, utc_option
-from fairlane.cli.session import opened
-from fairlane.cli.trouble import note
+from fairlane.cli.render import Cell, console, span, text
+from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
 from fairlane.core.model import Event
@@ -49,7 +49,7 @@ def events_command(
     JSON is printed one event a line.
     """
     show = _printer(utc=utc, as_json=as_json)
-    with opened(store) as app:
+    with open_store(store) as app:
         if follow:
             _follow(app, after, show)
             return
@@ -98,7 +98,7 @@ def _follow(app: Fairlane, after: str | None, show: Callable[[Event], None]) -> 
 
 def _printer(*, utc: bool, as_json: bool) -> Callable[[Event], None]:
     if as_json:
-        return lambda event: shapes.emit_line(shapes.event(event))
+        return lambda event: json_output.emit_line(json_output.event(event))
     out = console()
 
     def show(event: Event) -> None:

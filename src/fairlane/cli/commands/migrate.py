@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from fairlane.cli import shapes
+from fairlane.cli import json_output
+from fairlane.cli.errors import CommandFailed
 from fairlane.cli.options import json_option, store_option
-from fairlane.cli.session import opened
-from fairlane.cli.trouble import Refused
+from fairlane.cli.store import open_store
 
 
 @click.command("migrate")
@@ -18,17 +18,17 @@ def migrate_command(store: str | None, as_json: bool) -> None:
 
     An empty store is prepared, an older one brought up to date, tasks and all.
     """
-    with opened(store, prepare=True) as app:
+    with open_store(store, prepare=True) as app:
         backend = app.backend
         if backend.driver.remote:
-            raise Refused(
+            raise CommandFailed(
                 "A server looks after its store itself, when it starts: run this with the store's "
                 "own URL, or start the server anew."
             )
         before = backend.run_sync(backend.ops.version())
         now = backend.run_sync(backend.ops.migrate())
     if as_json:
-        shapes.emit({"previous_version": before, "version": now})
+        json_output.emit({"previous_version": before, "version": now})
     elif before == now:
         click.echo(f"The store is up to date: schema version {now}.")
     else:

@@ -13,7 +13,7 @@ import click
 
 from fairlane.cli.apps import application
 from fairlane.cli.commands.worker import follow_supervisor
-from fairlane.cli.ending import run, stopped_by_signals
+from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import log_format_option
 from fairlane.cli.serving import (
@@ -25,8 +25,8 @@ from fairlane.cli.serving import (
     config_of,
 )
 from fairlane.cli.settings import Settings, resolve
+from fairlane.cli.shutdown import run, stop_on_signals
 from fairlane.cli.supervisor import Supervisor
-from fairlane.cli.trouble import note
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
 from fairlane.server.http.limits import Limits
@@ -94,7 +94,7 @@ async def _check(app: Fairlane, settings: Settings) -> None:
 async def _serve(app: Fairlane, settings: Settings, sockets: Sequence[socket.socket]) -> None:
     serving = Serving(app, config_of(settings), sockets)
     try:
-        with stopped_by_signals(serving.stop, Limits().grace_seconds):
+        with stop_on_signals(serving.stop, Limits().grace_seconds):
             await serving.run()
     finally:
         await app.aclose()

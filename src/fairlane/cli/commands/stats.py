@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlane.cli import shapes
-from fairlane.cli.look import NONE, Cell, Column, Row, console, count, fields, span, table, text
+from fairlane.cli import json_output
 from fairlane.cli.options import json_option, store_option
-from fairlane.cli.session import opened
+from fairlane.cli.render import NONE, Cell, Column, Row, console, count, fields, span, table, text
+from fairlane.cli.store import open_store
 from fairlane.core.priority import Band
 from fairlane.core.states import State
 from fairlane.core.stats import Stats
@@ -52,10 +52,10 @@ _STATES = (
 @json_option
 def stats_command(store: str | None, as_json: bool) -> None:
     """Show depths, ages, workers and throughput."""
-    with opened(store) as app:
+    with open_store(store) as app:
         stats = app.run_sync(app.backend.ops.stats())
     if as_json:
-        shapes.emit(stats)
+        json_output.emit(stats)
         return
     out = console()
     for line in overview(stats, out.width):

@@ -11,14 +11,14 @@ from typing import Any
 import click
 import msgspec
 
-from fairlane.cli import bulk, shapes
+from fairlane.cli import json_output, task_files
+from fairlane.cli.bulk_changes import progress
+from fairlane.cli.errors import CommandFailed, UsageError, note
 from fairlane.cli.escapes import harmless_json
-from fairlane.cli.look import console
 from fairlane.cli.options import json_option, store_option
-from fairlane.cli.session import opened
-from fairlane.cli.sweeping import progress
-from fairlane.cli.trouble import Refused, Wrong, note
-from fairlane.cli.words import duration, instant, payload_of, seconds_of, tags_of
+from fairlane.cli.parsing import duration, instant, payload_of, seconds_of, tags_of
+from fairlane.cli.render import console
+from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
 from fairlane.core.errors import FairlaneError, ResultTimeout
@@ -81,16 +81,16 @@ def submit_command(
     """
     words = _words(**given)
     if timeout_wait is not None and not wait:
-        raise Wrong("--timeout-wait is for --wait.")
+        raise UsageError("--timeout-wait is for --wait.")
     if path is not None:
         if payload is not None or wait:
-            raise Wrong("--file takes neither a payload nor --wait: its lines have payloads.")
+            raise UsageError("--file takes neither a payload nor --wait: its lines have payloads.")
         _submit_file(path, words if type is None else {"type": type, **words}, store, as_json)
         return
     if type is None:
-        raise Wrong("Say which type of task: fairlane submit TYPE '{…}', or --file FILE.")
+        raise UsageError("Say which type of task: fairlane submit TYPE '{…}', or --file FILE.")
     task = new_task(type, payload_of(payload), **words)
-    with opened(store, prepare=True) as app:
+    with open_store(store, prepare=True) as app:
         (accepted,) = app.run_sync(app.backend.ops.submit([task]))
         if accepted.known:
             note(f"It was there already: {accepted.task_id} is {accepted.state}.")
@@ -98,7 +98,7 @@ def submit_command(
             _show_accepted(accepted.task_id, accepted.state, accepted.known, as_json=as_json)
             return
     # A loop of its own, and so connections of its own.
-    with opened(store) as app:
+    with open_store(store) as app:
         ended = asyncio.run(_wait(app, accepted.task_id, timeout_wait))
     _show_end(ended, accepted.task_id, as_json=as_json)
 
@@ -140,22 +140,22 @@ def _words(
 def _seconds(timeout: str) -> float:
     seconds = seconds_of(timeout)
     if seconds is None:
-        raise Wrong(f"--timeout is a duration like 90 or 10m, or none. Got {shown(timeout)}.")
+        raise UsageError(f"--timeout is a duration like 90 or 10m, or none. Got {shown(timeout)}.")
     return seconds
 
 
 def _submit_file(path: str, defaults: dict[str, Any], store: str | None, as_json: bool) -> None:
-    with bulk.reopened(path) as file:
-        total = bulk.check(file, path, defaults)
+    with task_files.reopened(path) as file:
+        total = task_files.check(file, path, defaults)
         submitted = known = 0
-        with opened(store, prepare=True) as app, progress("submitted", total) as advance:
-            for batch in _batches(bulk.tasks(file, defaults)):
+        with open_store(store, prepare=True) as app, progress("submitted", total) as advance:
+            for batch in _batches(task_files.tasks(file, defaults)):
                 try:
                     accepted = app.run_sync(app.backend.ops.submit(batch))
                 except FairlaneError as error:
                     if not submitted:
                         raise
-                    raise Refused(
+                    raise CommandFailed(
                         f"{submitted:,} tasks were submitted, those from task {submitted + 1:,} of "
                         f"the file on were not: {error.message}"
                     ) from None
@@ -163,7 +163,7 @@ def _submit_file(path: str, defaults: dict[str, Any], store: str | None, as_json
                 known += sum(each.known for each in accepted)
                 advance(len(accepted))
     if as_json:
-        shapes.emit({"submitted": submitted - known, "known": known})
+        json_output.emit({"submitted": submitted - known, "known": known})
     else:
         there = f", {known:,} were there already" if known else ""
         new = submitted - known
@@ -183,7 +183,7 @@ def _batches(tasks: Iterator[NewTask]) -> Iterator[Sequence[NewTask]]:
 
 def _show_accepted(task_id: str, state: State, known: bool, *, as_json: bool) -> None:
     if as_json:
-        shapes.emit({"task_id": task_id, "status": state, "known": known})
+        json_output.emit({"task_id": task_id, "status": state, "known": known})
     else:
         click.echo(task_id)
 
@@ -232,12 +232,12 @@ async def _show_progress(app: Fairlane, task_id: str) -> None:
 
 def _show_end(task: Task | None, task_id: str, *, as_json: bool) -> None:
     if task is None:
-        raise Refused(f"Task {task_id} was deleted before it ended.")
+        raise CommandFailed(f"Task {task_id} was deleted before it ended.")
     if as_json:
-        shapes.emit(task_of(task))
+        json_output.emit(task_of(task))
     elif task.status is State.COMPLETED:
         result = msgspec.json.format(task.result or b"null", indent=2).decode("utf-8")
         click.echo(harmless_json(result))
     if task.status is not State.COMPLETED:
         why = "" if task.error is None else f": {task.error.message}"
-        raise Refused(f"Task {task_id} is {task.status}{why}".rstrip(".") + ".")
+        raise CommandFailed(f"Task {task_id} is {task.status}{why}".rstrip(".") + ".")

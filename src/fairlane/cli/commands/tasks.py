@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from fairlane.cli import shapes
+from fairlane.cli import json_output
+from fairlane.cli.errors import CommandFailed, note
 from fairlane.cli.escapes import harmless_json, printable_lines
-from fairlane.cli.look import (
+from fairlane.cli.options import (
+    cursor_option,
+    filter_options,
+    json_option,
+    limit_option,
+    store_option,
+    utc_option,
+)
+from fairlane.cli.render import (
     NONE,
     Cell,
     Column,
@@ -23,16 +32,7 @@ from fairlane.cli.look import (
     text,
     when,
 )
-from fairlane.cli.options import (
-    cursor_option,
-    filter_options,
-    json_option,
-    limit_option,
-    store_option,
-    utc_option,
-)
-from fairlane.cli.session import opened
-from fairlane.cli.trouble import Refused, note
+from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core.filters import Filter, Page
 from fairlane.core.model import Attempt, Task
@@ -74,7 +74,7 @@ def list_command(
     chosen: Filter, limit: int, cursor: str | None, store: str | None, utc: bool, as_json: bool
 ) -> None:
     """List tasks, the newest first."""
-    with opened(store) as app:
+    with open_store(store) as app:
         page = page_of(app, chosen, limit, cursor)
     show_page(page, utc=utc, as_json=as_json)
 
@@ -86,12 +86,12 @@ def list_command(
 @json_option
 def status_command(task_id: str, store: str | None, utc: bool, as_json: bool) -> None:
     """Show everything about a task."""
-    with opened(store) as app:
+    with open_store(store) as app:
         (task,) = app.run_sync(app.backend.ops.get([task_id]))
     if task is None:
         raise no_such_task(task_id)
     if as_json:
-        shapes.emit(wire.task_of(task))
+        json_output.emit(wire.task_of(task))
     else:
         show_task(task, utc=utc)
 
@@ -102,14 +102,14 @@ def status_command(task_id: str, store: str | None, utc: bool, as_json: bool) ->
 @json_option
 def why_command(task_id: str, store: str | None, as_json: bool) -> None:
     """Say why a waiting task waits."""
-    with opened(store) as app:
+    with open_store(store) as app:
         ops = app.backend.ops
         (task,) = app.run_sync(ops.get([task_id]))
         reasons = app.run_sync(ops.why(task_id))
     if task is None or reasons is None:
         raise no_such_task(task_id)
     if as_json:
-        shapes.emit(wire.why_of(reasons))
+        json_output.emit(wire.why_of(reasons))
         return
     out = console()
     if not reasons:
@@ -118,8 +118,8 @@ def why_command(task_id: str, store: str | None, as_json: bool) -> None:
         out.print(line)
 
 
-def no_such_task(task_id: str) -> Refused:
-    return Refused(f"There is no task {task_id}: it was deleted, or never submitted here.")
+def no_such_task(task_id: str) -> CommandFailed:
+    return CommandFailed(f"There is no task {task_id}: it was deleted, or never submitted here.")
 
 
 def page_of(app: Fairlane, chosen: Filter, limit: int, cursor: str | None) -> Page:
@@ -136,7 +136,7 @@ def page_of(app: Fairlane, chosen: Filter, limit: int, cursor: str | None) -> Pa
 def show_page(page: Page, *, utc: bool, as_json: bool) -> None:
     """A page of tasks, for people or programs."""
     if as_json:
-        shapes.emit(wire.page_of(page))
+        json_output.emit(wire.page_of(page))
         return
     if not page.tasks:
         note("No tasks.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from fairlane.cli import shapes
-from fairlane.cli.auditing import record
-from fairlane.cli.look import Cell, Column, console, names, span, table, when
+from fairlane.cli import json_output
+from fairlane.cli.audit_log import record
+from fairlane.cli.errors import CommandFailed, note
 from fairlane.cli.options import json_option, store_option, utc_option
-from fairlane.cli.session import opened
-from fairlane.cli.trouble import Refused, note
-from fairlane.cli.words import duration
+from fairlane.cli.parsing import duration
+from fairlane.cli.render import Cell, Column, console, names, span, table, when
+from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core.audit import Action
 from fairlane.core.text import shown
@@ -60,7 +60,7 @@ def create_command(
 ) -> None:
     """Make a token and print its secret, once."""
     new, secret = issued(name, scopes, expires, exempt=exempt)
-    with opened(store) as app:
+    with open_store(store) as app:
         token = app.run_sync(app.backend.ops.put_token(new))
         record(app, Action.CREATE_TOKEN, token.name, **_told(token))
     _show_secret(token, secret, as_json=as_json)
@@ -73,11 +73,11 @@ def create_command(
 @json_option
 def list_command(sessions: bool, store: str | None, utc: bool, as_json: bool) -> None:
     """List tokens, the oldest first; never their secrets."""
-    with opened(store) as app:
+    with open_store(store) as app:
         tokens = app.run_sync(app.backend.ops.tokens())
     tokens = [token for token in tokens if sessions or token.kind == "token"]
     if as_json:
-        shapes.emit({"tokens": [shapes.token(token) for token in tokens]})
+        json_output.emit({"tokens": [json_output.token(token) for token in tokens]})
         return
     if not tokens:
         note("No tokens: make one with `fairlane token create`.")
@@ -104,13 +104,13 @@ def list_command(sessions: bool, store: str | None, utc: bool, as_json: bool) ->
 @json_option
 def revoke_command(which: str, store: str | None, as_json: bool) -> None:
     """Take a token away, with its sessions; by name: all that have it."""
-    with opened(store) as app:
+    with open_store(store) as app:
         tokens = _meant(app, which)
         for token in tokens:
             app.run_sync(app.backend.ops.drop_token(token.token_id))
             record(app, Action.REVOKE_TOKEN, token.name, token_id=token.token_id)
     if as_json:
-        shapes.emit({"revoked": [token.token_id for token in tokens]})
+        json_output.emit({"revoked": [token.token_id for token in tokens]})
     for token in () if as_json else tokens:
         click.echo(f"Token {token.token_id} is revoked.")
 
@@ -132,10 +132,10 @@ def rotate_command(which: str, overlap: float, store: str | None, as_json: bool)
 
     Name, scopes and lifetime stay the same. Sessions made with the old secret end with it.
     """
-    with opened(store) as app:
+    with open_store(store) as app:
         old, *others = _meant(app, which)
         if others:
-            raise Refused(f"{1 + len(others)} tokens have this name: say which by its id.")
+            raise CommandFailed(f"{1 + len(others)} tokens have this name: say which by its id.")
         token, secret = _rotated(app, old, overlap)
     _show_secret(token, secret, as_json=as_json)
     if not as_json:
@@ -149,7 +149,7 @@ def _rotated(app: Fairlane, old: Token, overlap: float) -> tuple[Token, str]:
     token = app.run_sync(ops.put_token(new))
     if not app.run_sync(ops.retire_token(old.token_id, overlap)):
         app.run_sync(ops.drop_token(token.token_id))
-        raise Refused(f"Token {old.token_id} was revoked in the meantime.")
+        raise CommandFailed(f"Token {old.token_id} was revoked in the meantime.")
     record(app, Action.ROTATE_TOKEN, token.name, replaces=old.token_id, **_told(token))
     return token, secret
 
@@ -161,7 +161,7 @@ def _meant(app: Fairlane, which: str) -> list[Token]:
         token for token in tokens if token.name == which and token.kind == "token"
     ]
     if not found:
-        raise Refused(f"There is no token {shown(which)}: see `fairlane token list`.")
+        raise CommandFailed(f"There is no token {shown(which)}: see `fairlane token list`.")
     return found
 
 
@@ -175,7 +175,7 @@ def _told(token: Token) -> dict[str, object]:
 
 def _show_secret(token: Token, secret: str, *, as_json: bool) -> None:
     if as_json:
-        shapes.emit({**shapes.token(token), "secret": secret})
+        json_output.emit({**json_output.token(token), "secret": secret})
         return
     click.echo(secret)
     note("This is the only time that it is shown.")

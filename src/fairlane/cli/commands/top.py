@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlane.cli import shapes
-from fairlane.cli.commands import fleet
+from fairlane.cli import json_output
 from fairlane.cli.commands.stats import overview
-from fairlane.cli.look import Cell, console, table, text
+from fairlane.cli.commands.workers import WORKER_COLUMNS, worker_row
+from fairlane.cli.errors import scrubbed
 from fairlane.cli.options import json_option, store_option
-from fairlane.cli.session import opened
+from fairlane.cli.render import Cell, console, table, text
 from fairlane.cli.settings import resolve
-from fairlane.cli.trouble import scrubbed
+from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.facts import Facts, sample_of
@@ -52,11 +52,11 @@ def top_command(store: str | None, as_json: bool) -> None:
     """
     url = scrubbed(resolve({"store": store}).store_url)
     out = console()
-    with opened(store, patience=PATIENCE) as app:
+    with open_store(store, patience=PATIENCE) as app:
         facts = app.run_sync(app.backend.ops.facts())
         if as_json:
             workers = workers_of(facts.workers).workers
-            shapes.emit({"stats": stats_of(facts), "workers": workers})
+            json_output.emit({"stats": stats_of(facts), "workers": workers})
             return
         screen = Screen(url)
         screen.take(facts)
@@ -108,7 +108,7 @@ class Screen:
         if facts.workers:
             yield text()
             workers = sorted(facts.workers, key=lambda worker: worker.worker_id)
-            yield from table(fleet.COLUMNS, (fleet.row(worker) for worker in workers), width)
+            yield from table(WORKER_COLUMNS, (worker_row(worker) for worker in workers), width)
 
     def _head(self, now: datetime, width: int) -> Text:
         right = now.strftime("%H:%M:%S UTC")

@@ -12,13 +12,13 @@ import click
 import msgspec
 
 from fairlane.cli.apps import application
-from fairlane.cli.ending import run, stopped_by_signals
+from fairlane.cli.errors import UsageError, note
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import log_format_option, log_transitions_option
 from fairlane.cli.samples import samples
 from fairlane.cli.serving import Serving, address_of, check_store, check_tokens, config_of
 from fairlane.cli.settings import Settings, resolve
-from fairlane.cli.trouble import Wrong, note
+from fairlane.cli.shutdown import run, stop_on_signals
 from fairlane.client.app import Fairlane
 from fairlane.core.filters import EVERYTHING
 from fairlane.demo.shop import shop
@@ -44,7 +44,7 @@ def up_command(demo: bool, **flags: Any) -> None:
     """
     settings = resolve(flags)
     if demo and settings.app is not None:
-        raise Wrong("The demo is an application of its own: leave out --app, or --demo.")
+        raise UsageError("The demo is an application of its own: leave out --app, or --demo.")
     app = application(settings)
     if demo:
         shop(app)
@@ -81,7 +81,7 @@ async def _run(
             worker.stop()
         serving.stop()
 
-    with stopped_by_signals(stop, config.grace):
+    with stop_on_signals(stop, config.grace):
         await asyncio.gather(*(each.run(signals=False) for each in workers), serving.run())
 
 

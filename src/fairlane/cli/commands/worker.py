@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 from fairlane.cli.apps import application
-from fairlane.cli.ending import run, stopped_by_signals
+from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import log_format_option, log_transitions_option
 from fairlane.cli.settings import PREFIX, Settings, resolve
+from fairlane.cli.shutdown import run, stop_on_signals
 from fairlane.cli.supervisor import Supervisor
-from fairlane.cli.trouble import note
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
 from fairlane.worker.config import Config
@@ -86,7 +86,7 @@ async def work(app: Fairlane, config: Config) -> None:
         except StoreUnavailable as error:
             note(f"{error.message} The worker waits for it.")
         worker = Worker(app, config)
-        with stopped_by_signals(worker.stop, config.grace):
+        with stop_on_signals(worker.stop, config.grace):
             await worker.run(signals=False)
     finally:
         await app.aclose()

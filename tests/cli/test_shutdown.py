@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlane.cli import ending
+from fairlane.cli import shutdown
 
 Ends = queue.Queue[tuple[str, int]]
 
@@ -18,7 +18,7 @@ Ends = queue.Queue[tuple[str, int]]
 def ends(monkeypatch: pytest.MonkeyPatch) -> Ends:
     """Where the process would have ended, and why."""
     told: Ends = queue.Queue()
-    monkeypatch.setattr(ending, "_end", lambda why, code: told.put((why, code)))
+    monkeypatch.setattr(shutdown, "_end", lambda why, code: told.put((why, code)))
     return told
 
 
@@ -33,16 +33,16 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 def test_a_worker_that_outlasts_its_grace(
     ends: Ends, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ending, "LEAVING_SECONDS", 0.01)
-    ending.Stopping(loop, lambda: None, 0.01).signalled()
+    monkeypatch.setattr(shutdown, "LEAVING_SECONDS", 0.01)
+    shutdown.Stopping(loop, lambda: None, 0.01).signalled()
     assert ends.get(timeout=30) == ("The worker has not left in time", 1)
 
 
 def test_a_loop_that_does_not_hear(
     ends: Ends, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ending, "HEARING_SECONDS", 0.01)
-    stopping = ending.Stopping(loop, lambda: None, 3600.0)
+    monkeypatch.setattr(shutdown, "HEARING_SECONDS", 0.01)
+    stopping = shutdown.Stopping(loop, lambda: None, 3600.0)
     stopping.signalled()
     stopping.signalled()
     assert ends.get(timeout=30) == ("A handler keeps the event loop busy", 1)
@@ -50,7 +50,7 @@ def test_a_loop_that_does_not_hear(
 
 
 def test_the_third_time_it_is_over(ends: Ends, loop: asyncio.AbstractEventLoop) -> None:
-    stopping = ending.Stopping(loop, lambda: None, 3600.0)
+    stopping = shutdown.Stopping(loop, lambda: None, 3600.0)
     for _ in range(3):
         stopping.signalled()
     assert ends.get_nowait() == ("The worker was told to stop three times", 1)
@@ -60,7 +60,7 @@ def test_the_third_time_it_is_over(ends: Ends, loop: asyncio.AbstractEventLoop) 
 async def test_signals_are_passed_on_and_then_left_alone(ends: Ends) -> None:
     before = signal.getsignal(signal.SIGTERM)
     stopped = asyncio.Event()
-    with ending.stopped_by_signals(stopped.set, 3600.0):
+    with shutdown.stop_on_signals(stopped.set, 3600.0):
         signal.raise_signal(signal.SIGTERM)
         async with asyncio.timeout(30):
             await stopped.wait()

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from fairlane.cli.errors import CommandFailed, scrubbed
 from fairlane.cli.settings import resolve
-from fairlane.cli.trouble import Refused, scrubbed
 
 if TYPE_CHECKING:
     from fairlane.client.app import Fairlane
@@ -19,7 +19,7 @@ PATIENCE = 5.0
 
 
 @contextmanager
-def opened(
+def open_store(
     store: str | None, *, prepare: bool = False, patience: float = PATIENCE
 ) -> Iterator[Fairlane]:
     """The application on the store that flags and settings name.
@@ -38,7 +38,7 @@ def opened(
         encryption_keys=settings.keys,
         token=settings.server_token,
     )
-    app.backend  # noqa: B018 (opened, not connected: a URL that cannot be is told first)
+    app.backend  # noqa: B018 (open_store, not connected: a URL that cannot be is told first)
     try:
         if not prepare:
             _check_present(url)
@@ -53,7 +53,7 @@ def _check_present(url: str) -> None:
         return
     path = unquote(urlsplit(url).path).removeprefix("/")
     if path and not Path(path).exists():
-        raise Refused(
+        raise CommandFailed(
             f"There is no store at {scrubbed(path)}: make one with `fairlane migrate`, "
             "or name another with --store."
         )

@@ -10,10 +10,10 @@ from typing import Any
 import click
 import msgspec
 
-from fairlane.cli import shapes
-from fairlane.cli.auditing import record
-from fairlane.cli.look import console
-from fairlane.cli.trouble import REFUSED, Wrong, complain, note
+from fairlane.cli import json_output
+from fairlane.cli.audit_log import record
+from fairlane.cli.errors import EXIT_FAILURE, UsageError, note, print_error
+from fairlane.cli.render import console
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
 from fairlane.core.audit import Action, detail_of
@@ -31,7 +31,7 @@ ById = Callable[[Sequence[str]], Op[Sequence[Any]]]
 ByFilter = Callable[[Filter, str | None], Op[Swept]]
 
 
-class Change(msgspec.Struct, frozen=True):
+class BulkChange(msgspec.Struct, frozen=True):
     """A verb as the store has it and in the words of a sentence: to cancel, cancelled."""
 
     verb: Verb
@@ -46,7 +46,7 @@ class Change(msgspec.Struct, frozen=True):
 
 def change_ids(
     app: Fairlane,
-    change: Change,
+    change: BulkChange,
     task_ids: Sequence[str],
     apply: ById,
     *,
@@ -66,17 +66,17 @@ def change_ids(
     if applied:
         record(app, change.action, f"{applied} by id", task_ids=task_ids)
     if as_json:
-        shapes.emit(changes_of(answers))
+        json_output.emit(changes_of(answers))
     else:
         click.echo(_told(applied, change.participle))
     for each in answers:
         if not each.applied:
-            complain(_why_not(each, change, among or TRANSITIONS[change.verb].sources))
+            print_error(_why_not(each, change, among or TRANSITIONS[change.verb].sources))
     if applied < len(answers):
-        sys.exit(REFUSED)
+        sys.exit(EXIT_FAILURE)
 
 
-def _why_not(answer: Answer, change: Change, allowed: frozenset[State]) -> str:
+def _why_not(answer: Answer, change: BulkChange, allowed: frozenset[State]) -> str:
     if answer.state is None:
         return f"There is no task {answer.task_id}."
     return (
@@ -86,7 +86,7 @@ def _why_not(answer: Answer, change: Change, allowed: frozenset[State]) -> str:
 
 
 def change_filtered(
-    app: Fairlane, change: Change, chosen: Filter, apply: ByFilter, *, yes: bool, as_json: bool
+    app: Fairlane, change: BulkChange, chosen: Filter, apply: ByFilter, *, yes: bool, as_json: bool
 ) -> None:
     """Apply to everything a filter admits, once the user has seen how many that are."""
     total = _affected(app, change, chosen)
@@ -108,14 +108,14 @@ def change_filtered(
         if applied:
             record(app, change.action, f"{applied} by filter", **detail_of(chosen))
     if as_json:
-        shapes.emit(SweptView(matched=matched, applied=applied))
+        json_output.emit(SweptView(matched=matched, applied=applied))
     else:
         click.echo(_told(applied, change.participle))
     if applied < matched:
         note(f"{matched - applied:,} had changed in the meantime and were left alone.")
 
 
-def _affected(app: Fairlane, change: Change, chosen: Filter) -> Total:
+def _affected(app: Fairlane, change: BulkChange, chosen: Filter) -> Total:
     """How many tasks it would change: those in a state that allows it."""
     allowed = TRANSITIONS[change.verb].sources
     states = allowed if chosen.states is None else allowed & chosen.states
@@ -130,10 +130,10 @@ def _affected(app: Fairlane, change: Change, chosen: Filter) -> Total:
 def confirm(question: str, *, as_json: bool) -> None:
     """Go on only if the user says so; programs say --yes."""
     if as_json or not _someone_there():
-        raise Wrong(f"{question} Nobody is there to answer: add --yes.")
+        raise UsageError(f"{question} Nobody is there to answer: add --yes.")
     if not click.confirm(question, err=True):
         note("Nothing was changed.")
-        sys.exit(REFUSED)
+        sys.exit(EXIT_FAILURE)
 
 
 def _someone_there() -> bool:

@@ -39,7 +39,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 @contextmanager
-def stopped_by_signals(stop: Callable[[], None], grace: float) -> Iterator[None]:
+def stop_on_signals(stop: Callable[[], None], grace: float) -> Iterator[None]:
     """SIGTERM and SIGINT call `stop`: the first time to let what runs finish, for so many seconds,
     the second time at once; the third time the process ends as it is.
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from fairlane.cli import shapes
-from fairlane.cli.auditing import record
-from fairlane.cli.look import Cell, Column, Row, console, names, table, when
+from fairlane.cli import json_output
+from fairlane.cli.audit_log import record
+from fairlane.cli.errors import CommandFailed, UsageError, note
 from fairlane.cli.options import json_option, store_option, utc_option
-from fairlane.cli.session import opened
-from fairlane.cli.trouble import Refused, Wrong, note
+from fairlane.cli.render import Cell, Column, Row, console, names, table, when
+from fairlane.cli.store import open_store
 from fairlane.core.audit import Action
 from fairlane.core.model import Worker, WorkerStatus
 from fairlane.core.text import NAME_RULE, is_name, shown
 from fairlane.wire.workers import WorkerState, workers_of
 
-COLUMNS = (
+WORKER_COLUMNS = (
     Column("worker"),
     Column("status"),
     Column("load", right=True),
@@ -39,17 +39,19 @@ _STYLES = {
 @json_option
 def workers_command(store: str | None, utc: bool, as_json: bool) -> None:
     """List the workers."""
-    with opened(store) as app:
+    with open_store(store) as app:
         workers = app.run_sync(app.backend.ops.workers())
     workers.sort(key=lambda worker: worker.worker_id)
     if as_json:
-        shapes.emit(workers_of(workers))
+        json_output.emit(workers_of(workers))
         return
     if not workers:
         note("No workers: start one with `fairlane worker`.")
         return
     out = console()
-    for line in table(COLUMNS, (row(worker, utc=utc) for worker in workers), out.width):
+    for line in table(
+        WORKER_COLUMNS, (worker_row(worker, utc=utc) for worker in workers), out.width
+    ):
         out.print(line)
 
 
@@ -60,20 +62,22 @@ def workers_command(store: str | None, utc: bool, as_json: bool) -> None:
 def drain_command(worker_id: str, store: str | None, as_json: bool) -> None:
     """Let a worker finish what it runs, and leave."""
     if not is_name(worker_id):
-        raise Wrong(f"The id of a worker has {NAME_RULE}. Got {shown(worker_id)}.")
-    with opened(store) as app:
+        raise UsageError(f"The id of a worker has {NAME_RULE}. Got {shown(worker_id)}.")
+    with open_store(store) as app:
         known = app.run_sync(app.backend.ops.mark(worker_id, WorkerStatus.DRAINING))
         if known:
             record(app, Action.DRAIN, worker_id)
     if not known:
-        raise Refused(f"There is no worker {worker_id}, or it is dead: see `fairlane workers`.")
+        raise CommandFailed(
+            f"There is no worker {worker_id}, or it is dead: see `fairlane workers`."
+        )
     if as_json:
-        shapes.emit(WorkerState(worker_id, WorkerStatus.DRAINING))
+        json_output.emit(WorkerState(worker_id, WorkerStatus.DRAINING))
     else:
         click.echo(f"Worker {worker_id} takes no more tasks.")
 
 
-def row(worker: Worker, *, utc: bool = False) -> Row:
+def worker_row(worker: Worker, *, utc: bool = False) -> Row:
     """A worker as a line of a table."""
     status = WorkerStatus.DEAD if worker.lost else worker.status
     return (

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import msgspec
 
-from fairlane.cli.trouble import Wrong
+from fairlane.cli.errors import UsageError
 from fairlane.core.errors import InvalidInput, InvalidTask
 from fairlane.core.model import NewTask
 from fairlane.core.submission import new_task
@@ -90,7 +90,7 @@ def reopened(path: str) -> Iterator[IO[bytes]]:
             with Path(path).open("rb") as file:
                 yield file
     except OSError as error:
-        raise Wrong(f"{shown(path)} cannot be read: {error.strerror}.") from None
+        raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from None
 
 
 def check(file: IO[bytes], name: str, defaults: Mapping[str, Any]) -> int:
@@ -106,7 +106,7 @@ def check(file: IO[bytes], name: str, defaults: Mapping[str, Any]) -> int:
     if bad:
         more = f" And {len(bad) - NAMED:,} more." if len(bad) > NAMED else ""
         told = " ".join(bad[:NAMED])
-        raise Wrong(f"Nothing was submitted, {shown(name)} has bad lines: {told}{more}")
+        raise UsageError(f"Nothing was submitted, {shown(name)} has bad lines: {told}{more}")
     return good
 
 

@@ -23,36 +23,36 @@ from fairlane.telemetry.logs import JsonFormatter
 
 logger = logging.getLogger("fairlane.cli")
 
-WRONG, REFUSED, INTERRUPTED = 2, 1, 130
+EXIT_USAGE, EXIT_FAILURE, EXIT_INTERRUPTED = 2, 1, 130
 
 
-class Wrong(click.UsageError):
+class UsageError(click.UsageError):
     """What was asked for cannot be: exit code 2."""
 
 
-class Refused(click.ClickException):
+class CommandFailed(click.ClickException):
     """Understood, but it cannot be done: exit code 1."""
 
 
-def exit_code(error: BaseException) -> int:
+def report(error: BaseException) -> int:
     """Tell the user about it; answers the exit code."""
     if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else REFUSED
+        return error.code if isinstance(error.code, int) else EXIT_FAILURE
     if isinstance(error, BrokenPipeError):
         # Whoever read along has seen enough; the interpreter must not fail to flush at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return REFUSED
+        return EXIT_FAILURE
     if os.environ.get("FAIRLANE_DEBUG", "0") not in {"", "0"}:
         click.echo(scrubbed("".join(traceback.format_exception(error))), err=True, nl=False)
     if isinstance(error, KeyboardInterrupt | click.exceptions.Abort):
         click.echo("Interrupted.", err=True)
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     sentence, code = _judged(error)
-    complain(sentence)
+    print_error(sentence)
     return code
 
 
-def complain(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     """Say on stderr what is wrong."""
     if _logged(logging.ERROR, sentence):
         return
@@ -109,22 +109,22 @@ def _coloured() -> bool:
 def _judged(error: BaseException) -> tuple[str, int]:
     match error:
         case click.UsageError():
-            return _usage(error), WRONG
+            return _usage(error), EXIT_USAGE
         case click.ClickException():
-            code = WRONG if isinstance(error, click.FileError) else REFUSED
+            code = EXIT_USAGE if isinstance(error, click.FileError) else EXIT_FAILURE
             return error.format_message(), code
         case InvalidInput():
-            return error.message, WRONG
+            return error.message, EXIT_USAGE
         case FairlaneError():
-            return error.message, REFUSED
+            return error.message, EXIT_FAILURE
         case _:
             told = f"{error.__class__.__name__}: {error}".rstrip(": ")
-            return f"Something unforeseen: {told}. FAIRLANE_DEBUG=1 shows where.", REFUSED
+            return f"Something unforeseen: {told}. FAIRLANE_DEBUG=1 shows where.", EXIT_FAILURE
 
 
 def _usage(error: click.UsageError) -> str:
     sentence = " ".join(error.format_message().split()).replace("?.", "?")
-    if isinstance(error, Wrong) or error.ctx is None:
+    if isinstance(error, UsageError) or error.ctx is None:
         return sentence
     stop = "" if sentence.endswith((".", "?")) else "."
     return f"{sentence}{stop} See {error.ctx.command_path} --help."

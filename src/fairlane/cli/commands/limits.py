@@ -6,13 +6,13 @@ from typing import Literal
 
 import click
 
-from fairlane.cli import shapes
-from fairlane.cli.auditing import record
-from fairlane.cli.look import NONE, Cell, Column, Row, console, fields, table, when
+from fairlane.cli import json_output
+from fairlane.cli.audit_log import record
+from fairlane.cli.errors import UsageError
 from fairlane.cli.options import json_option, store_option
-from fairlane.cli.session import opened
-from fairlane.cli.trouble import Wrong
-from fairlane.cli.words import seconds_of
+from fairlane.cli.parsing import seconds_of
+from fairlane.cli.render import NONE, Cell, Column, Row, console, fields, table, when
+from fairlane.cli.store import open_store
 from fairlane.core.audit import Action, subject_of
 from fairlane.core.breaker import Breaker
 from fairlane.core.lanes import Controls, Rules, checked_scope
@@ -63,13 +63,13 @@ def _set_pause(
     queue: str | None, type: str | None, store: str | None, *, paused: bool, as_json: bool
 ) -> None:
     if queue is not None and type is not None:
-        raise Wrong("Give either --queue or --type, not both.")
+        raise UsageError("Give either --queue or --type, not both.")
     checked_scope(queue if type is None else type)
-    with opened(store) as app:
+    with open_store(store) as app:
         controls = app.run_sync(app.backend.ops.pause(paused, queue=queue, type=type))
         record(app, Action.PAUSE if paused else Action.RESUME, subject_of(queue, type))
     if as_json:
-        shapes.emit(controls_of(controls))
+        json_output.emit(controls_of(controls))
         return
     what = f"Queue {queue}" if queue else f"Type {type}" if type else "Everything"
     verb = "is paused: what runs goes on" if paused else "flows again"
@@ -104,15 +104,15 @@ def limit_command(
     Limits hold across all workers together, from the next claim on.
     """
     if breaker is not None and no_breaker:
-        raise Wrong("Give either --breaker or --no-breaker, not both.")
+        raise UsageError("Give either --breaker or --no-breaker, not both.")
     circuit: Breaker | Literal[False] | None = False if no_breaker else _breaker(breaker)
     changes = rate is not None or concurrency is not None or circuit is not None
     if changes and (type is None) is not everything:
-        raise Wrong("Name the type to be limited, or say --everything: one of the two.")
+        raise UsageError("Name the type to be limited, or say --everything: one of the two.")
     if everything and (concurrency is not None or circuit is not None):
-        raise Wrong("Everything together can only be limited by --rate.")
+        raise UsageError("Everything together can only be limited by --rate.")
     checked_scope(type)
-    with opened(store) as app:
+    with open_store(store) as app:
         ops = app.backend.ops
         controls = app.run_sync(
             ops.limit(type, rate=rate, concurrency=concurrency, breaker=circuit)
@@ -125,7 +125,7 @@ def limit_command(
                 given["breaker"] = "none"
             record(app, Action.LIMIT, subject_of(None, type), **given)
     if as_json:
-        shapes.emit(
+        json_output.emit(
             controls_of(controls) if type is None else type_rules(type, _rules_of(type, controls))
         )
     else:
@@ -138,7 +138,7 @@ def _breaker(given: str | None) -> Breaker | None:
     failures, *times = (part.strip() for part in given.split(","))
     seconds = [seconds_of(part) for part in times]
     if len(seconds) != 2 or None in seconds or not failures.isdecimal():
-        raise Wrong(
+        raise UsageError(
             "A circuit breaker is given as failures,within,cool-down, for example 5,60,30. "
             f"Got {shown(given)}."
         )

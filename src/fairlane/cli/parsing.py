@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from fairlane.cli.trouble import Wrong
+from fairlane.cli.errors import UsageError
 from fairlane.core import limits
 from fairlane.core.text import shown
 
@@ -71,7 +71,7 @@ def tags_of(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise Wrong(f"A tag is given as name=value. Got {shown(pair)}.")
+            raise UsageError(f"A tag is given as name=value. Got {shown(pair)}.")
         tags[name] = value
     return tags
 
@@ -83,7 +83,7 @@ def read_bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise Wrong(f"{shown(path)} cannot be read: {error.strerror}.") from None
+        raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from None
 
 
 def payload_of(text: str | None) -> bytes:
@@ -97,4 +97,4 @@ def payload_of(text: str | None) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:  # bytes on the command line that are no UTF-8
-        raise Wrong("The payload is not valid UTF-8.") from None
+        raise UsageError("The payload is not valid UTF-8.") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 from typing import TYPE_CHECKING, Any
 
-from fairlane.cli.trouble import complain
+from fairlane.cli.errors import print_error
 from fairlane.core.audit import Action, NewAudit
 from fairlane.core.errors import FairlaneError
 
@@ -22,7 +22,7 @@ def record(app: Fairlane, action: Action, subject: str = "", **detail: Any) -> N
     try:
         app.run_sync(app.backend.ops.record([entry]))
     except FairlaneError as error:
-        complain(f"It was done, but could not be told in the audit log: {error.message}")
+        print_error(f"It was done, but could not be told in the audit log: {error.message}")
 
 
 def _user() -> str:

@@ -112,7 +112,7 @@ def test_doctor(ready: Cli) -> None:
     ready.submit("work")
     unwell = ready("doctor")
     assert unwell.exit_code == 1
-    assert "WRONG  workers       No worker is running" in unwell.stdout
+    assert "EXIT_USAGE  workers       No worker is running" in unwell.stdout
     worker()
     assert ready("doctor").exit_code == 0
     ready.ok("pause")
@@ -130,7 +130,7 @@ def test_doctor_on_a_store_that_was_not_prepared(cli: Cli) -> None:
     Path("fairlane.db").touch()
     result = cli("doctor")
     assert result.exit_code == 1
-    assert "WRONG  schema" in result.stdout
+    assert "EXIT_USAGE  schema" in result.stdout
 
 
 def test_doctor_sees_tasks_of_the_dead(ready: Cli) -> None:
@@ -166,8 +166,8 @@ def test_trouble_is_shown_on_the_live_screen(ready: Cli) -> None:
 
 def test_doctor_sees_clocks_that_differ() -> None:
     """Their clock was read between two looks at ours."""
-    assert clock_check(100.5, 100.0, 101.0).verdict == "ok"
+    assert clock_check(100.5, 100.0, 101.0).status == "ok"
     ahead = clock_check(3701.0, 100.0, 101.0)
-    assert ahead.verdict == "warning"
+    assert ahead.status == "warning"
     assert "60 min ahead" in ahead.message
     assert "100 s behind" in clock_check(0.0, 100.0, 101.0).message

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from fairlane.cli.errors import scrubbed
 from fairlane.cli.escapes import printable
-from fairlane.cli.look import Column, span, table, when
-from fairlane.cli.trouble import scrubbed
+from fairlane.cli.render import Column, span, table, when
 from tests.cli.kit import Cli
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
