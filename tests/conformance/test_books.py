@@ -13,6 +13,7 @@ from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tally import BUCKETS, census
+from tests.fixtures.counters import depths, tallies
 from tests.fixtures.stores import World, settlement
 
 
@@ -186,22 +187,22 @@ async def test_counters_are_what_a_recount_finds(store: World) -> None:
                 await store.run(store.ops.replay(some[2:], level=rng.choice([None, 9])))
     tasks = [task for task in await store.run(store.ops.get(ids)) if task]
     recount: dict[State, int] = {}
-    depths: dict[tuple[str, int], int] = {}
+    queued: dict[tuple[str, int], int] = {}
     for task in tasks:
         recount[task.status] = recount.get(task.status, 0) + 1
         if task.status is State.QUEUED:
             key = (task.queue, task.priority)
-            depths[key] = depths.get(key, 0) + 1
+            queued[key] = queued.get(key, 0) + 1
     assert len(tasks) == len(ids)
     assert len(recount) >= 5
     assert await store.census() == recount
-    assert await store.run(store.ops.depths()) == depths
+    assert await store.run(depths(store.ops)) == queued
     by_level: dict[tuple[int, State], int] = {}
     for task in tasks:
         by_level[task.priority, task.status] = by_level.get((task.priority, task.status), 0) + 1
-    tallies = await store.run(store.ops.tallies())
+    counters = await store.run(tallies(store.ops))
     for level in range(11):
-        counted = census(tally for tally in tallies if tally.key.level == level)
+        counted = census(tally for tally in counters if tally.key.level == level)
         assert {(level, state): n for state, n in counted.items() if n} == {
             key: n for key, n in by_level.items() if key[0] == level
         }
@@ -214,7 +215,7 @@ async def test_durations_are_counted_in_buckets(store: World) -> None:
         await store.settle(await store.claim_one(worker), Completed(b"1"), seconds)
     ends = [
         tally
-        for tally in await store.run(store.ops.tallies())
+        for tally in await store.run(tallies(store.ops))
         if tally.key.target == State.COMPLETED.code
     ]
     assert {tally.key.bucket: tally.times for tally in ends} == {0: 1, 5: 2, len(BUCKETS): 1}
@@ -229,7 +230,7 @@ async def test_reasons_and_promotions_are_labels(store: World) -> None:
     await store.claim_and_settle(worker, Failed(TaskError("x")))
     labels = {
         (tally.key.source, tally.key.target, tally.key.label): tally.times
-        for tally in await store.run(store.ops.tallies())
+        for tally in await store.run(tallies(store.ops))
     }
     executing = State.EXECUTING.code
     assert labels[State.QUEUED.code, executing, "5"] == 2

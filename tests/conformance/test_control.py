@@ -12,6 +12,7 @@ from fairlane.core.ids import new_id
 from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import Cancelled, Replayed, Report, Start, TaskError, Verdict
 from fairlane.core.states import State
+from tests.fixtures.counters import depths
 from tests.fixtures.stores import World, settlement
 
 FATAL = Failed(TaskError("no", retriable=False))
@@ -97,7 +98,7 @@ async def test_replay_at_another_priority(store: World) -> None:
     await store.run(store.ops.cancel([low]))
     await store.run(store.ops.replay([low], level=10))
     assert (await store.task(low)).priority == 10
-    assert await store.run(store.ops.depths()) == {("default", 10): 1, ("default", 5): 1}
+    assert await store.run(depths(store.ops)) == {("default", 10): 1, ("default", 5): 1}
     assert (await store.claim_one(await store.worker())).task_id == low
     assert await store.census() == {State.QUEUED: 1, State.EXECUTING: 1}
 

@@ -23,6 +23,7 @@ from fairlane.core.model import TaskError, Verdict
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
+from tests.fixtures.counters import tallies
 from tests.fixtures.stores import World, settlement
 
 BOOM = TaskError("boom", "E1", traceback="Traceback …")
@@ -171,11 +172,11 @@ async def test_the_same_report_twice_is_applied_once(store: World, outcome: Outc
     task_id = await store.submit()
     task = await store.claim_one(await store.worker())
     assert await store.settle(task, outcome) is Verdict.APPLIED
-    tallies = store.behind.ops.tallies
-    before, books = await store.task(task_id), await store.behind.run(tallies())
+    ops = store.behind.ops
+    before, books = await store.task(task_id), await store.behind.run(tallies(ops))
     assert await store.settle(task, outcome) is Verdict.APPLIED
     assert await store.task(task_id) == before
-    assert await store.behind.run(tallies()) == books
+    assert await store.behind.run(tallies(ops)) == books
 
 
 @pytest.mark.parametrize("first", REPORTS, ids=lambda outcome: type(outcome).__name__)

@@ -15,6 +15,7 @@ from fairlane.core.model import NewWorker
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tally import census
+from tests.fixtures.counters import tallies
 from tests.fixtures.servers import RedisServer
 
 PATIENT = 20.0
@@ -49,5 +50,5 @@ async def registered(backend: Backend) -> str:
 
 
 async def counted(backend: Backend) -> dict[State, int]:
-    found = census(await backend.run(backend.ops.tallies()))
+    found = census(await backend.run(tallies(backend.ops)))
     return {state: count for state, count in found.items() if count}

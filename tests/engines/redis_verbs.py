@@ -98,8 +98,6 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.why(late.task_id))
     await do(ops.dlq_analysis())
     await do(ops.workers())
-    await do(ops.tallies())
-    await do(ops.depths())
     await do(ops.events(None, 100))
     await do(ops.tail())
     await do(ops.cancel_where(Filter(types=frozenset({"late"}))))

@@ -34,6 +34,7 @@ from fairlane.core.model import Ask, Beat, NewWorker
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.conftest import Servers
+from tests.fixtures.counters import depths
 from tests.fixtures.servers import PostgresServer, postgres
 from tests.fixtures.stores import World, get_all
 
@@ -196,7 +197,7 @@ async def test_a_role_without_rights(server: PostgresServer) -> None:
                 await submit(backend)
             with pytest.raises(AccessDenied):
                 await asyncio.to_thread(backend.run_sync, backend.ops.workers())
-        assert (await owner.run(owner.ops.depths())) == {("default", 5): 1}
+        assert (await owner.run(depths(owner.ops))) == {("default", 5): 1}
 
 
 @pytest.mark.parametrize("colour", ["async", "sync"])
@@ -280,7 +281,7 @@ async def test_a_server_that_is_killed_loses_nothing(own_server: PostgresServer)
         await asyncio.gather(*submitters)
         tasks = await get_all(backend, stored)
         assert all(task is not None for task in tasks)
-        assert await backend.run(backend.ops.depths()) == {("default", 5): len(stored)}
+        assert await backend.run(depths(backend.ops)) == {("default", 5): len(stored)}
 
 
 async def test_a_server_that_stays_away(own_server: PostgresServer) -> None:
@@ -306,7 +307,7 @@ async def test_sessions_that_are_terminated(server: PostgresServer) -> None:
             await asyncio.to_thread(backend.run_sync, backend.ops.workers())
             assert terminate_all(url) >= 2
         await asyncio.gather(*(submit(backend) for _ in range(8)))
-        assert await backend.run(backend.ops.depths()) == {("default", 5): 32}
+        assert await backend.run(depths(backend.ops)) == {("default", 5): 32}
 
 
 async def test_a_server_that_is_read_only(server: PostgresServer) -> None:
@@ -318,7 +319,7 @@ async def test_a_server_that_is_read_only(server: PostgresServer) -> None:
         terminate_all(url)
         with pytest.raises(StoreReadOnly, match="primary"):
             await submit(backend)
-        assert await backend.run(backend.ops.depths()) == {("default", 5): 1}
+        assert await backend.run(depths(backend.ops)) == {("default", 5): 1}
         sql(
             url,
             "SET default_transaction_read_only = off",
@@ -390,7 +391,7 @@ async def test_a_cancelled_caller_leaves_nothing_behind(
             await asyncio.wait_for(backend.run(backend.ops.workers()), 5)
             blocker.rollback()
         assert await backend.run(backend.ops.get([task.task_id])) == [None]
-        assert await backend.run(backend.ops.depths()) == {("default", 5): 1}
+        assert await backend.run(depths(backend.ops)) == {("default", 5): 1}
         assert sql(url, "SELECT count(*) FROM fairlane.idempotency_keys") == [(0,)]
         again = new_task("work", {"n": 2}, **options)
         (accepted,) = await backend.run(backend.ops.submit([again]))

@@ -20,6 +20,7 @@ from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tally import census
 from tests.conftest import Servers
+from tests.fixtures.counters import depths, tallies
 from tests.fixtures.pgbouncer import PgBouncer, pgbouncer
 from tests.fixtures.servers import PostgresServer
 from tests.fixtures.stores import settlement
@@ -117,7 +118,7 @@ async def test_many_workers_share_few_connections(backend: Backend, url: str) ->
         )
     assert set(seen) == set(ids)
     assert set(seen.values()) == {1}
-    counted = census(await backend.run(backend.ops.tallies()))
+    counted = census(await backend.run(tallies(backend.ops)))
     assert {state: count for state, count in counted.items() if count} == {
         State.COMPLETED: len(ids)
     }
@@ -269,7 +270,7 @@ async def test_it_goes_away_and_comes_back(servers: Servers) -> None:
             assert not waiting.done()
             await asyncio.to_thread(bouncer.start)
             await waiting
-            assert await backend.run(backend.ops.depths()) == {("default", 5): 2}
+            assert await backend.run(depths(backend.ops)) == {("default", 5): 2}
 
 
 async def test_the_option_says_it_for_certain(servers: Servers) -> None:
@@ -297,7 +298,7 @@ async def test_the_option_says_it_for_certain(servers: Servers) -> None:
             await other.run(other.ops.submit([new_task("work")]))
             assert await waiting
             await wakeup.aclose()
-            assert await backend.run(backend.ops.depths()) == {("default", 5): 4}
+            assert await backend.run(depths(backend.ops)) == {("default", 5): 4}
 
 
 def test_the_option_is_true_or_false() -> None:

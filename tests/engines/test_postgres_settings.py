@@ -20,6 +20,7 @@ from fairlane.core.model import Ask, NewWorker, TaskError, Verdict
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.engines.postgres.calls import Query
+from tests.fixtures.counters import depths
 from tests.fixtures.stores import settlement
 
 HOSTILE = {
@@ -139,7 +140,7 @@ async def test_many_at_once_do_not_get_in_each_other_s_way(
     tasks = [task for grant in grants for task in grant.tasks]
     assert len({task.task_id for task in tasks}) == len(tasks) == 20
     await asyncio.gather(*(do(ops.settle([settlement(task)])) for task in tasks))
-    assert await do(ops.depths()) == {}
+    assert await do(depths(ops)) == {}
 
 
 def slow() -> Flow[int]:

@@ -39,6 +39,7 @@ from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, Query
 from fairlane.engines.postgres.trouble import Duplicate
+from tests.fixtures.counters import depths
 from tests.fixtures.stores import settlement
 
 T = TypeVar("T")
@@ -302,7 +303,7 @@ async def test_a_task_exists_once_the_caller_commits(
     await caller.say("INSERT INTO orders VALUES (1)")
     (keyed,) = await caller.submit(backend, new_task("keyed", idempotency_key="Ω", delay_seconds=9))
     assert await stored(backend, task_id, keyed) == [None, None]
-    assert await backend.run(backend.ops.depths()) == {}
+    assert await backend.run(depths(backend.ops)) == {}
     await caller.commit()
     assert await stored(backend, task_id, keyed) == [State.QUEUED, State.SCHEDULED]
     assert count(postgres_url, "orders") == 1
@@ -348,8 +349,7 @@ async def test_an_operation_that_fails_undoes_only_itself(caller: Caller, backen
     await caller.say("INSERT INTO orders VALUES (2)")
     await caller.commit()
     assert await stored(backend, first, task.task_id) == [State.QUEUED] * 2
-    depths = await backend.run(backend.ops.depths())
-    assert depths == {("default", 5): 3}
+    assert await backend.run(depths(backend.ops)) == {("default", 5): 3}
 
 
 async def test_an_operation_that_goes_on_after_a_failure(caller: Caller, backend: Backend) -> None:
@@ -495,7 +495,7 @@ async def test_other_operations_join_too(caller: Caller, backend: Backend) -> No
     assert replayed.applied
     await caller.commit()
     assert await stored(backend, task_id) == [State.QUEUED]
-    assert await backend.run(backend.ops.depths()) == {("default", 9): 1}
+    assert await backend.run(depths(backend.ops)) == {("default", 9): 1}
 
 
 async def test_what_everyone_waits_for_cannot_join(caller: Caller, backend: Backend) -> None:
@@ -510,7 +510,7 @@ async def test_many_operations_in_one_transaction(caller: Caller, backend: Backe
     for number in range(150):
         await caller.submit(backend, new_task("work", {"n": number}))
     await caller.commit()
-    assert await backend.run(backend.ops.depths()) == {("default", 5): 150}
+    assert await backend.run(depths(backend.ops)) == {("default", 5): 150}
 
 
 async def test_the_wrong_colour(caller: Caller, backend: Backend) -> None:
@@ -759,7 +759,7 @@ async def test_long_transactions_do_not_use_up_the_connections(postgres_url: str
                 *(each.run(backend.ops.submit([new_task(new_id())])) for each in (one, two)),
                 *(backend.run(backend.ops.workers()) for _ in range(4)),
             )
-        assert await backend.run(backend.ops.depths()) == {("default", 5): 2}
+        assert await backend.run(depths(backend.ops)) == {("default", 5): 2}
 
 
 async def test_a_transaction_after_the_server_forgot_us(backend: Backend, orders: str) -> None:

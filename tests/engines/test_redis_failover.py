@@ -16,6 +16,7 @@ from fairlane.core.states import State
 from fairlane.engines.redis import driver_async
 from tests.engines.redis_group import FAILOVER, Flavour, Load, drained, group, replicated, until
 from tests.engines.redis_kit import counted, opened, operator, submitted
+from tests.fixtures.counters import depths
 from tests.fixtures.servers import RedisServer, SentinelServer
 from tests.fixtures.stores import get_all
 
@@ -56,7 +57,7 @@ async def test_work_goes_on_with_the_promoted_replica(
         # Of the others, what had not been sent to the replica may be lost; nothing is half there.
         stored = sum((await counted(backend)).values())
         assert stored >= len(before.acknowledged) + 200
-        assert sum((await backend.run(backend.ops.depths())).values()) == stored
+        assert sum((await backend.run(depths(backend.ops))).values()) == stored
         done = await drained(backend)
         assert len(done) == stored
         assert await counted(backend) == {State.COMPLETED: stored}

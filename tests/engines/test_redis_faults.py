@@ -42,6 +42,7 @@ from tests.engines.redis_kit import (
     registered,
     submitted,
 )
+from tests.fixtures.counters import depths, tallies
 from tests.fixtures.servers import RedisServer, redis
 from tests.fixtures.stores import settlement
 
@@ -403,7 +404,7 @@ async def test_a_cancelled_call_leaves_no_reply_to_the_next(
 
 async def whole(backend: Backend) -> bool:
     """Whether counters, queues and tasks tell the same story."""
-    depth = sum((await backend.run(backend.ops.depths())).values())
+    depth = sum((await backend.run(depths(backend.ops))).values())
     worker = await registered(backend)
     grant = await backend.run(backend.ops.claim(Ask(worker, new_id(), 500)))
     return depth == len(grant.tasks) and await counted(backend) == {State.EXECUTING: depth}
@@ -618,6 +619,6 @@ def test_many_threads(server: RedisServer) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    found = census(backend.run_sync(backend.ops.tallies()))
+    found = census(backend.run_sync(tallies(backend.ops)))
     assert found[State.QUEUED] == 200
     backend.driver.close()

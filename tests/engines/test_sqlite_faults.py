@@ -36,6 +36,7 @@ from fairlane.core.errors import (
 )
 from fairlane.core.submission import new_task
 from fairlane.engines.sqlite.driver import SqliteDriver
+from tests.fixtures.counters import depths, tallies
 from tests.fixtures.stores import get_all
 
 
@@ -84,7 +85,7 @@ async def test_a_file_that_is_not_fairlane_s_is_left_alone(
     for op in (
         backend.ops.migrate(),
         backend.ops.submit([new_task("work")]),
-        backend.ops.tallies(),
+        tallies(backend.ops),
     ):
         with pytest.raises(NotAFairlaneStore, match="nothing was changed"):
             await backend.run(op)
@@ -95,7 +96,7 @@ async def test_a_file_that_is_not_fairlane_s_is_left_alone(
 async def test_a_store_that_was_not_prepared(tmp_path: Path) -> None:
     backend = backend_on(tmp_path / "tasks.db")
     assert await backend.run(backend.ops.version()) == 0
-    for op in (backend.ops.submit([new_task("work")]), backend.ops.tallies()):
+    for op in (backend.ops.submit([new_task("work")]), tallies(backend.ops)):
         with pytest.raises(SchemaMissing, match="migrate"):
             await backend.run(op)
     await backend.run(backend.ops.migrate())
@@ -113,7 +114,7 @@ async def test_a_store_of_a_newer_schema(tmp_path: Path) -> None:
         backend.ops.submit([new_task("work")]),
         backend.ops.migrate(),
         backend.ops.verify(),
-        backend.ops.tallies(),
+        tallies(backend.ops),
     ):
         with pytest.raises(SchemaTooNew, match="version 99"):
             await backend.run(op)
@@ -284,7 +285,7 @@ async def test_several_processes_write_at_once(tmp_path: Path) -> None:
         process.terminate()
         _, errors = process.communicate()
         assert errors == ""
-    await backend.run(backend.ops.tallies())
+    await backend.run(tallies(backend.ops))
     await backend.driver.aclose()
 
 
@@ -304,7 +305,7 @@ async def test_a_failed_operation_among_others_undoes_only_itself(tmp_path: Path
     os.close(lock)
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(answer) for answer in answers] == [list, list, IdempotencyConflict, *[list] * 3]
-    assert sum((await backend.run(backend.ops.depths())).values()) == 6
+    assert sum((await backend.run(depths(backend.ops))).values()) == 6
     await backend.run(backend.ops.submit([new_task("fresh-lane")]))
     await backend.driver.aclose()
 
@@ -315,7 +316,7 @@ async def test_memory_survives_a_failed_operation() -> None:
     await backend.run(backend.ops.submit([new_task("work", {"n": 0}, idempotency_key="k")]))
     with pytest.raises(IdempotencyConflict):
         await backend.run(backend.ops.submit([new_task("work", {"n": 1}, idempotency_key="k")]))
-    assert sum((await backend.run(backend.ops.depths())).values()) == 1
+    assert sum((await backend.run(depths(backend.ops))).values()) == 1
     await backend.driver.aclose()
 
 
@@ -333,7 +334,7 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:
     backend = await migrated(tmp_path / "tasks.db")
     await backend.driver.aclose()
     with pytest.raises(StoreUnusable, match="closed"):
-        await backend.run(backend.ops.tallies())
+        await backend.run(tallies(backend.ops))
 
 
 async def test_what_the_settings_promise(tmp_path: Path) -> None:

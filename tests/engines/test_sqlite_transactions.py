@@ -20,6 +20,7 @@ from fairlane.core.errors import (
     StoreBusy,
 )
 from fairlane.core.submission import new_task
+from tests.fixtures.counters import depths, tallies
 
 
 @pytest.fixture
@@ -39,11 +40,11 @@ def theirs(tmp_path: Path, backend: Backend) -> Iterator[sqlite3.Connection]:
 
 
 async def depth(backend: Backend) -> int:
-    return sum((await backend.run(backend.ops.depths())).values())
+    return sum((await backend.run(depths(backend.ops))).values())
 
 
 async def count(backend: Backend) -> int:
-    return sum(tally.times for tally in await backend.run(backend.ops.tallies()))
+    return sum(tally.times for tally in await backend.run(tallies(backend.ops)))
 
 
 @pytest.mark.parametrize("isolation_level", ["", None, "IMMEDIATE"])
@@ -69,7 +70,7 @@ async def test_a_write_begins_a_transaction_and_a_read_does_not(
 ) -> None:
     joined = backend.driver.join(theirs)
     begun = []
-    for op in (backend.ops.tallies(), backend.ops.submit([new_task("ship")])):
+    for op in (tallies(backend.ops), backend.ops.submit([new_task("ship")])):
         await joined.run(op)
         begun.append(theirs.in_transaction)
     assert begun == [False, True]
@@ -185,7 +186,7 @@ async def test_connections_that_lead_elsewhere(backend: Backend, tmp_path: Path)
     with closing(sqlite3.connect(tmp_path / "tasks.db")) as connection:
         joined = backend.driver.join(connection)
     with pytest.raises(InvalidConnection, match="closed"):
-        joined.run_sync(backend.ops.tallies())
+        joined.run_sync(tallies(backend.ops))
     memory = engines.open("sqlite://")
     with pytest.raises(InvalidConnection, match="memory"):
         memory.driver.join(sqlite3.connect)
@@ -197,7 +198,7 @@ async def test_a_file_that_was_not_prepared(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
         connection.execute("VACUUM")  # so that there is a file
         with pytest.raises(SchemaMissing):
-            backend.driver.join(connection).run_sync(backend.ops.tallies())
+            backend.driver.join(connection).run_sync(tallies(backend.ops))
     await backend.driver.aclose()
 
 

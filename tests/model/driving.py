@@ -48,6 +48,7 @@ from fairlane.core.model import (
 from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.tally import census
+from tests.fixtures.counters import depths, tallies
 from tests.model.reference import Model, MTask, Refused
 
 T = TypeVar("T")
@@ -190,19 +191,19 @@ class Pair:
         """Counters, depths, limits and journal, at the end of a program."""
         self.compare()
         states = Counter(task.status for task in self.model.tasks.values())
-        counted = census(self.run(self.backend.ops.tallies()))
+        counted = census(self.run(tallies(self.backend.ops)))
         self.agree(
             dict(states), {str(state): n for state, n in counted.items() if n}, "the counters"
         )
-        depths = Counter(
+        queued = Counter(
             (task.new.queue, task.level)
             for task in self.model.tasks.values()
             if task.status == "queued"
         )
-        self.agree(dict(depths), self.run(self.backend.ops.depths()), "the depths")
+        self.agree(dict(queued), self.run(depths(self.backend.ops)), "the depths")
         facts = self.run(self.backend.ops.facts())
         self.agree(
-            sum(depths.values()), sum(stream.depth for stream in facts.streams), "the streams"
+            sum(queued.values()), sum(stream.depth for stream in facts.streams), "the streams"
         )
         held = Counter(
             task.new.type for task in self.model.tasks.values() if task.status == "executing"

@@ -45,7 +45,6 @@ from fairlane.core.retention import Pruned, Retention
 from fairlane.core.schedules import NewSchedule, Schedule
 from fairlane.core.states import State
 from fairlane.core.stats import Stats
-from fairlane.core.tally import Tally
 from fairlane.core.tokens import NewToken, Token
 from fairlane.core.why import Reason
 
@@ -130,12 +129,6 @@ class Inspect(Protocol):
 
     def controls(self) -> Op[Controls]:
         """What is paused and limited."""
-
-    def tallies(self) -> Op[list[Tally]]:
-        """The counters: transitions counted since the store was made."""
-
-    def depths(self) -> Op[dict[tuple[str, int], int]]:
-        """How many tasks are queued, by (queue, level)."""
 
     def events(self, after: str | None, limit: int) -> Op[Events]:
         """Transitions from the journal, oldest first, after a cursor (None: from the oldest).

@@ -26,6 +26,7 @@ from tests.e2e.history.checker import check, verdict
 from tests.e2e.history.dump import Dump, Journal, dump
 from tests.e2e.history.lines import Healed, History, Recorder, Start, decoded
 from tests.e2e.history.terms import Terms
+from tests.fixtures.counters import tallies
 
 FULL = os.environ.get("FAIRLANE_TESTS") == "full"
 """RELIABILITY's quantities, instead of a short form of each."""
@@ -214,7 +215,7 @@ class Arena:
         """Until nothing is left to do."""
 
         async def nothing_left() -> bool:
-            counted = census(await self.app.run(self.app.backend.ops.tallies()))
+            counted = census(await self.app.run(tallies(self.app.backend.ops)))
             return not any(counted[state] for state in LIVE)
 
         await self._until(nothing_left, "everything has ended", patience)
@@ -231,7 +232,7 @@ class Arena:
     async def _left(self) -> str:
         """What has not ended, by the counters and by the tasks themselves."""
         ops = self.app.backend.ops
-        counted = census(await self.app.run(ops.tallies()))
+        counted = census(await self.app.run(tallies(ops)))
         # Not by a filter: a page looks at so many tasks only, and those that are stuck are old.
         found = (await dump(self.app, self._journal)).tasks.values()
         tasks = [
@@ -243,7 +244,7 @@ class Arena:
         workers = [each.worker_id for each in await self.app.run(ops.workers())]
         # Where a counter is wrong, the journal says what it should have counted.
         moves: Counter[tuple[int, int]] = Counter()
-        for key, times, _ in await self.app.run(ops.tallies()):
+        for key, times, _ in await self.app.run(tallies(ops)):
             moves[key.source, key.target] += times
         verbs = Counter(event.verb for event in await self._journal.events())
         return (

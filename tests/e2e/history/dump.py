@@ -22,6 +22,7 @@ from fairlane.core.model import Event, WorkerStatus
 from fairlane.core.tally import census
 from fairlane.engines.redis.record import unpacked
 from fairlane.engines.sqlite.driver import Execute
+from tests.fixtures.counters import tallies
 
 Rows = tuple[tuple[str, State | None], ...]
 
@@ -86,7 +87,7 @@ async def dump(app: Fairlane, journal: Journal, effects: str | None = None) -> D
     return Dump(
         tasks=tasks,
         rows=await rows(app.backend, app.url),
-        counted=census(await app.run(ops.tallies())),
+        counted=census(await app.run(tallies(ops))),
         alive=frozenset(
             worker.worker_id
             for worker in workers

@@ -39,8 +39,6 @@ class HttpOperations:
     why = inspect.why
     dlq_analysis = inspect.dlq_analysis
     facts = events.facts
-    tallies = events.tallies
-    depths = events.depths
     tail = events.tail
     audit = events.audit
     events = events.events

@@ -60,8 +60,6 @@ class PostgresOperations(Context):
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
-    tallies = inspect.tallies
-    depths = inspect.depths
     tail = events.tail
     events = events.events
     find = find.find

@@ -1,4 +1,4 @@
-"""get, workers, controls, tallies, depths: looking without touching."""
+"""get, workers, controls: looking without touching."""
 
 from __future__ import annotations
 
@@ -55,18 +55,7 @@ def controls(self: Context) -> Flow[Controls]:
     return (yield from self.catalogue.load()).controls
 
 
-@reads
-def tallies(self: Context) -> Flow[list[Tally]]:
-    return (yield from counted())
-
-
 def counted() -> Flow[list[Tally]]:
     """The counters, inside any operation."""
     rows = yield Query(SQL["tallies"])
     return [Tally(TallyKey(*key), times, seconds) for *key, times, seconds in rows]
-
-
-@reads
-def depths(self: Context) -> Flow[dict[tuple[str, int], int]]:
-    rows = yield Query(SQL["depths"])
-    return {(queue, level): depth for queue, level, depth in rows}

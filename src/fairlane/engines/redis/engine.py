@@ -61,8 +61,6 @@ class RedisOperations(Context):
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
-    tallies = inspect.tallies
-    depths = inspect.depths
     events = journal.events
     tail = journal.tail
     find = find.find

@@ -1,4 +1,4 @@
-"""get, workers, controls, tallies, depths: looking without touching."""
+"""get, workers, controls: looking without touching."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Task, Worker
-from fairlane.core.tally import Tally
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.record import raw_id, unpacked
 from fairlane.engines.redis.rows import (
     WORKER_FIELDS,
     runs_of,
-    tallies_of,
     task_of,
     worker_of,
 )
@@ -23,8 +21,6 @@ from fairlane.engines.redis.scripts import script
 
 GET = script("get")
 WORKERS = script("workers")
-TALLIES = script("tallies")
-DEPTHS = script("depths")
 
 
 def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task], int]]:
@@ -62,20 +58,3 @@ def workers(self: Context) -> Flow[list[Worker]]:
 @reads
 def controls(self: Context) -> Flow[Controls]:
     return (yield from self.refresh()).controls
-
-
-@reads
-def tallies(self: Context) -> Flow[list[Tally]]:
-    _, _, counts, durations = yield from self.call(TALLIES)
-    return tallies_of(counts, durations)
-
-
-@reads
-def depths(self: Context) -> Flow[dict[tuple[str, int], int]]:
-    found: dict[tuple[str, int], int] = {}
-    for stream, depth in (yield from self.call(DEPTHS)):
-        lane_id, _, level = stream.partition(b":")
-        lane = yield from self.lane(int(lane_id))
-        key = (lane.queue, int(level))
-        found[key] = found.get(key, 0) + depth
-    return found

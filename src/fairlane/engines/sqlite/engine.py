@@ -62,8 +62,6 @@ class SqliteOperations(Context):
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
-    tallies = inspect.tallies
-    depths = inspect.depths
     tail = events.tail
     events = events.events
     find = find.find

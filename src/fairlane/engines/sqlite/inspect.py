@@ -1,4 +1,4 @@
-"""get, workers, controls, tallies, depths: looking without touching."""
+"""get, workers, controls: looking without touching."""
 
 from __future__ import annotations
 
@@ -60,18 +60,7 @@ def controls(self: Context) -> Flow[Controls]:
     return (yield from self.catalogue.controls())
 
 
-@reads
-def tallies(self: Context) -> Flow[list[Tally]]:
-    return (yield from all_tallies())
-
-
 def all_tallies() -> Flow[list[Tally]]:
     """The counters, inside any operation."""
     rows = yield Execute(SQL["tallies"])
     return [Tally(TallyKey(*key), times, seconds) for *key, times, seconds in rows]
-
-
-@reads
-def depths(self: Context) -> Flow[dict[tuple[str, int], int]]:
-    rows = yield Execute(SQL["depths"])
-    return {(queue, level): depth for queue, level, depth in rows}

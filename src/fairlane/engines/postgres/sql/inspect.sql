@@ -34,15 +34,3 @@ SELECT
 FROM (TABLE fairlane.tallies UNION ALL TABLE fairlane.tally_deltas) AS counted
 GROUP BY lane, level, source, target, label, bucket
 ORDER BY lane, level, source, target, label, bucket;
-
--- name: depths
-SELECT lanes.queue, stream.level, sum(stream.depth)::bigint
-FROM (
-    SELECT lane, level, sum(CASE WHEN target = 2 THEN times ELSE -times END) AS depth
-    FROM (TABLE fairlane.tallies UNION ALL TABLE fairlane.tally_deltas) AS counted
-    WHERE (target = 2) <> (source = 2)
-    GROUP BY lane, level
-) AS stream
-CROSS JOIN LATERAL (SELECT queue FROM fairlane.lanes WHERE lanes.id = stream.lane OFFSET 0) AS lanes
-GROUP BY lanes.queue, stream.level
-HAVING sum(stream.depth) > 0;

@@ -22,9 +22,3 @@ SELECT worker_id, task_id FROM held ORDER BY worker_id, task_id;
 
 -- name: tallies
 SELECT lane, level, source, target, label, bucket, times, seconds FROM tallies;
-
--- name: depths
-SELECT lanes.queue, streams.level, sum(streams.depth)
-FROM streams JOIN lanes ON lanes.id = streams.lane
-WHERE streams.depth > 0
-GROUP BY lanes.queue, streams.level;
