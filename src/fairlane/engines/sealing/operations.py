@@ -1,6 +1,7 @@
 """An engine's operations with what they store sealed, and what they answer opened.
 
-Only those that carry payloads, results or schedules are here; all others are the engine's own.
+Those that carry payloads, results or schedules are methods here; those in `PLAIN` are the engine's
+own. Any other operation does not exist here, so none is stored in plain text by oversight.
 Sealing never fails, and what cannot be opened is answered as it is stored: looking at tasks takes
 no key. Whoever is to use such a value refuses it (`fairlane.core.sealing.check_open`).
 """
@@ -8,7 +9,7 @@ no key. Whoever is to use such a value refuses it (`fairlane.core.sealing.check_
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -30,6 +31,24 @@ U = TypeVar("U")
 replace = msgspec.structs.replace
 
 
+PLAIN = frozenset(
+    {
+        # Store
+        *("start", "progress", "heartbeat", "expired", "prune", "sample", "elect"),
+        # Inspect
+        *("workers", "controls", "events", "tail", "find", "facts", "samples", "tokens", "token"),
+        *("audit", "total", "stats", "position", "why", "dlq_analysis"),
+        # Control
+        *("pause", "limit", "cancel", "replay", "delete", "cancel_where", "replay_where"),
+        *("delete_where", "drop_schedule", "fire", "put_token", "retire_token", "drop_token"),
+        *("record", "register", "mark", "bury", "forget"),
+        # Schema and Clock
+        *("version", "migrate", "verify", "shift_clock"),
+    }
+)
+"""Operations that carry nothing that is sealed."""
+
+
 def sealing_operations(ops: Operations, keys: Sequence[Key]) -> Operations:
     """The same operations for a store that is to hold no plain text."""
     return cast(Operations, _SealingOperations(ops, Keyring(keys)))
@@ -39,9 +58,8 @@ class _SealingOperations:
     def __init__(self, ops: Operations, keyring: Keyring) -> None:
         self._ops = ops
         self._keyring = keyring
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._ops, name)
+        for name in PLAIN:
+            setattr(self, name, getattr(ops, name))
 
     # -- in ----------------------------------------------------------------------------------------
 
