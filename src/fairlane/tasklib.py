@@ -1,19 +1,18 @@
-"""004's programming interface:
+"""Document 004's programming interface (see `fairlane.dialects`):
 
 from fairlane.tasklib import Config, init, task, submit_task
 """
 
 from __future__ import annotations
 
-from fairlane.edges.config import Config
-from fairlane.edges.errors import (
+from fairlane.dialects.errors import (
     NotInitialised,
     TaskExecutionError,
     TaskNotFound,
     TaskTimeoutError,
 )
-from fairlane.edges.tasklib import TaskWorker, tasklib
-from fairlane.edges.tasks import Task
+from fairlane.dialects.tasklib import TaskWorker, tasklib
+from fairlane.dialects.tasklib_tasks import Config, Task
 
 __all__ = [
     "Config",

@@ -1,4 +1,6 @@
-"""001's programming interface. The module itself can be called, so both ways of importing work:
+"""Document 001's programming interface (see `fairlane.dialects`).
+
+The module itself can be called, so both ways to import it work:
 
 from fairlane import tq          # tq.init(…); tq("crawl").add({…})
 from fairlane.tq import tq       # the same object, with types
@@ -9,10 +11,9 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from fairlane.edges.errors import AlreadyInitialised, NotInitialised
-from fairlane.edges.queue import TaskQueue
-from fairlane.edges.tq import TQ, tq
-from fairlane.edges.types import TaskTypeContext
+from fairlane.dialects.errors import AlreadyInitialised, NotInitialised
+from fairlane.dialects.tq import TQ, TaskQueue, tq
+from fairlane.dialects.tq_types import TaskTypeContext
 from fairlane.wire.spec import QueueStats
 from fairlane.wire.spec import SpecTask as Task
 

@@ -112,7 +112,7 @@ def test_doctor(ready: Cli) -> None:
     ready.submit("work")
     unwell = ready("doctor")
     assert unwell.exit_code == 1
-    assert "EXIT_USAGE  workers       No worker is running" in unwell.stdout
+    assert "WRONG  workers       No worker is running" in unwell.stdout
     worker()
     assert ready("doctor").exit_code == 0
     ready.ok("pause")
@@ -130,7 +130,7 @@ def test_doctor_on_a_store_that_was_not_prepared(cli: Cli) -> None:
     Path("fairlane.db").touch()
     result = cli("doctor")
     assert result.exit_code == 1
-    assert "EXIT_USAGE  schema" in result.stdout
+    assert "WRONG  schema" in result.stdout
 
 
 def test_doctor_sees_tasks_of_the_dead(ready: Cli) -> None:

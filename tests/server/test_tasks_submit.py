@@ -50,14 +50,14 @@ async def test_the_same_key_answers_with_the_same_task(served: Api) -> None:
 async def test_a_key_whose_task_was_just_deleted_is_free(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submitter = api.services.submitter
-    submit = submitter.submit
+    submissions = api.services.submissions
+    send = submissions.send
 
     async def late(task: NewTask) -> Accepted:
-        monkeypatch.setattr(submitter, "submit", submit)
+        monkeypatch.setattr(submissions, "send", send)
         return Accepted(new_id(), State.QUEUED, 0, known=True)
 
-    monkeypatch.setattr(submitter, "submit", late)
+    monkeypatch.setattr(submissions, "send", late)
     accepted = await api.post(TASKS, {"task_type": "a"}, 201)
     assert await api.world.state(accepted["task_id"]) is State.QUEUED
 

@@ -1,56 +1,50 @@
-"""An application's tasks, and everything one can ask about them."""
+"""`Fairlane`: an application's tasks, and every request one can make about them."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from fairlane.client import asking, results
+from fairlane.client import requests
+from fairlane.client.batching import Batcher, ResultWaiter, wait_sync
 from fairlane.client.connection import Connection
-from fairlane.client.decorator import Decorator
-from fairlane.client.inline import Inline
-from fairlane.client.submit import Submitter
+from fairlane.client.definitions import Definitions
+from fairlane.client.inline import Inline, run_in_thread
+from fairlane.core import limits
 from fairlane.core.backend import Backend
-from fairlane.core.errors import InvalidHandler
 from fairlane.core.filters import Page
 from fairlane.core.flow import Op, perform, perform_async
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.stats import Stats
 from fairlane.runtime.calls import Prepared
-from fairlane.runtime.context import Context
-from fairlane.runtime.execution import Middleware
 from fairlane.runtime.handle import Handle
-from fairlane.runtime.lifespans import Lifespan
-from fairlane.runtime.task import Isolation, Options, TaskFunction, Terms
 from fairlane.telemetry.tracing import spans, submitting
 
-P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-# `list` is a verb of the application, so lists are named here.
+# `list` is a method of the application, so these types get their names here.
 Answers = list[Accepted]
 Found = list[Task | None]
 Handles = list[Handle[Any]]
 
 
-class Fairlane:
+class Fairlane(Definitions):
     """A store, the tasks that are defined for it, and what a worker needs to run them.
 
-    Nothing is opened before the first call. A store that is empty or older is brought up to date
-    then, unless `migrate=False`. What is awaited has a twin for ordinary code, which blocks: the
-    same name with `_sync` behind it (`aclose` has `close`).
+    Nothing is opened before the first call. That call also creates the schema of an empty store and
+    migrates an older one, unless `migrate=False`. Every coroutine has a blocking twin for code
+    without an event loop: the same name with `_sync` appended (`aclose` has `close`).
 
     With `encryption_keys` ("id:base64" each, see `fairlane key`) payloads and results are stored
-    sealed: by the first key, and whatever any of them has sealed can be read. `token` is for a
+    encrypted with the first key; data encrypted with any of the keys can be read. `token` is for a
     store that is a server, http:// or https://.
     """
 
@@ -63,226 +57,148 @@ class Fairlane:
         token: str | None = None,
         **engine: Any,
     ):
-        self.tasks: dict[str, TaskFunction[..., Any]] = {}
-        self.lifespans: list[Lifespan] = []
-        self.middleware: list[Middleware] = []
+        super().__init__()
         keys = keys_of(encryption_keys)
         self._connection = Connection(url, keys, token, engine, migrate=migrate)
         self._guard = threading.Lock()
         self._inline: Inline | None = None
-        self._gatherers: WeakKeyDictionary[asyncio.AbstractEventLoop, Gatherers]
-        self._gatherers = WeakKeyDictionary()
-
-    # -- defining tasks ----------------------------------------------------------------------------
-
-    @overload
-    def task(
-        self,
-        handler: None = None,
-        /,
-        *,
-        name: str | None = None,
-        rate_limit: float | None = None,
-        concurrency: int | None = None,
-        isolation: Isolation | None = None,
-        memory_limit: int | None = None,
-        retry_on: type[BaseException] | tuple[type[BaseException], ...] = Exception,
-        no_retry_on: type[BaseException] | tuple[type[BaseException], ...] = (),
-        **options: Unpack[Options],
-    ) -> Decorator: ...
-    @overload
-    def task(
-        self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
-    ) -> TaskFunction[P, R]: ...
-    @overload
-    def task(self, handler: Callable[P, Coroutine[Any, Any, R]], /) -> TaskFunction[P, R]: ...
-    @overload
-    def task(self, handler: Callable[Concatenate[Context, P], R], /) -> TaskFunction[P, R]: ...
-    @overload
-    def task(self, handler: Callable[P, R], /) -> TaskFunction[P, R]: ...
-
-    def task(
-        self,
-        handler: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        rate_limit: float | None = None,
-        concurrency: int | None = None,
-        isolation: Isolation | None = None,
-        memory_limit: int | None = None,
-        retry_on: type[BaseException] | tuple[type[BaseException], ...] = Exception,
-        no_retry_on: type[BaseException] | tuple[type[BaseException], ...] = (),
-        **options: Any,
-    ) -> Any:
-        """Make a function a task: `@app.task` or `@app.task(priority="high", …)`.
-
-        `rate_limit` and `concurrency` are set in the store by the first worker that starts, and
-        from then on are the operator's to change. `isolation="process"`: it runs in a process of
-        its own, which can be killed, and gets at most `memory_limit` bytes of memory.
-        """
-        terms = Terms(
-            rate_limit=rate_limit,
-            concurrency=concurrency,
-            isolation=isolation,
-            memory_limit=memory_limit,
-            retry_on=_classes(retry_on),
-            no_retry_on=_classes(no_retry_on),
-        )
-        decorator = Decorator(self, self.register, name, terms, cast(Options, options))
-        return decorator if handler is None else decorator(handler)
-
-    def register(self, task: TaskFunction[..., Any]) -> None:
-        """Take in a task that was made elsewhere."""
-        if task.name in self.tasks:
-            raise InvalidHandler(
-                f"There are two tasks by the name of {task.name}: give one of them another, "
-                '@app.task(name="…").'
-            )
-        self.tasks[task.name] = task
-
-    def lifespan(self, enter: Lifespan) -> Lifespan:
-        """What a worker does when it starts and when it stops: an async context manager.
-
-        What it gives (a dict) is `ctx.shared`, and fills in parameters marked with `Shared`.
-        """
-        self.lifespans.append(enter)
-        return enter
-
-    def around(self, middleware: Middleware) -> Middleware:
-        """Wrap every run: `async def timed(ctx, run): …; return await run()`. First added, first
-        entered."""
-        self.middleware.append(middleware)
-        return middleware
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState]
+        self._loops = WeakKeyDictionary()
 
     # -- submitting --------------------------------------------------------------------------------
 
     async def submit(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]:
-        """Submit a prepared call. Concurrent submissions travel together.
+        """Submit a prepared call. Concurrent submissions share a round trip.
 
-        On a `connection` of the caller's own, to the store's database, the task exists if and only
-        if the caller's transaction commits (PostgreSQL and SQLite).
+        With the caller's own `connection` to the store's database, the task exists if and only if
+        the caller's transaction commits (PostgreSQL and SQLite).
         """
         if connection is not None:
             (handle,) = await self.submit_many([call], connection=connection)
             return handle
-        submitter = self._here().submitter
+        submissions = self._loop_state().submissions
         traces = spans()
-        if traces is None:  # nearly always, so at next to no cost
-            accepted = await submitter.submit(call.task)
+        if traces is None:  # the common case, kept fast
+            accepted = await submissions.send(call.task)
         else:
             with traces.sending((call.task,)) as (task,):
-                accepted = await submitter.submit(task)
+                accepted = await submissions.send(task)
         await self._run_in_place([call])
         return self._handle(call, accepted)
 
     def submit_sync(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]:
-        """The same from ordinary code."""
+        """Blocking twin of `submit`."""
         (handle,) = self.submit_many_sync([call], connection=connection)
         return handle
 
     async def submit_many(
         self, calls: Iterable[Prepared[Any]], *, connection: Any = None
     ) -> Handles:
-        """Submit any number of calls, a thousand in one go; each thousand is all or none."""
+        """Submit any number of calls, a thousand at a time; each thousand is all or none."""
         calls = tuple(calls)
         run = partial(self._connection.run, own=None if self._inline else connection)
         with submitting([call.task for call in calls]) as tasks:
-            answers = await perform_async(asking.submitted(self.backend.ops, tasks), run)
+            answers = await perform_async(requests.submit(self.backend.ops, tasks), run)
         await self._run_in_place(calls)
         return list(map(self._handle, calls, answers))
 
     def submit_many_sync(
         self, calls: Iterable[Prepared[Any]], *, connection: Any = None
     ) -> Handles:
-        """The same from ordinary code."""
+        """Blocking twin of `submit_many`."""
         calls = tuple(calls)
         run = partial(self._connection.run_sync, own=None if self._inline else connection)
         with submitting([call.task for call in calls]) as tasks:
-            answers = perform(asking.submitted(self.backend.ops, tasks), run)
+            answers = perform(requests.submit(self.backend.ops, tasks), run)
         if self._inline is not None:
-            _in_a_loop(self._run_in_place(calls))
+            run_in_thread(self._run_in_place(calls))
         return list(map(self._handle, calls, answers))
 
     def _handle(self, call: Prepared[R], accepted: Accepted) -> Handle[R]:
         return Handle(self, accepted.task_id, call.hint, known=accepted.known)
 
-    # -- asking ------------------------------------------------------------------------------------
+    # -- querying and changing ---------------------------------------------------------------------
 
     async def get(self, task_id: str) -> Task | None:
-        """The task as it stands."""
-        return await perform_async(asking.found(self.backend.ops, task_id), self.run)
+        """Return the task, or None if there is none."""
+        return await perform_async(requests.get(self.backend.ops, task_id), self.run)
 
     def get_sync(self, task_id: str) -> Task | None:
-        """The same from ordinary code."""
-        return perform(asking.found(self.backend.ops, task_id), self.run_sync)
+        """Blocking twin of `get`."""
+        return perform(requests.get(self.backend.ops, task_id), self.run_sync)
 
     async def list(self, limit: int = 50, cursor: str | None = None, **filter: Any) -> Page:
-        """Tasks, newest first, that fulfil `filter`: see `fairlane.core.filters.new_filter`."""
-        return await perform_async(asking.listed(self.backend.ops, limit, cursor, filter), self.run)
+        """Return a page of the tasks that match `filter`, newest first.
+
+        The filters are the arguments of `fairlane.core.filters.new_filter`.
+        """
+        return await perform_async(
+            requests.list_tasks(self.backend.ops, limit, cursor, filter), self.run
+        )
 
     def list_sync(self, limit: int = 50, cursor: str | None = None, **filter: Any) -> Page:
-        """The same from ordinary code."""
-        return perform(asking.listed(self.backend.ops, limit, cursor, filter), self.run_sync)
+        """Blocking twin of `list`."""
+        return perform(requests.list_tasks(self.backend.ops, limit, cursor, filter), self.run_sync)
 
     async def cancel(self, task_id: str) -> Cancelled:
         """End a task as cancelled."""
-        return await perform_async(asking.cancelled(self.backend.ops, task_id), self.run)
+        return await perform_async(requests.cancel(self.backend.ops, task_id), self.run)
 
     def cancel_sync(self, task_id: str) -> Cancelled:
-        """The same from ordinary code."""
-        return perform(asking.cancelled(self.backend.ops, task_id), self.run_sync)
+        """Blocking twin of `cancel`."""
+        return perform(requests.cancel(self.backend.ops, task_id), self.run_sync)
 
-    async def retry(
+    async def replay(
         self, task_id: str, *, priority: str | int | None = None, reset_retry_count: bool = True
     ) -> Replayed:
         """Make a task ready again that failed, died, was cancelled, or waits for its time."""
-        flow = asking.retried(
+        flow = requests.replay(
             self.backend.ops, task_id, priority, reset_retry_count=reset_retry_count
         )
         return await perform_async(flow, self.run)
 
-    def retry_sync(
+    def replay_sync(
         self, task_id: str, *, priority: str | int | None = None, reset_retry_count: bool = True
     ) -> Replayed:
-        """The same from ordinary code."""
-        flow = asking.retried(
+        """Blocking twin of `replay`."""
+        flow = requests.replay(
             self.backend.ops, task_id, priority, reset_retry_count=reset_retry_count
         )
         return perform(flow, self.run_sync)
 
+    retry, retry_sync = replay, replay_sync  # the names before `replay`
+
     async def stats(self) -> Stats:
-        """Depths, ages, workers, throughput, recovery."""
+        """Return depths, ages, workers, throughput and recovery."""
         return await self.run(self.backend.ops.stats())
 
     def stats_sync(self) -> Stats:
-        """The same from ordinary code."""
+        """Blocking twin of `stats`."""
         return self.run_sync(self.backend.ops.stats())
 
     async def ended(self, task_id: str) -> Task | None:
-        """The task once it has ended."""
-        return await self._here().results.ended(task_id)
+        """Wait until the task has ended, and return it."""
+        return await self._loop_state().results.wait(task_id)
 
     def ended_sync(self, task_id: str, timeout: float | None = None) -> Task | None:
-        """The same from ordinary code, which cannot be cancelled: raises TimeoutError instead."""
-        return results.ended(self.get_sync, task_id, timeout)
+        """Blocking twin of `ended`. Raises TimeoutError after `timeout` seconds."""
+        return wait_sync(self.get_sync, task_id, timeout)
 
     async def result(self, task_id: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109
-        """What a task returned, by its id: see `Handle.result`."""
+        """Return the result of a task by its id: see `Handle.result`."""
         return await Handle[Any](self, task_id, Any).result(timeout)
 
     def result_sync(self, task_id: str, timeout: float | None = None) -> Any:
-        """The same from ordinary code."""
+        """Blocking twin of `result`."""
         return Handle[Any](self, task_id, Any).result_sync(timeout)
 
     # -- for tests ---------------------------------------------------------------------------------
 
     @contextmanager
     def inline(self) -> Iterator[None]:
-        """Within this block tasks run where they are submitted, on a store in memory.
+        """Within this block tasks run in the process that submits them, on a store in memory.
 
-        With all their retries, and without waiting for their time: when a submission returns, its
-        task has ended.
+        Delays and retries do not wait: when a submission returns, its task has ended.
         """
         before = self._inline
         with self._connection.elsewhere("sqlite://"):
@@ -293,7 +209,7 @@ class Fairlane:
                 self._inline = before
 
     def runner(self) -> Inline:
-        """Runs this application's tasks without a worker."""
+        """Return what runs the application's tasks without a worker."""
         self._connection.prepare()
         return Inline(self.backend, self.tasks, self.lifespans, self.middleware)
 
@@ -306,7 +222,7 @@ class Fairlane:
 
     @property
     def url(self) -> str:
-        """Where the store is; may be changed before it is opened."""
+        """The store's URL. It can be changed until the store is opened."""
         return self._connection.url
 
     @url.setter
@@ -315,7 +231,7 @@ class Fairlane:
 
     @property
     def encryption_keys(self) -> tuple[Key, ...]:
-        """What payloads and results are sealed with; may be changed before the store is opened."""
+        """Keys that encrypt payloads and results. They can be changed until the store is opened."""
         return self._connection.keys
 
     @encryption_keys.setter
@@ -324,7 +240,7 @@ class Fairlane:
 
     @property
     def token(self) -> str | None:
-        """What a server knows us by; may be changed before the store is opened."""
+        """The access token for a server. It can be changed until the store is opened."""
         return self._connection.token
 
     @token.setter
@@ -333,23 +249,23 @@ class Fairlane:
 
     @property
     def backend(self) -> Backend:
-        """The store, opened when it is first needed."""
+        """The store. The first access opens it."""
         return self._connection.backend
 
     async def run(self, op: Op[T]) -> T:
-        """Perform an operation on the store, prepared if need be."""
+        """Perform an operation on the store. The first one prepares the schema."""
         return await self._connection.run(op)
 
     def run_sync(self, op: Op[T]) -> T:
-        """The same from ordinary code."""
+        """Blocking twin of `run`."""
         return self._connection.run_sync(op)
 
     async def aclose(self) -> None:
-        """Let go of connections, threads and files. The application can be used again."""
+        """Close connections, threads and files. The application can be used again."""
         await self._connection.aclose()
 
     def close(self) -> None:
-        """The same from ordinary code."""
+        """Blocking twin of `aclose`."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -374,37 +290,24 @@ class Fairlane:
     ) -> None:
         await self.aclose()
 
-    def _here(self) -> Gatherers:
-        """What gathers the calls of the running loop: each loop has its own."""
+    def _loop_state(self) -> _LoopState:
         loop = asyncio.get_running_loop()
         with self._guard:
-            if loop not in self._gatherers:
-                self._gatherers[loop] = Gatherers(
-                    Submitter(self._send), results.Results(self._get_all)
+            if loop not in self._loops:
+                self._loops[loop] = _LoopState(
+                    Batcher(self._submit_batch, limits.SUBMIT_BATCH), ResultWaiter(self._get_batch)
                 )
-            return self._gatherers[loop]
+            return self._loops[loop]
 
-    async def _send(self, tasks: Sequence[NewTask]) -> Answers:
+    async def _submit_batch(self, tasks: Sequence[NewTask]) -> Answers:
         return await self.run(self.backend.ops.submit(tasks))
 
-    async def _get_all(self, task_ids: Sequence[str]) -> Found:
+    async def _get_batch(self, task_ids: Sequence[str]) -> Found:
         return await self.run(self.backend.ops.get(task_ids))
 
 
-class Gatherers(NamedTuple):
-    """What gathers submissions, and waiting for results, of one event loop."""
+class _LoopState(NamedTuple):
+    """What batches the calls of one event loop."""
 
-    submitter: Submitter
-    results: results.Results
-
-
-def _in_a_loop(work: Coroutine[Any, Any, None]) -> None:
-    """Do what is asynchronous from ordinary code, whatever thread it is on."""
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, work).result()
-
-
-def _classes(
-    given: type[BaseException] | tuple[type[BaseException], ...],
-) -> tuple[type[BaseException], ...]:
-    return given if isinstance(given, tuple) else (given,)
+    submissions: Batcher[NewTask, Accepted]
+    results: ResultWaiter

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
@@ -102,3 +103,9 @@ class InlineRun:
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         return completing(self._backend, self)
+
+
+def run_in_thread(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end from blocking code, even if this thread has a running loop."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()

@@ -22,5 +22,5 @@ class MemoryApp(Fairlane):
         return await self.runner().work(skip_time=False)
 
     def work_sync(self) -> int:
-        """The same from ordinary code."""
+        """Blocking twin of `work`."""
         return asyncio.run(self.work())

@@ -80,7 +80,7 @@ class Context:
         return await self._app.submit(call.within(self.task))
 
     def submit_sync(self, call: Prepared[R]) -> Handle[R]:
-        """The same from a handler that is an ordinary function."""
+        """Blocking twin of `submit`."""
         return self._app.submit_sync(call.within(self.task))
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:

@@ -53,7 +53,7 @@ class Handle(Generic[R]):
         return self._result_of(task)
 
     def result_sync(self, timeout: float | None = None) -> R:
-        """The same from ordinary code."""
+        """Blocking twin of `result`."""
         try:
             task = self._app.ended_sync(self.task_id, timeout)
         except TimeoutError:
@@ -65,7 +65,7 @@ class Handle(Generic[R]):
         return _status(await self._app.get(self.task_id))
 
     def status_sync(self) -> State | None:
-        """The same from ordinary code."""
+        """Blocking twin of `status`."""
         return _status(self._app.get_sync(self.task_id))
 
     async def progress(self) -> Progress | None:
@@ -73,7 +73,7 @@ class Handle(Generic[R]):
         return _progress(await self._app.get(self.task_id))
 
     def progress_sync(self) -> Progress | None:
-        """The same from ordinary code."""
+        """Blocking twin of `progress`."""
         return _progress(self._app.get_sync(self.task_id))
 
     async def cancel(self) -> Cancelled:
@@ -81,7 +81,7 @@ class Handle(Generic[R]):
         return await self._app.cancel(self.task_id)
 
     def cancel_sync(self) -> Cancelled:
-        """The same from ordinary code."""
+        """Blocking twin of `cancel`."""
         return self._app.cancel_sync(self.task_id)
 
     def _not_yet(self, timeout: float | None) -> ResultTimeout:

@@ -137,7 +137,7 @@ class TaskFunction(Generic[P, R]):
         return await self.app.submit(self.prepare(*args, **kwargs))
 
     def submit_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """The same from ordinary code."""
+        """Blocking twin of `submit`."""
         return self.app.submit_sync(self.prepare(*args, **kwargs))
 
 

@@ -9,9 +9,7 @@ from typing import Final, TypeVar
 
 from fairlane.backoff import Backoff
 from fairlane.client.app import Fairlane
-from fairlane.client.gathering import Gatherer
-from fairlane.client.results import Results
-from fairlane.client.submit import Submitter
+from fairlane.client.batching import Batcher, ResultWaiter
 from fairlane.core import limits
 from fairlane.core.errors import StoreError
 from fairlane.core.estimates import Outlook, outlook_of
@@ -55,8 +53,8 @@ class Services:
         self.app = app
         self.config = config
         self.store = StoreGuard(app)
-        self.submitter = Submitter(self._submit)
-        self.results = Results(self._get)
+        self.submissions = Batcher(self._submit, limits.SUBMIT_BATCH)
+        self.results = ResultWaiter(self._get)
         self.keys = Keys(
             Cached(self._tokens_exist, SECONDS), self._find, required=config.tokens_required
         )
@@ -68,7 +66,7 @@ class Services:
         self.workers = Workers(self._workers, self._beat)
         self.polls = LongPolls(self.store, self.stopping)
         self.hub = Hub(self.store, self.stopping, config.listeners)
-        self.reports = Gatherer(self.settled, limits.BATCH)
+        self.reports = Batcher(self.settled, limits.BATCH)
         self._background: list[asyncio.Task[None]] = []
         self._started = False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlane.client.asking import looked
+from fairlane.client.requests import list_bounded
 from fairlane.core.filters import Filter, Page
 from fairlane.core.flow import perform_async
 from fairlane.core.ids import is_id
@@ -30,7 +30,7 @@ def task_id_of(given: str) -> str:
 
 async def found_page(services: Services, chosen: Filter, limit: int, cursor: str | None) -> Page:
     """A page of tasks."""
-    return await perform_async(looked(services.ops, chosen, limit, cursor), services.run)
+    return await perform_async(list_bounded(services.ops, chosen, limit, cursor), services.run)
 
 
 async def page(services: Services, chosen: Filter, limit: int, cursor: str | None) -> Answer:

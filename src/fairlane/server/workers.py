@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 from typing import Final
 
-from fairlane.client.gathering import Gatherer
+from fairlane.client.batching import Batcher
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.ids import dashed, is_id
@@ -88,7 +88,7 @@ class Workers:
         self._beat = beat
         self._clock = clock
         self._known: OrderedDict[str, Known] = OrderedDict()
-        self._finding = Gatherer(self._find, limits.BATCH)
+        self._finding = Batcher(self._find, limits.BATCH)
 
     def registered(self, worker: NewWorker) -> None:
         """A worker has registered here."""
@@ -124,7 +124,7 @@ class Workers:
         if known is not None:
             self._known.move_to_end(worker_id)
             return known
-        found = await self._finding.ask(worker_id)
+        found = await self._finding.send(worker_id)
         if found is None:
             raise WorkerGone
         return self._remember(worker_id, Known(found, found.load))

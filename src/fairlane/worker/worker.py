@@ -17,8 +17,8 @@ from fairlane.core.errors import AccessDenied, StoreError, StoreUnusable
 from fairlane.core.flow import Op
 from fairlane.runtime.lifespans import provided
 from fairlane.worker.config import Config
-from fairlane.worker.life import End, Life
 from fairlane.worker.loading import Tasks, check_processes, served
+from fairlane.worker.session import SessionEnd, WorkerSession
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -73,9 +73,9 @@ class Worker:
                 backoff = Backoff()
                 while not self._stopping.is_set():
                     end = await self._live(tasks, shared)
-                    if end is End.LEFT:
+                    if end is SessionEnd.LEFT:
                         return
-                    if end is End.BROKEN:
+                    if end is SessionEnd.BROKEN:
                         await self._pause(backoff.next())
 
     async def _declare_limits(self, tasks: Tasks) -> None:
@@ -117,7 +117,7 @@ class Worker:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
 
-    async def _live(self, tasks: Tasks, shared: Mapping[str, Any]) -> End:
+    async def _live(self, tasks: Tasks, shared: Mapping[str, Any]) -> SessionEnd:
         """One life, from registering to leaving."""
         newcomer = self._config.introduction(frozenset(tasks))
         # A token that is not for workers is told at once; one that is revoked later may come back.
@@ -127,8 +127,8 @@ class Worker:
         self._known = True
         logger.info("Worker %s is ready for %s", worker_id, ", ".join(tasks))
         worker = msgspec.structs.replace(newcomer, worker_id=worker_id)
-        life = Life(self._app, self._config, worker, shared)
-        return await life.run(self._stopping, self._at_once)
+        session = WorkerSession(self._app, self._config, worker, shared)
+        return await session.run(self._stopping, self._at_once)
 
 
 class _Stopped(Exception):

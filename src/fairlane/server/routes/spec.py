@@ -124,7 +124,7 @@ async def create(services: Services, call: Call[SpecRequest, None]) -> Answer:
     )
     with bringing(call.headers, (new,)) as (task,):
         await services.admit(call.identity, call.address, [task])
-        accepted = await services.submitter.submit(task)
+        accepted = await services.submissions.send(task)
     created = iso_of(accepted.created_at)
     return Answer(SpecAccepted(accepted.task_id, task.type, "pending", created), 201)
 

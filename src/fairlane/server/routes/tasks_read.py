@@ -83,7 +83,7 @@ async def result(services: Services, call: Call[None, ResultQuery]) -> Answer:
     seconds = min(call.query.wait, services.config.longest_wait)
     task: Task | None = None
     if seconds:
-        task = await waited(services, call, services.results.ended(wanted), seconds)
+        task = await waited(services, call, services.results.wait(wanted), seconds)
     if task is None:
         task = await one_task(services, wanted)
     return Answer(result_of(task), 200 if task.status in TERMINAL else 202)

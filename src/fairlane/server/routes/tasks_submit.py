@@ -38,12 +38,12 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Answer:
     """Store a task. The same idempotency key again answers with the same task."""
     with bringing(call.headers, (call.body.task(_key_of(call)),)) as (task,):
         outlook = await services.admit(call.identity, call.address, [task])
-        accepted = await services.submitter.submit(task)
+        accepted = await services.submissions.send(task)
         while accepted.known:
             answer = await _known(services, accepted.task_id)
             if answer is not None:
                 return answer
-            accepted = await services.submitter.submit(task)
+            accepted = await services.submissions.send(task)
     queued = accepted.state is State.QUEUED
     place = outlook.newcomer(task.queue, task.level) if queued else None
     priority = shown_as(task.level)

@@ -85,7 +85,7 @@ async def result(services: Services, call: Call[RunResult, None]) -> Answer:
     report = RunReport(
         worker_id, task_id, body.attempt, body.outcome(), body.execution_duration_seconds
     )
-    judgement = await services.reports.ask(report)
+    judgement = await services.reports.send(report)
     _check(judgement.verdict)
     assert judgement.state is not None
     await touched(services, worker_id)
@@ -115,7 +115,7 @@ async def deregister(services: Services, call: Call[None, None]) -> Answer:
     if not held:
         raise WorkerGone
     reports = [RunReport(worker_id, each, None, Released(), None) for each in held[0]]
-    judgements = await asyncio.gather(*map(services.reports.ask, reports))
+    judgements = await asyncio.gather(*map(services.reports.send, reports))
     await services.run(services.ops.forget(worker_id))
     services.workers.forget(worker_id)
     return Answer(Left(released=sum(each.verdict is Verdict.APPLIED for each in judgements)))

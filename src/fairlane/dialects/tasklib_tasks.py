@@ -1,4 +1,4 @@
-"""Tasks as 004 has them, the same as the view `tasks` on PostgreSQL tells."""
+"""Document 004's configuration and tasks, as the view `tasks` on PostgreSQL also shows them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from uuid import UUID
 
 import msgspec
 
+from fairlane.core import limits, retry
 from fairlane.core.errors import InvalidFilter
 from fairlane.core.model import Task as CoreTask
 from fairlane.core.model import TaskError, Worker
 from fairlane.core.states import State
 from fairlane.core.text import shown
-from fairlane.edges.errors import TaskTimeoutError
+from fairlane.dialects.errors import TaskTimeoutError
+from fairlane.worker.config import Config as WorkerConfig
 
 STATES: Final = {
     State.SCHEDULED: "pending",
@@ -28,9 +30,46 @@ STATES: Final = {
 }
 
 
+class Config(msgspec.Struct, frozen=True):
+    """The store, and the defaults for tasks that set nothing else."""
+
+    database_url: str
+    """The URL of any store: postgresql://…, sqlite:///tasks.db, redis://…."""
+    max_retries: int = 3
+    base_retry_delay_seconds: float = 5.0
+    retry_backoff_multiplier: float = 2.0
+    lock_timeout_seconds: float = 600
+    """How long a worker may be silent before others take over its tasks."""
+    default_task_timeout_seconds: float | None = None
+    worker_id: str | None = None
+    """What the ids of this process's workers begin with. The default is a generated name."""
+
+    def __post_init__(self) -> None:
+        retry.checked(self.retry)
+
+    @property
+    def retry(self) -> retry.RetryPolicy:
+        """The retry policy: delays have neither a cap nor jitter."""
+        return retry.RetryPolicy(
+            base=self.base_retry_delay_seconds,
+            factor=self.retry_backoff_multiplier,
+            cap=limits.DELAY_SECONDS,
+            jitter=0.0,
+        )
+
+    def worker(self, concurrency: int, poll_interval: float) -> WorkerConfig:
+        """Return the configuration of a worker."""
+        return WorkerConfig(
+            concurrency=concurrency,
+            poll_interval=poll_interval,
+            lease=self.lock_timeout_seconds,
+            name=self.worker_id,
+        )
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A task. `failed` with a `next_retry_at` will be tried again, without one it has failed for
-    good."""
+    """A task. If it is `failed` and has a `next_retry_at`, it will be retried then; without one it
+    has failed for good."""
 
     id: UUID
     name: str
@@ -56,7 +95,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def task_of(task: CoreTask, workers: Mapping[str, Worker]) -> Task:
-    """A task in these words; `workers` are those that may hold it."""
+    """Return a task as document 004 describes it. `workers` are those that may run it."""
     running = task.status is State.EXECUTING
     holder = workers.get(task.assigned_worker_id or "") if running else None
     return Task(
@@ -85,7 +124,7 @@ def task_of(task: CoreTask, workers: Mapping[str, Worker]) -> Task:
 
 
 def states_of(name: str) -> frozenset[State]:
-    """The states that go by this name."""
+    """Return the states that document 004 calls by this name."""
     found = frozenset(state for state, known in STATES.items() if known == name)
     if not found:
         known = ", ".join(dict.fromkeys(STATES.values()))

@@ -22,7 +22,7 @@ from fairlane.worker.config import Config
 from fairlane.worker.executor import Executor
 from fairlane.worker.fetcher import Fetcher
 from fairlane.worker.health import Health
-from fairlane.worker.leases import Heart
+from fairlane.worker.heartbeat import Heartbeat
 from fairlane.worker.prefetch import Prefetch
 from fairlane.worker.processes import Processes
 from fairlane.worker.runners import Threads
@@ -32,7 +32,7 @@ logger = logging.getLogger("fairlane.worker")
 FLUSH_SECONDS = 10.0
 
 
-class End(Enum):
+class SessionEnd(Enum):
     """How a life ended."""
 
     LEFT = "left"
@@ -43,7 +43,7 @@ class End(Enum):
     """It could not go on: the worker begins anew, after a while."""
 
 
-class Life:
+class WorkerSession:
     """What a worker does under one id."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Life:
         self._drained = asyncio.Event()
         self._leaving = False
         self._told: WorkerStatus | None = None
-        self._heart = Heart(
+        self._heartbeat = Heartbeat(
             backend,
             worker.worker_id,
             config.lease,
@@ -87,10 +87,10 @@ class Life:
             self._hurried,
         )
 
-    async def run(self, stopping: asyncio.Event, at_once: asyncio.Event) -> End:
+    async def run(self, stopping: asyncio.Event, at_once: asyncio.Event) -> SessionEnd:
         """Work until stopped, drained by an operator, or declared dead."""
         self._executor.hire(self._config.concurrency)
-        self._heart.start()
+        self._heartbeat.start()
         fetching = asyncio.create_task(self._fetch())
         background = [fetching, *(asyncio.create_task(work) for work in self._background())]
         ends = [asyncio.create_task(each.wait()) for each in (stopping, self._over, self._drained)]
@@ -107,11 +107,11 @@ class Life:
             await _ended(fetching)
             if self._over.is_set():
                 logger.warning("Worker %s counts as dead: it begins anew", self._worker_id)
-                return End.LOST
+                return SessionEnd.LOST
             await self._finish(at_once)
             if given_up is not None:
                 raise given_up
-            return End.BROKEN if broken else End.LEFT
+            return SessionEnd.BROKEN if broken else SessionEnd.LEFT
         finally:
             # What was not delivered by now is not: others may have the tasks already.
             for task in (*ends, *background):
@@ -119,7 +119,7 @@ class Life:
             await self._executor.dismiss()
             self._threads.stop()
             await self._processes.stop()
-            await asyncio.to_thread(self._heart.stop)
+            await asyncio.to_thread(self._heartbeat.stop)
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
         works = [
@@ -140,7 +140,7 @@ class Life:
 
     async def _keep_lease(self) -> None:
         """Stop by itself when others may believe that it is dead."""
-        while (left := self._heart.left) > 0:  # noqa: ASYNC110 (a clock is no event)
+        while (left := self._heartbeat.left) > 0:  # noqa: ASYNC110 (a clock is no event)
             await asyncio.sleep(left)
         self._over.set()
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from fairlane.core.errors import InvalidFilter, InvalidHandler, InvalidPriority, InvalidRetries
-from fairlane.edges.tasklib import TaskLib
+from fairlane.dialects.tasklib import TaskLib
 from fairlane.tasklib import (
     Config,
     Task,
@@ -26,7 +26,7 @@ from fairlane.tasklib import (
     submit_task,
     task,
 )
-from tests.edges.kit import settled
+from tests.dialects.kit import settled
 
 
 @task

@@ -21,7 +21,7 @@ MARGIN = 0.1
 HURRIED_SECONDS = 1.0
 
 
-class Heart:
+class Heartbeat:
     """Beats every third of the lease, and every second while it is `hurried`.
 
     Tells of every pulse, and once when the lease is lost.

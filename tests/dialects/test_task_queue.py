@@ -15,7 +15,7 @@ from fairlane.core.errors import InvalidRetries, InvalidStoreURL, InvalidWorker
 from fairlane.runtime.outcomes import Fail
 from fairlane.tq import Task, TaskQueue
 from fairlane.worker.worker import Worker
-from tests.edges.kit import Calls, settled
+from tests.dialects.kit import Calls, settled
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""What one can ask of a store about tasks, as flows whose calls are operations.
+"""Requests of the Python API, as flows whose calls are operations of the store.
 
-Written once and performed in two colours: see `fairlane.core.flow`.
+They are written once and performed in two colours: see `fairlane.core.flow`.
 """
 
 from __future__ import annotations
@@ -15,53 +15,57 @@ from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
 from fairlane.core.priority import level_of
 from fairlane.core.store import Operations
 
-LOOKS = 20
-"""So often a store is asked on behalf of somebody who waits for an answer."""
+READS = 20
+"""How many pages are read on behalf of a caller that waits for an answer."""
 
 
-def submitted(ops: Operations, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
-    """Any number of tasks, a thousand in one go; each thousand is all or none."""
+def submit(ops: Operations, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
+    """Submit any number of tasks, a thousand at a time; each thousand is all or none."""
     answers: list[Accepted] = []
     for start in range(0, len(tasks), limits.SUBMIT_BATCH):
         answers += yield ops.submit(tasks[start : start + limits.SUBMIT_BATCH])
     return answers
 
 
-def found(ops: Operations, task_id: str) -> Flow[Task | None]:
-    """The task as it stands."""
+def get(ops: Operations, task_id: str) -> Flow[Task | None]:
+    """Return the task, or None if there is none."""
     tasks: list[Task | None] = yield ops.get([task_id])
     return tasks[0]
 
 
-def listed(ops: Operations, limit: int, cursor: str | None, wanted: dict[str, Any]) -> Flow[Page]:
-    """A page with something on it, or the last one."""
+def list_tasks(
+    ops: Operations, limit: int, cursor: str | None, wanted: dict[str, Any]
+) -> Flow[Page]:
+    """Return the next page that holds tasks, or the last page."""
     chosen = new_filter(**wanted) if wanted else EVERYTHING
     while True:
-        page = yield from looked(ops, chosen, limit, cursor)
+        page = yield from list_bounded(ops, chosen, limit, cursor)
         if page.tasks or page.next_cursor is None:
             return page
         cursor = page.next_cursor
 
 
-def looked(ops: Operations, chosen: Filter, limit: int, cursor: str | None) -> Flow[Page]:
-    """A page with something on it, or the last one, or where to go on: a store can be so large that
-    looking for a rare task takes long."""
-    looks = 0
+def list_bounded(ops: Operations, chosen: Filter, limit: int, cursor: str | None) -> Flow[Page]:
+    """`list_tasks` within bounds: after `READS` empty pages it returns an empty one with a cursor.
+
+    Finding a rare task in a large store can take longer than a request may.
+    """
+    reads = 0
     while True:
         page: Page = yield ops.page(chosen, limit, cursor)
-        looks += 1
-        if page.tasks or page.next_cursor is None or looks == LOOKS:
+        reads += 1
+        if page.tasks or page.next_cursor is None or reads == READS:
             return page
         cursor = page.next_cursor
 
 
-def cancelled(ops: Operations, task_id: str) -> Flow[Cancelled]:
+def cancel(ops: Operations, task_id: str) -> Flow[Cancelled]:
     """End a task as cancelled."""
     answers: list[Cancelled] = yield ops.cancel([task_id])
     return answers[0]
 
 
-def retried(
+def replay(
     ops: Operations, task_id: str, priority: str | int | None, *, reset_retry_count: bool
 ) -> Flow[Replayed]:
     """Make a task ready again."""

@@ -1,4 +1,4 @@
-"""What can go wrong at the edges, in the words of their specifications.
+"""Errors of the dialects, named as their documents name them.
 
 FairlaneError
 ├── NotInitialised         also a RuntimeError
@@ -14,7 +14,7 @@ from fairlane.core.errors import FairlaneError
 
 
 class NotInitialised(FairlaneError, RuntimeError):
-    """Nothing has been initialised yet: call init(…) first, once, when the program starts."""
+    """Call init(…) first, once, when the program starts."""
 
     code = "not_initialised"
 

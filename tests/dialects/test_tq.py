@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 import fairlane.tq as module
-from fairlane.edges.errors import AlreadyInitialised, NotInitialised
+from fairlane.dialects.errors import AlreadyInitialised, NotInitialised
 from fairlane.tq import TQ, Task, TaskTypeContext, tq
 from fairlane.wire.spec import RETRY
-from tests.edges.kit import Calls, settled
+from tests.dialects.kit import Calls, settled
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""004's programming interface: functions that are tasks, submitted by `submit_task`."""
+"""Document 004's programming interface: functions that are tasks, submitted by `submit_task`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from fairlane.core.errors import InvalidArguments, InvalidHandler
 from fairlane.core.filters import Filter
 from fairlane.core.model import Task as CoreTask
 from fairlane.core.model import Worker as CoreWorker
-from fairlane.edges.config import Config
-from fairlane.edges.errors import NotInitialised, TaskExecutionError, TaskNotFound
-from fairlane.edges.tasks import Task, states_of, task_of
+from fairlane.dialects.errors import NotInitialised, TaskExecutionError, TaskNotFound
+from fairlane.dialects.tasklib_tasks import Config, Task, states_of, task_of
 from fairlane.runtime.task import Options, TaskFunction, Terms
 from fairlane.worker.worker import Worker
 
@@ -35,7 +34,7 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class TaskLib:
-    """The program's tasks: they may be defined before it is known where they are kept."""
+    """The program's tasks. They can be defined before `init` names the store."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, Definition] = {}
@@ -43,7 +42,7 @@ class TaskLib:
         self._config: Config | None = None
 
     def init(self, config: Config) -> None:
-        """Say where tasks are kept: call once, when the program starts. Prepares the store."""
+        """Open and prepare the store. Call it once, when the program starts."""
         app = Fairlane(config.database_url)
         for name, definition in self._tasks.items():
             app.tasks[name] = _task(app, name, definition, config)
@@ -52,13 +51,13 @@ class TaskLib:
         self._app, self._config = app, config
 
     async def aclose(self) -> None:
-        """Let go of the store. `init` may be called again then."""
+        """Close the store. `init` can be called again afterwards."""
         app, self._app, self._config = self._app, None, None
         if app is not None:
             await app.aclose()
 
     def close(self) -> None:
-        """The same from ordinary code."""
+        """Blocking twin of `aclose`."""
         app, self._app, self._config = self._app, None, None
         if app is not None:
             app.close()
@@ -103,7 +102,7 @@ class TaskLib:
         tags: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> UUID:
-        """Store a call of a task with these keyword arguments; answers its id."""
+        """Submit a call of a task with these keyword arguments, and return the task's id."""
         app, _ = self._initialised()
         task = self._registered(function, app)
         given: Options = {"delay_seconds": delay_seconds}
@@ -122,7 +121,7 @@ class TaskLib:
         return UUID((await app.submit(call)).task_id)
 
     def get_task(self, task_id: UUID | str) -> Task | None:
-        """The task as it stands; None when there is none."""
+        """Return the task, or None if there is none."""
         app, _ = self._initialised()
         found = app.run_sync(app.backend.ops.get([str(task_id)]))
         return next(iter(_translated(app, [task for task in found if task is not None])), None)
@@ -130,7 +129,7 @@ class TaskLib:
     def list_tasks(
         self, *, state: str | None = None, name: str | None = None, limit: int = 100
     ) -> list[Task]:
-        """Tasks in a state and of a name, newest first."""
+        """Return tasks in a state and of a name, newest first."""
         app, _ = self._initialised()
         wanted = Filter(
             states=None if state is None else states_of(state),
@@ -147,7 +146,7 @@ class TaskLib:
         return _translated(app, found)
 
     def worker(self, concurrency: int, poll_interval: float) -> Worker:
-        """A worker for everything that is a task by now."""
+        """Return a worker for all tasks that are defined by now."""
         app, config = self._initialised()
         return Worker(app, config.worker(concurrency, poll_interval))
 
@@ -188,12 +187,15 @@ class TaskWorker:
         self._worker = tasklib.worker(concurrency, poll_interval)
 
     async def run(self) -> None:
-        """Work until stopped; in the main thread also until SIGTERM or SIGINT."""
+        """Run tasks until stopped; in the main thread also until SIGTERM or SIGINT."""
         main = threading.current_thread() is threading.main_thread()
         await self._worker.run(signals=main)
 
     def stop(self) -> None:
-        """Begin nothing more, and end when what runs has finished; called again: at once."""
+        """Start no more tasks, and return from `run` when the running ones have finished.
+
+        A second call stops at once.
+        """
         self._worker.stop()
 
 
@@ -214,7 +216,7 @@ def _task(
 
 
 def _place(function: Function) -> tuple[str, str]:
-    """Where a function is defined: when a module is loaded again, it is the same one."""
+    """Return where a function is defined: a module that is loaded again defines the same tasks."""
     return function.__module__, function.__qualname__
 
 

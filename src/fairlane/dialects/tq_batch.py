@@ -1,4 +1,4 @@
-"""A batch: the tasks that can run now, one after the other, without a worker process."""
+"""`process_batch`: run ready tasks one after the other, without a worker process."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fairlane.core.states import State
 from fairlane.runtime.execution import raised, returned, settlement_of
 from fairlane.runtime.task import TaskFunction
 from fairlane.worker.config import Config
-from fairlane.worker.leases import Heart
+from fairlane.worker.heartbeat import Heartbeat
 from fairlane.worker.runners import Threads
 
 Tasks = Mapping[str, TaskFunction[..., Any]]
 
 
-async def hurry(app: Fairlane, tasks: Tasks) -> None:
-    """Make retries ready that wait out their backoff."""
+async def hurry_retries(app: Fairlane, tasks: Tasks) -> None:
+    """Make tasks ready that wait for a retry."""
     waiting = Filter(states=frozenset({State.RETRYING}), types=frozenset(tasks))
     cursor, more = None, True
     while more:
@@ -35,13 +35,13 @@ async def hurry(app: Fairlane, tasks: Tasks) -> None:
 
 
 async def run_batch(app: Fairlane, tasks: Tasks, most: int) -> int:
-    """Run up to so many tasks; answers how many. To others it looks like a worker that came by."""
+    """Run up to `most` tasks and return how many ran. To the store this is a short-lived worker."""
     newcomer = Config(concurrency=1).introduction(frozenset(tasks))
     ops = app.backend.ops
     worker_id = await app.run(ops.register(newcomer))
     worker = msgspec.structs.replace(newcomer, worker_id=worker_id)
-    heart = Heart(app.backend, worker.worker_id, worker.lease, dict, _nothing, _nothing)
-    heart.start()
+    heartbeat = Heartbeat(app.backend, worker.worker_id, worker.lease, dict, _nothing, _nothing)
+    heartbeat.start()
     threads = Threads()
     done = 0
     try:
@@ -49,7 +49,7 @@ async def run_batch(app: Fairlane, tasks: Tasks, most: int) -> int:
             done += 1
     finally:
         threads.stop()
-        await asyncio.to_thread(heart.stop)
+        await asyncio.to_thread(heartbeat.stop)
         await app.run(ops.forget(worker.worker_id))
     return done
 
@@ -81,4 +81,4 @@ async def _outcome(definition: TaskFunction[..., Any], task: Claimed, threads: T
 
 
 def _nothing(*_: object) -> None:
-    """A batch has nobody to tell."""
+    """A batch does not react to heartbeats."""

@@ -1,4 +1,4 @@
-"""One type of 001's task queue: what is said of it, and who runs it."""
+"""One task type of document 001's queue: its settings, its handler and its workers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import msgspec
 
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
-from fairlane.edges.crew import Crew
-from fairlane.edges.threads import LoopThread
+from fairlane.dialects.tq_workers import LoopThread, WorkerGroup
 from fairlane.runtime.task import TaskFunction, Terms
 from fairlane.wire import spec
 from fairlane.worker.config import Config
 
 Handler = Callable[[Any], Any]
-"""Takes the payload and returns the result, at once or awaited."""
+"""Takes the payload and returns the result, or a coroutine that does."""
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What holds for all types of a queue. Times are seconds."""
+    """Settings for all types of a queue. Times are in seconds."""
 
     poll_interval: float
     task_timeout: float | None
@@ -31,7 +30,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class TaskTypeContext:
-    """A type; every call answers the same context, so that calls can be chained."""
+    """A task type. Methods return the context itself, so that calls can be chained."""
 
     def __init__(self, type: str, app: Fairlane, thread: LoopThread, settings: Settings) -> None:
         self._type = type
@@ -39,11 +38,11 @@ class TaskTypeContext:
         self._timeout = settings.task_timeout
         self._count = 1
         self._app = app
-        self._crew = Crew(app, thread)
+        self._workers = WorkerGroup(app, thread)
 
     @property
     def task(self) -> TaskFunction[..., Any] | None:
-        """The handler as the core knows it."""
+        """The type's handler as a task of the application."""
         return self._app.tasks.get(self._type)
 
     def add(
@@ -53,7 +52,7 @@ class TaskTypeContext:
         max_attempts: int = spec.MAX_ATTEMPTS,
         run_after: datetime | None = None,
     ) -> Self:
-        """Store a task with any JSON as its payload."""
+        """Submit a task with any JSON as its payload."""
         self.enqueue(payload, max_attempts, run_after)
         return self
 
@@ -64,7 +63,7 @@ class TaskTypeContext:
         run_after: datetime | None = None,
         priority: str | int | None = None,
     ) -> str:
-        """Store a task; answers its id."""
+        """Submit a task and return its id."""
         task = spec.new_spec_task(
             self._type,
             payload,
@@ -77,38 +76,38 @@ class TaskTypeContext:
         return accepted.task_id
 
     def set_worker(self, handler: Handler) -> Self:
-        """From now on this function runs the tasks of the type, here."""
+        """Run the tasks of the type with this function, in this process."""
         call = _unwrapping(handler)
         self._app.tasks[self._type] = TaskFunction(self._app, call, self._type, Terms(), {})
-        self._staff()
+        self._resize()
         return self
 
     def set_worker_count(self, count: int) -> Self:
-        """How many tasks of the type run at once in this process."""
-        Config(concurrency=count)  # refuses what cannot be
+        """Set how many tasks of the type run at once in this process."""
+        Config(concurrency=count)  # raises InvalidWorker for an invalid count
         self._count = count
-        self._staff()
+        self._resize()
         return self
 
     def set_rate_limit(self, tasks_per_second: float) -> Self:
-        """How many tasks of the type begin in a second, all workers together; 0: unlimited."""
+        """Set how many tasks of the type start per second, over all workers; 0 means unlimited."""
         self._app.run_sync(self._app.backend.ops.limit(self._type, rate=tasks_per_second))
         return self
 
     def set_timeout(self, seconds: float | None) -> Self:
-        """How long a task may run that is added from now on."""
+        """Set the time limit of tasks that are added from now on."""
         self._timeout = seconds
         return self
 
-    async def dismiss(self) -> None:
-        """Send the workers home."""
-        await self._crew.dismiss()
+    async def stop(self) -> None:
+        """Stop the workers of the type."""
+        await self._workers.stop()
 
-    def _staff(self) -> None:
+    def _resize(self) -> None:
         if self._settings.enable_worker and self.task is not None:
-            # What runs may finish, and no task runs longer than its time limit.
+            # Running tasks may finish: none of them takes longer than its time limit.
             grace = limits.TIMEOUT_SECONDS if self._timeout is None else self._timeout
-            self._crew.resize(
+            self._workers.resize(
                 Config(
                     concurrency=self._count,
                     poll_interval=self._settings.poll_interval,
@@ -118,14 +117,14 @@ class TaskTypeContext:
             )
 
 
-def opened(app: Fairlane) -> Fairlane:
-    """The application, with its store opened and prepared: one that cannot be used is told now."""
+def prepare_store(app: Fairlane) -> Fairlane:
+    """Open and prepare the store now, so that one that cannot be used raises here."""
     app.run_sync(app.backend.ops.controls())
     return app
 
 
 def _unwrapping(handler: Handler) -> Callable[..., Any]:
-    """The handler as one that takes what the core stores."""
+    """Return a handler that takes the stored payload as keyword arguments."""
     if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
         getattr(handler, "__call__", None)  # noqa: B004 (an object may be called like a function)
     ):
@@ -137,7 +136,7 @@ def _unwrapping(handler: Handler) -> Callable[..., Any]:
 
     def call_blocking(**payload: Any) -> Any:
         result = handler(spec.unwrapped(payload))
-        # A lambda cannot be async, but it can call what is.
+        # A lambda cannot be async, but it can return a coroutine.
         return asyncio.run(result) if inspect.iscoroutine(result) else result
 
     return call_blocking

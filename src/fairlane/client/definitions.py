@@ -1,0 +1,143 @@
+"""What an application defines: tasks, lifespans and middleware, with `@app.task` and its like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
+
+from fairlane.core.errors import InvalidHandler
+from fairlane.runtime.calls import Application
+from fairlane.runtime.context import Context
+from fairlane.runtime.execution import Middleware
+from fairlane.runtime.lifespans import Lifespan
+from fairlane.runtime.task import Isolation, Options, TaskFunction, Terms
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Exceptions = type[BaseException] | tuple[type[BaseException], ...]
+
+
+class Definitions(Application):
+    """The tasks of an application, its lifespans and its middleware. Workers run them."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, TaskFunction[..., Any]] = {}
+        self.lifespans: list[Lifespan] = []
+        self.middleware: list[Middleware] = []
+
+    @overload
+    def task(
+        self,
+        handler: None = None,
+        /,
+        *,
+        name: str | None = None,
+        rate_limit: float | None = None,
+        concurrency: int | None = None,
+        isolation: Isolation | None = None,
+        memory_limit: int | None = None,
+        retry_on: Exceptions = Exception,
+        no_retry_on: Exceptions = (),
+        **options: Unpack[Options],
+    ) -> Decorator: ...
+    @overload
+    def task(
+        self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> TaskFunction[P, R]: ...
+    @overload
+    def task(self, handler: Callable[P, Coroutine[Any, Any, R]], /) -> TaskFunction[P, R]: ...
+    @overload
+    def task(self, handler: Callable[Concatenate[Context, P], R], /) -> TaskFunction[P, R]: ...
+    @overload
+    def task(self, handler: Callable[P, R], /) -> TaskFunction[P, R]: ...
+
+    def task(
+        self,
+        handler: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        rate_limit: float | None = None,
+        concurrency: int | None = None,
+        isolation: Isolation | None = None,
+        memory_limit: int | None = None,
+        retry_on: Exceptions = Exception,
+        no_retry_on: Exceptions = (),
+        **options: Any,
+    ) -> Any:
+        """Make a function a task: `@app.task` or `@app.task(priority="high", …)`.
+
+        `rate_limit` and `concurrency` are set in the store by the first worker that starts; from
+        then on operators change them. With `isolation="process"` every run has a process of its
+        own, which can be killed and may use at most `memory_limit` bytes of memory.
+        """
+        terms = Terms(
+            rate_limit=rate_limit,
+            concurrency=concurrency,
+            isolation=isolation,
+            memory_limit=memory_limit,
+            retry_on=_classes(retry_on),
+            no_retry_on=_classes(no_retry_on),
+        )
+        decorator = Decorator(self, name, terms, cast(Options, options))
+        return decorator if handler is None else decorator(handler)
+
+    def register(self, task: TaskFunction[..., Any]) -> None:
+        """Add a task that was defined elsewhere."""
+        if task.name in self.tasks:
+            raise InvalidHandler(
+                f"There are two tasks by the name of {task.name}: give one of them another, "
+                '@app.task(name="…").'
+            )
+        self.tasks[task.name] = task
+
+    def lifespan(self, enter: Lifespan) -> Lifespan:
+        """Add an async context manager that every worker enters when it starts and exits when it
+        stops.
+
+        The dict that it yields is `ctx.shared`, and provides the parameters marked with `Shared`.
+        """
+        self.lifespans.append(enter)
+        return enter
+
+    def around(self, middleware: Middleware) -> Middleware:
+        """Wrap every run: `async def timed(ctx, run): …; return await run()`.
+
+        The middleware that was added first is entered first.
+        """
+        self.middleware.append(middleware)
+        return middleware
+
+
+class Decorator:
+    """`@app.task(…)` before it is applied to a function."""
+
+    def __init__(self, app: Definitions, name: str | None, terms: Terms, options: Options) -> None:
+        self._app = app
+        self._name = name
+        self._terms = terms
+        self._options = options
+
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> TaskFunction[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, Coroutine[Any, Any, R]], /) -> TaskFunction[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[Context, P], R], /) -> TaskFunction[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, R], /) -> TaskFunction[P, R]: ...
+
+    def __call__(self, handler: Callable[..., Any], /) -> Any:
+        name = self._name or str(getattr(handler, "__name__", ""))
+        task: TaskFunction[..., Any] = TaskFunction(
+            self._app, handler, name, self._terms, self._options
+        )
+        self._app.register(task)
+        return task
+
+
+def _classes(given: Exceptions) -> tuple[type[BaseException], ...]:
+    return given if isinstance(given, tuple) else (given,)

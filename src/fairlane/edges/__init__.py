@@ -1,1 +1,0 @@
-"""Two further styles of the Python API over the same core. Nothing here but translation."""
