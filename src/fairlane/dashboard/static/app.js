@@ -14,7 +14,8 @@ import { SignIn } from "./pages/signin.js";
 import { pageOf } from "./pages/index.js";
 
 export function App() {
-  if (session.value === null) return html`<div class="splash dim" role="status">Looking for the server …</div>`;
+  if (session.value === null)
+    return html`<div class="splash dim" role="status">Looking for the server …</div>`;
   if (signedOut.value) return html`<${SignIn} />`;
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
@@ -39,7 +40,8 @@ function Page() {
     document.title = `${title} · Fairlane`;
     if (broken) mend();
   }, [here.value.path]);
-  if (broken) return html`<${Trouble} error=${{ message: `This page broke: ${broken.message}` }} refresh=${mend} />`;
+  if (broken)
+    return html`<${Trouble} error=${{ message: `This page broke: ${broken.message}` }} refresh=${mend} />`;
   if (error) return html`<${Trouble} error=${error} refresh=${() => location.reload()} />`;
   if (!page) return html`<${Loading} />`;
   return html`<${page} key=${page.name} parts=${parts} query=${here.value.query} />`;
@@ -52,14 +54,23 @@ function useLoaded(load) {
   const loaded = useSignal({});
   useEffect(() => {
     let left = false; // Who has gone on meanwhile is not shown what comes late, nor loses what he sees.
-    const show = (outcome) => { if (!left) loaded.value = { load, ...outcome }; };
-    load().then((page) => show({ page }), () => show({ error: LOST }));
-    return () => { left = true; };
+    const show = (outcome) => {
+      if (!left) loaded.value = { load, ...outcome };
+    };
+    load().then(
+      (page) => show({ page }),
+      () => show({ error: LOST }),
+    );
+    return () => {
+      left = true;
+    };
   }, [load]);
   return loaded.value.load === load ? loaded.value : {};
 }
 
-const Away = () => connection.value === "away" && html`<div class="banner away" role="status">
+const Away = () =>
+  connection.value === "away" &&
+  html`<div class="banner away" role="status">
   The server is not reachable: what you see may be old. Trying again …
 </div>`;
 

@@ -1,6 +1,7 @@
 // Before anything is painted: a page that begins in the wrong colours flashes. `lib/theme.js` goes on from here.
 {
   const chosen = localStorage.getItem("fairlane.theme");
-  const dark = chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  const dark =
+    chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = dark ? "dark" : "light";
 }

@@ -46,7 +46,11 @@ async function ask(method, path, { query, body, signal: abort } = {}) {
   if (response.ok) return answer;
   if (response.status === 401) turnedAway.value += 1;
   const { code, message, details } = answer?.error ?? {};
-  throw new ApiError(message ?? `The server answered ${response.status}.`, { status: response.status, code, details });
+  throw new ApiError(message ?? `The server answered ${response.status}.`, {
+    status: response.status,
+    code,
+    details,
+  });
 }
 
 export const get = (path, query, abort) => ask("GET", path, { query, signal: abort });
@@ -70,7 +74,9 @@ async function parsed(response) {
 // Some ids that people put into tasks are numbers too large for JavaScript, which would round them.
 const LONG_NUMBER = /\d{16}/;
 const exactly = (_, value, context) =>
-  Number.isInteger(value) && !Number.isSafeInteger(value) && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
+  Number.isInteger(value) && !Number.isSafeInteger(value) && JSON.rawJSON
+    ? JSON.rawJSON(context.source)
+    : value;
 
 function noteClock(response) {
   const date = Date.parse(response.headers.get("date") ?? "");

@@ -18,7 +18,8 @@ export const count = (number) => (Math.abs(number) < 1e6 ? plain.format(number) 
 export const compact = (number) => short.format(number);
 
 /** A rate: "0.3", "12", "1.2K". */
-export const rate = (number) => (number && number < 10 ? number.toFixed(1) : short.format(Math.round(number)));
+export const rate = (number) =>
+  number && number < 10 ? number.toFixed(1) : short.format(Math.round(number));
 
 export const percent = (share) => `${Math.round(share * 100)} %`;
 

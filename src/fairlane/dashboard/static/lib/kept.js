@@ -16,12 +16,13 @@ export function useKept(objects, name) {
 }
 
 /** The component, drawn anew only if it is given something else. */
-export const drawnOnce = (inner) => class extends Component {
-  shouldComponentUpdate(next) {
-    return Object.keys(next).some((name) => next[name] !== this.props[name]);
-  }
+export const drawnOnce = (inner) =>
+  class extends Component {
+    shouldComponentUpdate(next) {
+      return Object.keys(next).some((name) => next[name] !== this.props[name]);
+    }
 
-  render(props) {
-    return html`<${inner} ...${props} />`;
-  }
-};
+    render(props) {
+      return html`<${inner} ...${props} />`;
+    }
+  };

@@ -56,7 +56,12 @@ function connect() {
     if (signedOut.value) return;
     connection.value = "away";
     look().catch(() => {}); // Perhaps it is there, but a token has ended: then one has to sign in.
-    setTimeout(() => { if (!socket && !signedOut.value) connect(); }, pause * (0.5 + Math.random()));
+    setTimeout(
+      () => {
+        if (!socket && !signedOut.value) connect();
+      },
+      pause * (0.5 + Math.random()),
+    );
     pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
   };
 }

@@ -1,7 +1,14 @@
 // What there is by the SPEC: states and priorities, in the order in which people think of them.
 
 export const STATES = [
-  "scheduled", "queued", "executing", "retrying", "completed", "failed", "dead_letter", "cancelled",
+  "scheduled",
+  "queued",
+  "executing",
+  "retrying",
+  "completed",
+  "failed",
+  "dead_letter",
+  "cancelled",
 ];
 
 export const WAITING = new Set(["scheduled", "queued", "retrying"]);

@@ -23,9 +23,13 @@ export function useResource(load, inputs, { on = [], concerns = () => true, ever
   const fetcher = useMemo(() => new Fetcher(load, state), inputs);
   useEffect(() => {
     fetcher.start(keep);
-    const stop = follow(on, (events) => { if (events === null || events.some(concerns)) fetcher.wake(); });
+    const stop = follow(on, (events) => {
+      if (events === null || events.some(concerns)) fetcher.wake();
+    });
     const timer = every && setInterval(() => fetcher.wake(), every);
-    const look = () => { if (!document.hidden) fetcher.resume(); };
+    const look = () => {
+      if (!document.hidden) fetcher.resume();
+    };
     document.addEventListener("visibilitychange", look);
     return () => {
       stop();
@@ -81,7 +85,7 @@ class Fetcher {
     this.#timer = 0;
     this.#stale = false;
     this.#abort?.abort();
-    const abort = this.#abort = new AbortController();
+    const abort = (this.#abort = new AbortController());
     const begun = performance.now();
     const found = await this.#outcome(abort.signal);
     if (abort !== this.#abort || this.#stopped) return;

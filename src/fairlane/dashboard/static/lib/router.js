@@ -4,12 +4,18 @@
 import { computed, signal } from "./view.js";
 
 const hash = signal(location.hash);
-addEventListener("hashchange", () => { hash.value = location.hash; });
+addEventListener("hashchange", () => {
+  hash.value = location.hash;
+});
 
 /** {path, parts, query}: "#/tasks?status=failed" → "/tasks", ["tasks"], URLSearchParams. */
 export const here = computed(() => {
   const [path, query = ""] = hash.value.replace(/^#/, "").split("?", 2);
-  return { path: path || "/", parts: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
+  return {
+    path: path || "/",
+    parts: path.split("/").filter(Boolean).map(decoded),
+    query: new URLSearchParams(query),
+  };
 });
 
 /** The address of a view. A list in the query is repeated; what is empty is left out. */

@@ -7,7 +7,9 @@ import { computed, effect, signal, untracked } from "./view.js";
 export const session = signal(null);
 
 /** Whether there is no way in without a token, and none was given, or it is no longer good. */
-export const signedOut = computed(() => session.value !== null && session.value.required && session.value.name === null);
+export const signedOut = computed(
+  () => session.value !== null && session.value.required && session.value.name === null,
+);
 
 /** Whether the viewer may do what takes a scope. Who may administrate may do everything. */
 export const may = (scope) => {
@@ -15,9 +17,13 @@ export const may = (scope) => {
   return scopes.includes(scope) || scopes.includes("admin");
 };
 
-export const look = async () => { session.value = await get("auth/session"); };
+export const look = async () => {
+  session.value = await get("auth/session");
+};
 
-export const signIn = async (token) => { session.value = await post("auth/session", { token }); };
+export const signIn = async (token) => {
+  session.value = await post("auth/session", { token });
+};
 
 export async function signOut() {
   await remove("auth/session");

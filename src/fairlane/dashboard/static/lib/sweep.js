@@ -6,7 +6,8 @@ import { post } from "./api.js";
  * "cancel", "retry" or "delete" all tasks of a filter. The server does some thousands at a time; `told` is
  * called with how many are done. Promises how many were changed.
  */
-export const sweep = (verb, filter, told) => through((cursor) => post(`api/v1/tasks/${verb}`, { ...filter, cursor }), told);
+export const sweep = (verb, filter, told) =>
+  through((cursor) => post(`api/v1/tasks/${verb}`, { ...filter, cursor }), told);
 
 /** The same with any request that is to be sent again with a cursor as long as it answers one. */
 export async function through(ask, told = () => {}) {

@@ -7,15 +7,21 @@ const NEXT = { system: "light", light: "dark", dark: "system" };
 
 const system = matchMedia("(prefers-color-scheme: dark)");
 const dark = signal(system.matches);
-system.addEventListener("change", () => { dark.value = system.matches; });
+system.addEventListener("change", () => {
+  dark.value = system.matches;
+});
 
 /** "system", "light" or "dark". */
 export const choice = signal(localStorage.getItem(KEY) ?? "system");
 
 /** "light" or "dark": what is shown. */
-export const theme = computed(() => (choice.value === "system" ? (dark.value ? "dark" : "light") : choice.value));
+export const theme = computed(() =>
+  choice.value === "system" ? (dark.value ? "dark" : "light") : choice.value,
+);
 
-effect(() => { document.documentElement.dataset.theme = theme.value; });
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+});
 
 export function turn() {
   choice.value = NEXT[choice.value] ?? "system";

@@ -5,9 +5,26 @@ import htm from "../vendor/htm.js";
 
 export { Component, createContext, render } from "../vendor/preact.js";
 export {
-  useCallback, useContext, useEffect, useErrorBoundary, useId, useLayoutEffect, useMemo, useRef, useState,
+  useCallback,
+  useContext,
+  useEffect,
+  useErrorBoundary,
+  useId,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
 } from "../vendor/hooks.js";
-export { batch, computed, effect, signal, untracked, useComputed, useSignal, useSignalEffect } from "../vendor/signals.js";
+export {
+  batch,
+  computed,
+  effect,
+  signal,
+  untracked,
+  useComputed,
+  useSignal,
+  useSignalEffect,
+} from "../vendor/signals.js";
 
 /** Markup. Whatever is put into it becomes text: there is no way from here to markup out of data. */
 export const html = htm.bind(h);

@@ -17,23 +17,34 @@ export function Dead({ query }) {
   const view = viewOf(query);
   const census = useResource(look, [], { on: ["system.metrics"], every: 10_000 });
   const light = useRef(true);
-  const analysis = useResource((abort) => get("api/v1/dlq/analysis", {}, abort), [], { on: EVENTS, concerns: () => light.current, every: 15_000 });
+  const analysis = useResource((abort) => get("api/v1/dlq/analysis", {}, abort), [], {
+    on: EVENTS,
+    concerns: () => light.current,
+    every: 15_000,
+  });
   light.current = (analysis.data?.analysed ?? 0) < LIGHT;
   const changed = () => Promise.all([census.refresh(), analysis.refresh()]);
 
   const group = analysis.data?.groups.find(({ failure }) => failure === view.failure);
-  const known = view.failure ? { count: group?.count ?? 0, exact: analysis.data?.complete ?? false } : undefined;
+  const known = view.failure
+    ? { count: group?.count ?? 0, exact: analysis.data?.complete ?? false }
+    : undefined;
   return html`
     <${Heading} title="Dead letters" />
-    <${Fetched} resource=${census} rows=${6}>${({ types, queues }) => (types.some(({ dead }) => dead) ? html`
+    <${Fetched} resource=${census} rows=${6}>${({ types, queues }) =>
+      types.some(({ dead }) => dead)
+        ? html`
       <${Failing} view=${view} types=${types} />
       <${Groups} analysis=${analysis} view=${view} changed=${changed} />
       <${Letters} view=${view} group=${group} known=${known} changed=${changed} types=${types.map(({ type }) => type)} queues=${queues} />
-    ` : html`<${Nothing} />`)}</${Fetched}>`;
+    `
+        : html`<${Nothing} />`}</${Fetched}>`;
 }
 
 async function look(abort) {
-  const [{ types }, { queues }] = await Promise.all(["types", "queues"].map((name) => get(`api/v1/${name}`, {}, abort)));
+  const [{ types }, { queues }] = await Promise.all(
+    ["types", "queues"].map((name) => get(`api/v1/${name}`, {}, abort)),
+  );
   return {
     types: types.map(({ type, by_status: states }) => ({ type, dead: states.dead_letter })),
     queues: queues.map(({ queue }) => queue),

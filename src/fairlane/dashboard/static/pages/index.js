@@ -2,13 +2,31 @@
 
 /** In the order of the navigation. A page is loaded when somebody goes there: what comes first stays small. */
 export const PAGES = [
-  { name: "", title: "Overview", icon: "overview", load: async () => (await import("./overview.js")).Overview },
   {
-    name: "tasks", title: "Tasks", icon: "tasks", load: async () => (await import("./tasks.js")).Tasks,
+    name: "",
+    title: "Overview",
+    icon: "overview",
+    load: async () => (await import("./overview.js")).Overview,
+  },
+  {
+    name: "tasks",
+    title: "Tasks",
+    icon: "tasks",
+    load: async () => (await import("./tasks.js")).Tasks,
     child: { title: "Task", load: async () => (await import("./task.js")).Task },
   },
-  { name: "queues", title: "Queues and types", icon: "queues", load: async () => (await import("./queues.js")).Queues },
-  { name: "workers", title: "Workers", icon: "workers", load: async () => (await import("./workers.js")).Workers },
+  {
+    name: "queues",
+    title: "Queues and types",
+    icon: "queues",
+    load: async () => (await import("./queues.js")).Queues,
+  },
+  {
+    name: "workers",
+    title: "Workers",
+    icon: "workers",
+    load: async () => (await import("./workers.js")).Workers,
+  },
   { name: "dead", title: "Dead letters", icon: "dead", load: async () => (await import("./dead.js")).Dead },
 ];
 

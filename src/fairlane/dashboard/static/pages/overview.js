@@ -37,12 +37,14 @@ export function Overview() {
 const isNew = (stats) => STATES.every((state) => !stats.by_status[state]);
 
 const Cards = ({ stats }) => html`<ul class="cards">
-  ${STATES.map((state) => html`<li key=${state}>
+  ${STATES.map(
+    (state) => html`<li key=${state}>
     <a class="card" data-state=${state} href=${link("tasks", { status: state })}>
       <span>${words(state)}</span><b>${count(stats.by_status[state])}</b>
       <small class="dim">${detail[state]?.(stats) ?? ""}</small>
     </a>
-  </li>`)}
+  </li>`,
+  )}
 </ul>`;
 
 // What else there is to say of a state.

@@ -10,7 +10,14 @@ import { InForce } from "./queues/force.js";
 import { QueueTable } from "./queues/queues.js";
 import { TypeTable } from "./queues/types.js";
 
-const EVENTS = ["system.metrics", "worker.joined", "worker.left", "worker.paused", "worker.draining", "worker.dead"];
+const EVENTS = [
+  "system.metrics",
+  "worker.joined",
+  "worker.left",
+  "worker.paused",
+  "worker.draining",
+  "worker.dead",
+];
 
 export function Queues({ query }) {
   const board = useResource(look, [], { on: EVENTS, every: 5000 });
@@ -20,7 +27,10 @@ export function Queues({ query }) {
     <${Heading} title="Queues and types"><${Pause} changed=${changed} /></${Heading}>
     <${Fetched} resource=${board} rows=${8}>${(found) => html`
       <${InForce} controls=${found.controls} />
-      ${found.types.length + found.queues.length === 0 ? html`<${Nothing} />` : html`
+      ${
+        found.types.length + found.queues.length === 0
+          ? html`<${Nothing} />`
+          : html`
         <div class="row find">
           <label for="name">Find</label>
           <input id="name" type="search" placeholder="part of a name" value=${view.find} onInput=${(event) => go(addressOf(view, { find: event.target.value }), { replace: true })} />
@@ -28,7 +38,8 @@ export function Queues({ query }) {
         <${QueueTable} queues=${named(found.queues, "queue", view)} all=${found.queues} workers=${found.workers} changed=${changed}
           order=${view.queues} to=${(queues) => addressOf(view, { queues })} />
         <${TypeTable} types=${named(found.types, "type", view)} all=${found.types} workers=${found.workers} changed=${changed}
-          order=${view.types} to=${(types) => addressOf(view, { types })} />`}
+          order=${view.types} to=${(types) => addressOf(view, { types })} />`
+      }
     `}</${Fetched}>`;
 }
 
@@ -41,7 +52,8 @@ const viewOf = (query) => ({
 
 const addressOf = (view, change) => link("queues", { ...view, ...change });
 
-const named = (rows, name, { find }) => rows.filter((row) => row[name].toLowerCase().includes(find.trim().toLowerCase()));
+const named = (rows, name, { find }) =>
+  rows.filter((row) => row[name].toLowerCase().includes(find.trim().toLowerCase()));
 
 async function look(abort) {
   const [{ queues }, { types }, { workers }, controls] = await Promise.all(

@@ -20,7 +20,16 @@ import { Progress } from "./task/progress.js";
 import { Runs } from "./task/runs.js";
 
 const EVENTS = [
-  "started", "progress", "completed", "failed", "retrying", "dead_letter", "cancelled", "queued", "snoozed", "deleted",
+  "started",
+  "progress",
+  "completed",
+  "failed",
+  "retrying",
+  "dead_letter",
+  "cancelled",
+  "queued",
+  "snoozed",
+  "deleted",
 ].map((name) => `task.${name}`);
 
 /** Another task is another page: nothing that was opened on one stays open on the next. */
@@ -28,18 +37,24 @@ export const Task = ({ parts: [, id] }) => html`<${Shown} key=${id} id=${id} />`
 
 function Shown({ id }) {
   const resource = useResource(
-    (abort) => get(`api/v1/tasks/${part(id)}`, { include_history: true }, abort), [],
+    (abort) => get(`api/v1/tasks/${part(id)}`, { include_history: true }, abort),
+    [],
     { on: EVENTS, concerns: (event) => event.data.task_id === id },
   );
   const { data, error, refresh } = resource;
-  useEffect(() => { if (data) document.title = `${data.task_type} ${shortId(id)} · Fairlane`; }, [data?.task_type]);
+  useEffect(() => {
+    if (data) document.title = `${data.task_type} ${shortId(id)} · Fairlane`;
+  }, [data?.task_type]);
   if (error?.status === 404) return html`<${Gone} id=${id} known=${data} />`;
   return html`<${Fetched} resource=${resource} rows=${6}>${(task) => html`
     <${Head} task=${task} refresh=${refresh} />
-    ${WAITING.has(task.status) && html`<section class="panel why">
+    ${
+      WAITING.has(task.status) &&
+      html`<section class="panel why">
       <header><h2>Why is this task waiting?</h2></header>
       <div class="body"><${Reasons} id=${id} version=${task.version} /></div>
-    </section>`}
+    </section>`
+    }
     ${task.status === "executing" && html`<${Progress} progress=${task.progress} />`}
     <${Failure} task=${task} />
     <${Panel} title="Path"><${Path} steps=${task.state_history} /><${Steps} steps=${task.state_history} /></${Panel}>
@@ -66,10 +81,15 @@ const Head = ({ task, refresh }) => html`<div class="heading">
   <div class="tools"><${Actions} task=${task} refresh=${refresh} /></div>
 </div>`;
 
-const Gone = ({ id, known }) => html`<${Heading} title="Task" /><${Empty} title=${known ? `This ${known.task_type} is gone` : "There is no such task"}>
-  <p>${known
-    ? "It was deleted while you looked at it."
-    : "It was deleted, or cleaned up some time after it ended; or its id was cut off on its way here."}</p>
+const Gone = ({
+  id,
+  known,
+}) => html`<${Heading} title="Task" /><${Empty} title=${known ? `This ${known.task_type} is gone` : "There is no such task"}>
+  <p>${
+    known
+      ? "It was deleted while you looked at it."
+      : "It was deleted, or cleaned up some time after it ended; or its id was cut off on its way here."
+  }</p>
   <p><code>${id}</code></p>
   <a class="button" href=${link("tasks")}>To all tasks</a>
 </${Empty}>`;

@@ -25,7 +25,9 @@ export function Tasks({ query }) {
   const [progress, setProgress] = useState(null);
   const rows = useRows(view, pointed || entered || ids.size > 0);
   const selection = useSelection(rows.tasks, address, ids, setIds);
-  const counting = useResource((abort) => get("api/v1/tasks/count", filter, abort), [linkTo({ filter })], { on: ["system.metrics"] });
+  const counting = useResource((abort) => get("api/v1/tasks/count", filter, abort), [linkTo({ filter })], {
+    on: ["system.metrics"],
+  });
   const total = totalOf(counting.data, view, rows);
   const refresh = () => Promise.all([rows.refresh(), counting.refresh()]);
 
@@ -36,14 +38,19 @@ export function Tasks({ query }) {
     <${Trouble} error=${rows.error} refresh=${rows.refresh} />
     <${Panel} flush>
       <div class="toolbar">
-        ${selection.chosen.length || progress
-          ? html`<${Bulk} selection=${selection} filter=${filter} total=${total} progress=${progress} setProgress=${setProgress} refresh=${refresh} />`
-          : html`<${Range} view=${view} shown=${rows.tasks.length} total=${total} />`}
+        ${
+          selection.chosen.length || progress
+            ? html`<${Bulk} selection=${selection} filter=${filter} total=${total} progress=${progress} setProgress=${setProgress} refresh=${refresh} />`
+            : html`<${Range} view=${view} shown=${rows.tasks.length} total=${total} />`
+        }
         ${rows.fresh > 0 && html`<button type="button" class="button small fresh" onClick=${rows.apply}>${counted(rows.fresh, "new task")}</button>`}
         ${paging}
       </div>
-      ${rows.tasks.length > 0 && html`<${Table} tasks=${rows.tasks} selection=${selection} refresh=${refresh} pending=${!rows.ready}
-        pointed=${setPointed} entered=${setEntered} />`}
+      ${
+        rows.tasks.length > 0 &&
+        html`<${Table} tasks=${rows.tasks} selection=${selection} refresh=${refresh} pending=${!rows.ready}
+        pointed=${setPointed} entered=${setEntered} />`
+      }
       ${rows.tasks.length === 0 && (rows.ready ? html`<${Nothing} view=${view} next=${rows.next} />` : !rows.error && html`<${Loading} rows=${12} />`)}
       ${rows.tasks.length >= LONG && html`<div class="toolbar end">${paging}</div>`}
     </${Panel}>`;
@@ -67,7 +74,8 @@ function Nothing({ view, next }) {
       <a class="button" href=${linkTo({ ...view, cursor: next })}>Look further</a>
     </${Empty}>`;
   }
-  if (cursor) return html`<${Empty} title="Nothing more"><a class="button" href=${linkTo({ filter })}>To the first page</a></${Empty}>`;
+  if (cursor)
+    return html`<${Empty} title="Nothing more"><a class="button" href=${linkTo({ filter })}>To the first page</a></${Empty}>`;
   if (isOpen(filter)) return html`<${Start} />`;
   return html`<${Empty} title="No task matches">
     <p>There may be some if fewer things are asked for at once.</p>

@@ -17,18 +17,20 @@ export function Workers({ query }) {
   const id = query.get("id");
   return html`
     <${Heading} title="Workers">${id && html`<a class="button" href=${link("workers")}>Show all</a>`}</${Heading}>
-    <${Fetched} resource=${workers} rows=${6}>${({ workers: all }) => (id
-      ? html`<${One} worker=${all.find((each) => each.worker_id === id)} id=${id} refresh=${workers.refresh} />`
-      : html`<${All} workers=${all} refresh=${workers.refresh} />`)}</${Fetched}>`;
+    <${Fetched} resource=${workers} rows=${6}>${({ workers: all }) =>
+      id
+        ? html`<${One} worker=${all.find((each) => each.worker_id === id)} id=${id} refresh=${workers.refresh} />`
+        : html`<${All} workers=${all} refresh=${workers.refresh} />`}</${Fetched}>`;
 }
 
-const One = ({ worker, id, refresh }) => (worker
-  ? html`<ul class="workers"><${Worker} worker=${worker} refresh=${refresh} open /></ul>`
-  : html`<${Empty} title="This worker is no longer known">
+const One = ({ worker, id, refresh }) =>
+  worker
+    ? html`<ul class="workers"><${Worker} worker=${worker} refresh=${refresh} open /></ul>`
+    : html`<${Empty} title="This worker is no longer known">
       <p>It has left; or it died, and was cleared away some time after that.</p>
       <p><code>${id}</code></p>
       <a class="button" href=${link("tasks", { worker: id })}>The tasks that it ran</a>
-    </${Empty}>`);
+    </${Empty}>`;
 
 function All({ workers, refresh }) {
   const alive = workers.filter(({ status }) => status !== "dead");
@@ -36,11 +38,14 @@ function All({ workers, refresh }) {
   return html`
     ${alive.length > 0 ? html`<${Totals} workers=${alive} />` : html`<${Teach} />`}
     <ul class="workers">${alive.map((each) => html`<${Worker} key=${each.worker_id} worker=${each} refresh=${refresh} open=${alive.length <= FEW} />`)}</ul>
-    ${dead.length > 0 && html`<details class="reveal">
+    ${
+      dead.length > 0 &&
+      html`<details class="reveal">
       <summary>${counted(dead.length, "dead worker")}</summary>
       <p class="dim">They fell silent. What they had was given to others; they are cleared away by themselves.</p>
       <ul class="workers">${dead.map((each) => html`<${Worker} key=${each.worker_id} worker=${each} refresh=${refresh} />`)}</ul>
-    </details>`}`;
+    </details>`
+    }`;
 }
 
 function Totals({ workers }) {

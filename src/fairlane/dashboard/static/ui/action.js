@@ -9,7 +9,18 @@ import { say } from "./toasts.js";
  * A button that does `run()`, once at a time. An error is shown beside it; what `run` returns, if it is a
  * text, is said in a toast. `confirm`, a text or a function that promises one, is asked before.
  */
-export function Action({ run, confirm, scope = "admin", danger = false, primary = false, small = false, disabled = false, submit = false, title, children }) {
+export function Action({
+  run,
+  confirm,
+  scope = "admin",
+  danger = false,
+  primary = false,
+  small = false,
+  disabled = false,
+  submit = false,
+  title,
+  children,
+}) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(null);
   const allowed = may(scope);
@@ -31,7 +42,9 @@ export function Action({ run, confirm, scope = "admin", danger = false, primary 
     }
   }
 
-  const look = ["button", primary && "primary", danger && "danger", small && "small"].filter(Boolean).join(" ");
+  const look = ["button", primary && "primary", danger && "danger", small && "small"]
+    .filter(Boolean)
+    .join(" ");
   return html`<span class="action">
     <button type=${submit ? "submit" : "button"} class=${look} disabled=${disabled || !allowed} aria-busy=${busy}
       title=${allowed ? title : `This takes a token with the scope ${scope}.`} onClick=${act}>${children}</button>

@@ -14,7 +14,9 @@ export function Priority({ priority, effective = priority }) {
 }
 
 /** The status of a worker. */
-export const WorkerBadge = ({ status }) => html`<span class="badge" data-worker=${status}>${words(status)}</span>`;
+export const WorkerBadge = ({ status }) =>
+  html`<span class="badge" data-worker=${status}>${words(status)}</span>`;
 
 /** Something that stands out. */
-export const Note = ({ tone = "plain", title, children }) => html`<span class="badge" data-tone=${tone} title=${title}>${children}</span>`;
+export const Note = ({ tone = "plain", title, children }) =>
+  html`<span class="badge" data-tone=${tone} title=${title}>${children}</span>`;

@@ -28,15 +28,19 @@ export function Chart({ label, series, data, stacked = false, value = compact })
       made.destroy();
     };
   }, [theme.value]);
-  useEffect(() => { plot.current.setData(drawn(data, stacked)); }, [data]);
+  useEffect(() => {
+    plot.current.setData(drawn(data, stacked));
+  }, [data]);
 
   const at = pointed.value ?? data[0].length - 1;
   return html`<figure class="chart">
     <div ref=${box} role="img" aria-label=${label}></div>
     <figcaption>
-      ${series.map((each, index) => html`<span key=${each.label} class="key" data-color=${each.color}>
+      ${series.map(
+        (each, index) => html`<span key=${each.label} class="key" data-color=${each.color}>
         ${each.label} <b>${told(data[index + 1][at], value)}</b>
-      </span>`)}
+      </span>`,
+      )}
       ${pointed.value !== null && html`<span class="dim">${timeOfDay(1000 * data[0][at])}</span>`}
     </figcaption>
   </figure>`;
@@ -55,24 +59,41 @@ function drawn(data, stacked) {
 function options(box, series, stacked, pointed) {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(`--${name}`).trim();
-  const axis = { stroke: color("dim"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
+  const axis = {
+    stroke: color("dim"),
+    grid: { stroke: color("line"), width: 1 },
+    ticks: { show: false },
+    font: "12px system-ui",
+  };
   return {
     width: box.clientWidth,
     height: HEIGHT,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
-    hooks: { setCursor: [(plot) => { pointed.value = plot.cursor.idx ?? null; }] },
+    hooks: {
+      setCursor: [
+        (plot) => {
+          pointed.value = plot.cursor.idx ?? null;
+        },
+      ],
+    },
     scales: {
       x: { range: (_, first, last) => [Math.min(first, last - LEAST_SECONDS), last] },
       y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] },
     },
-    axes: [{ ...axis, size: 28, space: 80, values: (_, splits) => splits.map((each) => timeOfDay(1000 * each)) }, { ...axis, size: 44, values: (_, splits) => splits.map(compact) }],
-    series: [{}, ...series.map((each) => ({
-      stroke: color(each.color),
-      fill: stacked ? `${color(each.color)}40` : undefined,
-      width: 2,
-      points: { show: false },
-    }))],
+    axes: [
+      { ...axis, size: 28, space: 80, values: (_, splits) => splits.map((each) => timeOfDay(1000 * each)) },
+      { ...axis, size: 44, values: (_, splits) => splits.map(compact) },
+    ],
+    series: [
+      {},
+      ...series.map((each) => ({
+        stroke: color(each.color),
+        fill: stacked ? `${color(each.color)}40` : undefined,
+        width: 2,
+        points: { show: false },
+      })),
+    ],
     bands: stacked ? series.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })) : [],
   };
 }

@@ -15,7 +15,9 @@ export function Modal({ label, titled, kind = "", close, children }) {
     };
   }, []);
   // A press beside what is in it is one on the dialog itself.
-  const press = ({ target }) => { if (target === dialog.current) close(); };
+  const press = ({ target }) => {
+    if (target === dialog.current) close();
+  };
   return html`<dialog ref=${dialog} class="dialog ${kind}" aria-label=${label} aria-labelledby=${titled} onCancel=${close} onMouseDown=${press}>
     <div class="inside">${children}</div>
   </dialog>`;
@@ -25,7 +27,9 @@ const question = signal(null);
 
 /** Ask a question; promises whether the answer was yes. */
 export function ask(text, { danger = false, label = "Go on" } = {}) {
-  return new Promise((answer) => { question.value = { text, danger, label, answer }; });
+  return new Promise((answer) => {
+    question.value = { text, danger, label, answer };
+  });
 }
 
 /** Where questions appear: once on the page. */

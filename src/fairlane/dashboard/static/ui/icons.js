@@ -10,7 +10,8 @@ const PATHS = {
   dead: "M4 7l8 6 8-6 M4 7v11h16V7z",
   search: "M11 4a7 7 0 1 0 0 14a7 7 0 1 0 0-14 M16 16l4 4",
   system: "M4 5h16v11H4z M9 20h6 M12 16v4",
-  light: "M12 8a4 4 0 1 0 0 8a4 4 0 1 0 0-8 M12 3v2 M12 19v2 M3 12h2 M19 12h2 M6 6l1 1 M17 17l1 1 M6 18l1-1 M17 7l1-1",
+  light:
+    "M12 8a4 4 0 1 0 0 8a4 4 0 1 0 0-8 M12 3v2 M12 19v2 M3 12h2 M19 12h2 M6 6l1 1 M17 17l1 1 M6 18l1-1 M17 7l1-1",
   dark: "M20 14A8 8 0 0 1 10 4a8 8 0 1 0 10 10",
   leave: "M14 4h5v16h-5 M4 12h10 M10 8l4 4-4 4",
   pause: "M9 6v12 M15 6v12",
@@ -22,4 +23,5 @@ const PATHS = {
 };
 
 /** A picture for what a text beside it, or a label around it, says. */
-export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${PATHS[name]} /></svg>`;
+export const Icon = ({ name }) =>
+  html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${PATHS[name]} /></svg>`;

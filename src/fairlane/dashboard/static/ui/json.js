@@ -25,21 +25,26 @@ export function JsonPanel({ title, value }) {
 }
 
 /** A document as a tree. */
-export const Json = ({ value, label }) => html`<div class="json mono" role="group" aria-label=${label} tabindex="0"><${Value} value=${value} room=${LEVELS} /></div>`;
+export const Json = ({ value, label }) =>
+  html`<div class="json mono" role="group" aria-label=${label} tabindex="0"><${Value} value=${value} room=${LEVELS} /></div>`;
 
 // In pieces, of which a browser lays out only those in sight.
 const Raw = ({ text, label }) => html`<pre class="raw" role="group" aria-label=${label} tabindex="0">
   ${pieces(text.split("\n")).map((piece, index) => html`<div key=${index}>${piece}</div>`)}
 </pre>`;
 
-const pieces = (lines) => Array.from({ length: Math.ceil(lines.length / AT_ONCE) }, (_, index) =>
-  lines.slice(AT_ONCE * index, AT_ONCE * (index + 1)).join("\n"));
+const pieces = (lines) =>
+  Array.from({ length: Math.ceil(lines.length / AT_ONCE) }, (_, index) =>
+    lines.slice(AT_ONCE * index, AT_ONCE * (index + 1)).join("\n"),
+  );
 
 // `room`: how many levels below may open by themselves.
 function Value({ name, value, room }) {
-  if (!isBranch(value)) return html`<div class="leaf"><${Name} name=${name} /><${Leaf} value=${value} /></div>`;
+  if (!isBranch(value))
+    return html`<div class="leaf"><${Name} name=${name} /><${Leaf} value=${value} /></div>`;
   const size = Array.isArray(value) ? value.length : Object.keys(value).length;
-  if (size === 0) return html`<div class="leaf"><${Name} name=${name} /><span>${Array.isArray(value) ? "[]" : "{}"}</span></div>`;
+  if (size === 0)
+    return html`<div class="leaf"><${Name} name=${name} /><span>${Array.isArray(value) ? "[]" : "{}"}</span></div>`;
   return html`<${Branch} name=${name} value=${value} size=${size} room=${room} />`;
 }
 
@@ -60,9 +65,12 @@ function Children({ value, list, size, room }) {
       const name = list ? index : names[index];
       return html`<${Value} key=${name} name=${name} value=${value[name]} room=${room} />`;
     })}
-    ${shown < size && html`<button type="button" class="button small" onClick=${() => setShown(shown + 5 * AT_ONCE)}>
+    ${
+      shown < size &&
+      html`<button type="button" class="button small" onClick=${() => setShown(shown + 5 * AT_ONCE)}>
       Show more: ${count(size - shown)} left
-    </button>`}
+    </button>`
+    }
   </div>`;
 }
 
@@ -79,10 +87,15 @@ function Leaf({ value }) {
 }
 
 // What tells one item of a list from the others.
-const preview = (value) => Object.keys(value).slice(0, PREVIEW).filter((name) => !isBranch(value[name])).map((name) => {
-  const found = JSON.stringify(value[name]).slice(0, LONGEST / 10);
-  return Array.isArray(value) ? found : `${name}: ${found}`;
-}).join(", ");
+const preview = (value) =>
+  Object.keys(value)
+    .slice(0, PREVIEW)
+    .filter((name) => !isBranch(value[name]))
+    .map((name) => {
+      const found = JSON.stringify(value[name]).slice(0, LONGEST / 10);
+      return Array.isArray(value) ? found : `${name}: ${found}`;
+    })
+    .join(", ");
 
 // Numbers that do not fit into one of JavaScript's come as raw JSON.
 const isBranch = (value) => typeof value === "object" && value !== null && !JSON.isRawJSON?.(value);

@@ -14,26 +14,34 @@ const STATUS = { live: "Live", connecting: "Connecting", away: "Server away" };
 
 /** Where one can go, and how the connection is. */
 export function Nav() {
-  const { data } = useResource(() => get("api/v1/queue/stats"), [], { on: ["system.metrics"], every: 10_000 });
+  const { data } = useResource(() => get("api/v1/queue/stats"), [], {
+    on: ["system.metrics"],
+    every: 10_000,
+  });
   const counts = { tasks: data?.by_status.executing, dead: data?.dlq_size, workers: data?.workers.active };
   const current = here.value.parts[0] ?? "";
   return html`<nav class="nav" aria-label="Pages">
     <a class="brand" href=${link("")}><${Icon} name="brand" />Fairlane</a>
     <${PaletteButton} />
-    <ul>${PAGES.map(({ name, title, icon, load }) => html`<li key=${name}>
+    <ul>${PAGES.map(
+      ({ name, title, icon, load }) => html`<li key=${name}>
       <a href=${link(name)} onPointerEnter=${() => fetchAhead({ load })} aria-current=${current === name ? "page" : undefined}>
         <${Icon} name=${icon} /><span>${title}</span>
         ${counts[name] > 0 && html`<span class="count" data-page=${name}>${compact(counts[name])}</span>`}
       </a>
-    </li>`)}</ul>
+    </li>`,
+    )}</ul>
     <div class="foot">
       <span class="status" data-status=${connection.value} role="status">${STATUS[connection.value]}</span>
       <button type="button" class="quiet" onClick=${turn} title="Colours: as your system has them, light, or dark">
         <${Icon} name=${choice.value} /><span>Theme: ${choice.value}</span>
       </button>
-      ${session.value.required && html`<button type="button" class="quiet" onClick=${signOut} title=${`Signed in as ${session.value.name}`}>
+      ${
+        session.value.required &&
+        html`<button type="button" class="quiet" onClick=${signOut} title=${`Signed in as ${session.value.name}`}>
         <${Icon} name="leave" /><span>Sign out</span>
-      </button>`}
+      </button>`
+      }
     </div>
   </nav>`;
 }

@@ -13,7 +13,9 @@ const DIALOGS = {
 const MOD = /Mac|iP(hone|ad)/.test(navigator.platform) ? "⌘" : "Ctrl ";
 
 const shown = signal(null);
-const close = () => { shown.value = null; };
+const close = () => {
+  shown.value = null;
+};
 const finder = () => show("finder");
 const shortcuts = () => show("shortcuts");
 
@@ -26,7 +28,8 @@ async function show(name) {
 }
 
 /** Looks like a field to search in. */
-export const PaletteButton = () => html`<button type="button" class="seek" title="Search" aria-keyshortcuts="Control+K" onClick=${finder}>
+export const PaletteButton =
+  () => html`<button type="button" class="seek" title="Search" aria-keyshortcuts="Control+K" onClick=${finder}>
   <${Icon} name="search" /><span>Search</span><kbd>${MOD}K</kbd>
 </button>`;
 

@@ -18,7 +18,9 @@ export function Pause({ changed = () => {} }) {
   return html`
     <span class="dim" aria-hidden="true">Rate limit</span>
     <${RateInput} label="All types together" value=${data.rate_limit} set=${(rate_limit) => then(post("api/v1/control", { rate_limit }))} />
-    ${data.paused
-      ? html`<${Action} primary run=${() => then(setPaused(false))}>Resume everything</${Action}>`
-      : html`<${Action} confirm=${PAUSE} run=${() => then(setPaused(true))}>Pause everything</${Action}>`}`;
+    ${
+      data.paused
+        ? html`<${Action} primary run=${() => then(setPaused(false))}>Resume everything</${Action}>`
+        : html`<${Action} confirm=${PAUSE} run=${() => then(setPaused(true))}>Pause everything</${Action}>`
+    }`;
 }

@@ -6,17 +6,24 @@ import { link } from "../lib/router.js";
 import { html } from "../lib/view.js";
 
 /** As a bar, of which `share` is filled. */
-export const StateBar = ({ states, share = 1 }) => html`<span class="shares" aria-hidden="true" style=${{ width: `${100 * share}%` }}>
-  ${found(states).map((state) => html`<span key=${state} data-state=${state}
-    style=${{ flexGrow: states[state] }} title=${`${count(states[state])} ${words(state)}`}></span>`)}
+export const StateBar = ({
+  states,
+  share = 1,
+}) => html`<span class="shares" aria-hidden="true" style=${{ width: `${100 * share}%` }}>
+  ${found(states).map(
+    (state) => html`<span key=${state} data-state=${state}
+    style=${{ flexGrow: states[state] }} title=${`${count(states[state])} ${words(state)}`}></span>`,
+  )}
 </span>`;
 
 /** As a bar and in numbers, each a link to these tasks among those of `filter`. */
 export const StateCounts = ({ states, filter }) => html`<div class="tallies">
   <${StateBar} states=${states} />
-  ${found(states).map((state) => html`<a key=${state} data-state=${state} href=${link("tasks", { ...filter, status: state })}>
+  ${found(states).map(
+    (state) => html`<a key=${state} data-state=${state} href=${link("tasks", { ...filter, status: state })}>
     <b>${count(states[state])}</b> ${words(state)}
-  </a>`)}
+  </a>`,
+  )}
   ${found(states).length === 0 && html`<span class="dim">no tasks</span>`}
 </div>`;
 

@@ -10,7 +10,9 @@ let next = 0;
 export function say(text) {
   const toast = { id: next++, text };
   toasts.value = [...toasts.value, toast];
-  setTimeout(() => { toasts.value = toasts.value.filter((each) => each !== toast); }, SHOWN_MS);
+  setTimeout(() => {
+    toasts.value = toasts.value.filter((each) => each !== toast);
+  }, SHOWN_MS);
 }
 
 /** Where they appear: once on the page. */

@@ -23,7 +23,11 @@ export class Picked {
 
   // Only what still is a dead letter: somebody else may have been quicker.
   async #change(verb, terms) {
-    const { applied } = await post(`api/v1/tasks/${verb}`, { task_ids: this.ids, status: "dead_letter", ...terms });
+    const { applied } = await post(`api/v1/tasks/${verb}`, {
+      task_ids: this.ids,
+      status: "dead_letter",
+      ...terms,
+    });
     return applied;
   }
 }
@@ -35,7 +39,8 @@ export class Matching {
     this.known = known;
   }
 
-  count = async () => this.known ?? get("api/v1/tasks/count", { ...queryOf(this.view), status: "dead_letter" });
+  count = async () =>
+    this.known ?? get("api/v1/tasks/count", { ...queryOf(this.view), status: "dead_letter" });
 
   replay(terms) {
     const body = { ...bodyOf(this.view), ...terms };
@@ -60,7 +65,8 @@ export function Changes({ what, of = "", small = false, changed }) {
     await changed();
     return `${counted(applied, "dead letter")} ${word}.`;
   };
-  const question = async () => html`<${Terms} terms=${terms} question=${await asked("Replay", "They run again as soon as a worker is free.")} before="as before" />`;
+  const question = async () =>
+    html`<${Terms} terms=${terms} question=${await asked("Replay", "They run again as soon as a worker is free.")} before="as before" />`;
 
   return html`
     <${Action} small=${small} confirm=${question} run=${() => what.replay(terms).then(done("replayed"))}>Replay</${Action}>

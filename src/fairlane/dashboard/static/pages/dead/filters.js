@@ -2,19 +2,25 @@ import { go, link } from "../../lib/router.js";
 import { html, useEffect, useState } from "../../lib/view.js";
 import { isOpen, linkTo } from "./view.js";
 
-const AGES = [["3600", "last hour"], ["86400", "last day"], ["604800", "last week"]];
+const AGES = [
+  ["3600", "last hour"],
+  ["86400", "last day"],
+  ["604800", "last week"],
+];
 
 /** What the list is filtered by. A group is chosen among the failures above, and goes alone. */
 export function Filters({ view, types, queues, group }) {
   const set = (name) => (value) => go(linkTo({ ...view, failure: null, [name]: value }));
   return html`<div class="row filters" role="search" aria-label="Dead letters">
-    ${view.failure
-      ? html`<span class="cut">Only ${view.type}${group && html`: <span class="dim">${group.shape}</span>`}</span>`
-      : html`
+    ${
+      view.failure
+        ? html`<span class="cut">Only ${view.type}${group && html`: <span class="dim">${group.shape}</span>`}</span>`
+        : html`
         <${Choice} label="Type" none="any type" value=${view.type} options=${types.map(twice)} set=${set("type")} />
         <${Choice} label="Queue" none="any queue" value=${view.queue} options=${queues.map(twice)} set=${set("queue")} />
         <${Tag} value=${view.tag ?? ""} set=${set("tag")} />
-        <${Choice} label="Submitted" none="any time" value=${view.within} options=${AGES} set=${set("within")} />`}
+        <${Choice} label="Submitted" none="any time" value=${view.within} options=${AGES} set=${set("within")} />`
+    }
     ${!isOpen(view) && html`<a class="button small" href=${link("dead", { range: view.range })}>Show all</a>`}
   </div>`;
 }

@@ -13,14 +13,20 @@ const TITLES = ["Failure", "Count", "Seen", "Retriable", "Example"];
 /** Dead letters that failed alike, as one. */
 export function Groups({ analysis, view, changed }) {
   const [all, setAll] = useState(false);
-  return html`<${Panel} title="What went wrong" hint="alike failures are one" flush><${Fetched} resource=${analysis} rows=${4}>${({ groups, analysed, complete }) => html`
+  return html`<${Panel} title="What went wrong" hint="alike failures are one" flush><${Fetched} resource=${analysis} rows=${4}>${({
+    groups,
+    analysed,
+    complete,
+  }) => html`
     <table class="fold groups" role="table" aria-label="Failures">
       <thead role="rowgroup"><tr role="row">
         ${TITLES.map((title) => html`<th role="columnheader" key=${title} scope="col" class=${title === "Count" ? "number" : ""}>${title}</th>`)}
         <th role="columnheader"><span class="sr">Actions</span></th>
       </tr></thead>
-      <tbody role="rowgroup">${groups.slice(0, all ? undefined : FEW).map((each) => html`<${Group} key=${each.failure} found=${each} exact=${complete}
-        chosen=${each.failure === view.failure} changed=${changed} />`)}</tbody>
+      <tbody role="rowgroup">${groups.slice(0, all ? undefined : FEW).map(
+        (each) => html`<${Group} key=${each.failure} found=${each} exact=${complete}
+        chosen=${each.failure === view.failure} changed=${changed} />`,
+      )}</tbody>
     </table>
     ${groups.length > FEW && !all && html`<p class="rest"><button type="button" class="button link" onClick=${() => setAll(true)}>Show all ${count(groups.length)} failures</button></p>`}
     ${!complete && html`<p class="rest dim">Only the newest ${count(analysed)} dead letters were looked at.</p>`}

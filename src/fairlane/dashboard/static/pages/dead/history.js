@@ -18,7 +18,10 @@ const FEW = 7;
 export function Failing({ view, types }) {
   const range = view.range in RANGES ? view.range : "1 h";
   const history = useResource((abort) => samples(RANGES[range], abort), [range], { every: 5000 });
-  const tools = Object.keys(RANGES).map((label) => html`<a key=${label} class="button small" aria-current=${label === range || undefined} href=${link("dead", { ...view, range: label })}>${label}</a>`);
+  const tools = Object.keys(RANGES).map(
+    (label) =>
+      html`<a key=${label} class="button small" aria-current=${label === range || undefined} href=${link("dead", { ...view, range: label })}>${label}</a>`,
+  );
   return html`<div class="columns">
     <${Panel} title="Failures" hint="runs that failed, retried or not" tools=${tools}><${Fetched} resource=${history}>${(found) => html`<${Failures} samples=${found} />`}</${Fetched}></${Panel}>
     <${Panel} title="Dead letters by type" flush><${Types} types=${types} /></${Panel}>
@@ -42,9 +45,11 @@ async function samples(seconds, abort) {
 function Types({ types }) {
   const rows = types.filter((each) => each.dead).sort((one, other) => other.dead - one.dead);
   return html`<ul class="bars">
-    ${rows.slice(0, FEW).map(({ type, dead }) => html`<li key=${type}>
+    ${rows.slice(0, FEW).map(
+      ({ type, dead }) => html`<li key=${type}>
       <a href=${linkTo({ type })}>${type}</a><${StateBar} states=${{ dead_letter: dead }} share=${dead / rows[0].dead} /><b>${count(dead)}</b>
-    </li>`)}
+    </li>`,
+    )}
     ${rows.length > FEW && html`<li class="dim">and ${count(rows.length - FEW)} more types</li>`}
   </ul>`;
 }

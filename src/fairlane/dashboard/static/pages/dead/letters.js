@@ -59,16 +59,27 @@ function useHeld({ data }, address, held) {
   const shown = useRef({ address: null, tasks: [] });
   const released = useRef(null);
   if (data?.address === address) {
-    const moves = !held || shown.current.address !== address || (released.current && released.current !== data);
+    const moves =
+      !held || shown.current.address !== address || (released.current && released.current !== data);
     if (moves) {
       shown.current = data;
       released.current = null;
     }
   }
-  return { tasks: shown.current.tasks, release: () => { released.current = data; } };
+  return {
+    tasks: shown.current.tasks,
+    release: () => {
+      released.current = data;
+    },
+  };
 }
 
-const Table = ({ tasks, selection, pointed, changed }) => html`<table class="fold letters" role="table" aria-label="Dead letters"
+const Table = ({
+  tasks,
+  selection,
+  pointed,
+  changed,
+}) => html`<table class="fold letters" role="table" aria-label="Dead letters"
     onPointerEnter=${(event) => pointed(event.pointerType === "mouse")} onPointerLeave=${() => pointed(false)}>
   <thead role="rowgroup"><tr role="row">
     <th role="columnheader" class="check"><input type="checkbox" aria-label="Select the page" checked=${selection.whole}

@@ -6,7 +6,8 @@ import { link } from "../../lib/router.js";
 const NAMES = ["type", "queue", "tag", "within", "failure"];
 
 /** {type, queue, tag, within (seconds), failure (a group), cursor, range (of the chart)}; null for what is not said. */
-export const viewOf = (query) => Object.fromEntries([...NAMES, "cursor", "range"].map((name) => [name, query.get(name)]));
+export const viewOf = (query) =>
+  Object.fromEntries([...NAMES, "cursor", "range"].map((name) => [name, query.get(name)]));
 
 /** The address of the first page of a view. */
 export const linkTo = (view) => link("dead", { ...view, cursor: null });
@@ -14,7 +15,13 @@ export const linkTo = (view) => link("dead", { ...view, cursor: null });
 export const isOpen = (view) => NAMES.every((name) => !view[name]);
 
 /** Which ones, as lists and counts take it. */
-export const queryOf = ({ type, queue, tag, within, failure }) => ({ type, queue, tag, failure, since: since(within) });
+export const queryOf = ({ type, queue, tag, within, failure }) => ({
+  type,
+  queue,
+  tag,
+  failure,
+  since: since(within),
+});
 
 /** Which ones, as a change takes it. */
 export function bodyOf(view) {

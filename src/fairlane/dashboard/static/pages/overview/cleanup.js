@@ -5,12 +5,21 @@ import { html, useState } from "../../lib/view.js";
 import { Action } from "../../ui/action.js";
 import { Panel } from "../../ui/parts.js";
 
-const AGES = [["a moment", 0], ["a minute", 60], ["an hour", 3600], ["a day", 86_400], ["a week", 604_800]];
+const AGES = [
+  ["a moment", 0],
+  ["a minute", 60],
+  ["an hour", 3600],
+  ["a day", 86_400],
+  ["a week", 604_800],
+];
 
 /** Deletes completed tasks that ended some time ago. */
 export function Cleanup() {
   const [seconds, setSeconds] = useState(3600);
-  const chosen = () => ({ status: "completed", ended_before: new Date(Date.now() - 1000 * seconds).toISOString() });
+  const chosen = () => ({
+    status: "completed",
+    ended_before: new Date(Date.now() - 1000 * seconds).toISOString(),
+  });
 
   async function question() {
     const { count, exact } = await get("api/v1/tasks/count", chosen());

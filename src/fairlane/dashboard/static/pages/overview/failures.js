@@ -11,15 +11,18 @@ const LAST = 10;
 /** The tasks that failed last. */
 export function Failures() {
   const failed = useResource(
-    (abort) => get("api/v1/tasks/summaries", { status: ["failed", "dead_letter"], limit: LAST }, abort), [],
+    (abort) => get("api/v1/tasks/summaries", { status: ["failed", "dead_letter"], limit: LAST }, abort),
+    [],
     { on: ["task.failed", "task.dead_letter", "task.deleted", "task.queued"] },
   );
   return html`<${Fetched} resource=${failed}>${({ tasks }) => html`<ul class="list">
-    ${tasks.map((task) => html`<li key=${task.task_id}>
+    ${tasks.map(
+      (task) => html`<li key=${task.task_id}>
       <a href=${link(["tasks", task.task_id])}>${task.task_type}</a>
       <span class="grow cut dim" title=${task.error?.message}>${task.error?.message}</span>
       <${StateBadge} state=${task.status} /><${Ago} at=${task.completed_at ?? task.updated_at} />
-    </li>`)}
+    </li>`,
+    )}
     ${tasks.length === 0 && html`<li class="dim">None. May it stay so.</li>`}
   </ul>`}</${Fetched}>`;
 }

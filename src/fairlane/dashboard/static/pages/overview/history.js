@@ -8,7 +8,12 @@ import { html, useMemo, useRef, useState } from "../../lib/view.js";
 import { Chart } from "../../ui/chart.js";
 import { Fetched, Panel } from "../../ui/parts.js";
 
-const RANGES = [["15 min", 900], ["1 h", 3600], ["6 h", 21_600], ["24 h", 86_400]];
+const RANGES = [
+  ["15 min", 900],
+  ["1 h", 3600],
+  ["6 h", 21_600],
+  ["24 h", 86_400],
+];
 const POINTS = 240;
 const APART_SECONDS = 1;
 const SEEN = 150;
@@ -23,8 +28,14 @@ const FLOWS = [
 export function Charts() {
   const [seconds, setSeconds] = useState(RANGES[0][1]);
   const seen = useRef([]);
-  const history = useResource((abort) => samples(seconds, seen.current, abort), [seconds], { every: 2000, keep: true });
-  const tools = RANGES.map(([label, value]) => html`<button type="button" key=${label} class="button small" aria-pressed=${value === seconds} onClick=${() => setSeconds(value)}>${label}</button>`);
+  const history = useResource((abort) => samples(seconds, seen.current, abort), [seconds], {
+    every: 2000,
+    keep: true,
+  });
+  const tools = RANGES.map(
+    ([label, value]) =>
+      html`<button type="button" key=${label} class="button small" aria-pressed=${value === seconds} onClick=${() => setSeconds(value)}>${label}</button>`,
+  );
   return html`<div class="columns">
     <${Panel} title="Queued, by priority" tools=${tools}><${Fetched} resource=${history}>${(found) => html`<${Depths} samples=${found} />`}</${Fetched}></${Panel}>
     <${Panel} title="Throughput" hint="tasks a second"><${Fetched} resource=${history}>${(found) => html`<${Flows} samples=${found} />`}</${Fetched}></${Panel}>
@@ -47,7 +58,11 @@ function Flows({ samples }) {
 // The server keeps a sample every ten seconds or so. How the counters stood whenever this page asked lies
 // in between, and makes what happens now as lively as it is.
 async function samples(seconds, seen, abort) {
-  const { samples: kept, current } = await get("api/v1/stats/history", { since: since(seconds), limit: 10_000 }, abort);
+  const { samples: kept, current } = await get(
+    "api/v1/stats/history",
+    { since: since(seconds), limit: 10_000 },
+    abort,
+  );
   seen.push(current);
   seen.splice(0, seen.length - SEEN);
   return apart([...kept, ...seen].sort((one, other) => time(one) - time(other)));
@@ -75,9 +90,10 @@ export function thinned(samples) {
 /** Counters only grow: how fast they did between each sample and the one before it. */
 export function rates(samples) {
   const times = samples.slice(1).map(time);
-  const between = (label) => samples.slice(1).map((each, index) => {
-    const passed = time(each) - time(samples[index]);
-    return passed > 0 ? Math.max(0, each[label] - samples[index][label]) / passed : 0;
-  });
+  const between = (label) =>
+    samples.slice(1).map((each, index) => {
+      const passed = time(each) - time(samples[index]);
+      return passed > 0 ? Math.max(0, each[label] - samples[index][label]) / passed : 0;
+    });
   return [times, ...FLOWS.map(({ label }) => between(label))];
 }

@@ -14,7 +14,8 @@ export function CircuitBadge({ found: { circuit_breaker: breaker, open_until: un
   const terms = `${breaker.failures} failures within ${duration(breaker.within_seconds)} open it for ${duration(breaker.cooldown_seconds)}.`;
   if (!until) return html`<${Note} tone="good" title=${terms}>closed</${Note}>`;
   const left = (Date.parse(until) - now.value) / 1000;
-  if (left <= 0) return html`<${Note} tone="warning" title=${`One task at a time is tried. ${terms}`}>trying</${Note}>`;
+  if (left <= 0)
+    return html`<${Note} tone="warning" title=${`One task at a time is tried. ${terms}`}>trying</${Note}>`;
   return html`<${Note} tone="danger" title=${`No task begins until then. ${terms}`}>open for ${duration(Math.ceil(left))}</${Note}>`;
 }
 

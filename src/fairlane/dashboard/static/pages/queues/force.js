@@ -7,8 +7,11 @@ export function InForce({ controls }) {
   const said = sentences(controls, now.value);
   const held = controls.paused || said.some(({ stops }) => stops);
   return html`<div class="banner force" data-held=${held}>
-    ${said.length === 0 ? html`<p>Nothing is paused or limited: workers take whatever is next.</p>`
-      : html`<ul>${said.map(({ text }) => html`<li key=${text}>${text}</li>`)}</ul>`}
+    ${
+      said.length === 0
+        ? html`<p>Nothing is paused or limited: workers take whatever is next.</p>`
+        : html`<ul>${said.map(({ text }) => html`<li key=${text}>${text}</li>`)}</ul>`
+    }
   </div>`;
 }
 
@@ -20,21 +23,34 @@ function sentences({ paused, rate_limit: rate, paused_queues: queues, types }, t
     paused && { stops: true, text: "Everything is paused: what runs goes on, and no other task begins." },
     queues.length && { stops: true, text: `${counted(queues.length, "queue")} paused: ${listed(queues)}.` },
     stopped.length && { stops: true, text: `${counted(stopped.length, "type")} paused: ${listed(stopped)}.` },
-    open.length && { stops: true, text: `${counted(open.length, "circuit")} open after failures: ${listed(open.map((each) => told(each, time)))}.` },
+    open.length && {
+      stops: true,
+      text: `${counted(open.length, "circuit")} open after failures: ${listed(open.map((each) => told(each, time)))}.`,
+    },
     rate && { text: `All types together begin at most ${counted(rate, "task")} a second.` },
     limited(rules),
   ].filter(Boolean);
 }
 
-const told = ({ type, open_until: until }, time) => `${type} for another ${duration(Math.ceil((Date.parse(until) - time) / 1000))}`;
+const told = ({ type, open_until: until }, time) =>
+  `${type} for another ${duration(Math.ceil((Date.parse(until) - time) / 1000))}`;
 
 function limited(rules) {
-  const kinds = [["rate_limit", "in tasks a second"], ["concurrency", "in tasks at once"], ["circuit_breaker", "by a circuit breaker"]]
+  const kinds = [
+    ["rate_limit", "in tasks a second"],
+    ["concurrency", "in tasks at once"],
+    ["circuit_breaker", "by a circuit breaker"],
+  ]
     .map(([name, how]) => [rules.filter((each) => each[name]).length, how])
     .filter(([number]) => number);
   if (!kinds.length) return null;
-  return { text: `Limited: ${kinds.map(([number, how]) => `${counted(number, "type")} ${how}`).join(", ")}.` };
+  return {
+    text: `Limited: ${kinds.map(([number, how]) => `${counted(number, "type")} ${how}`).join(", ")}.`,
+  };
 }
 
 const MOST = 5;
-const listed = (names) => (names.length <= MOST ? names.join(", ") : `${names.slice(0, MOST).join(", ")} and ${names.length - MOST} more`);
+const listed = (names) =>
+  names.length <= MOST
+    ? names.join(", ")
+    : `${names.slice(0, MOST).join(", ")} and ${names.length - MOST} more`;

@@ -15,7 +15,12 @@ const COLUMNS = [
   { name: "depth", title: "Queued", by: ({ depth }) => depth, down: true, number: true },
   { name: "share", title: "Share" },
   { name: "oldest", title: "Oldest waits", by: (each) => each.oldest_age_seconds, down: true, number: true },
-  { name: "states", title: "Tasks", by: ({ by_status: states }) => Object.values(states).reduce((all, each) => all + each, 0), down: true },
+  {
+    name: "states",
+    title: "Tasks",
+    by: ({ by_status: states }) => Object.values(states).reduce((all, each) => all + each, 0),
+    down: true,
+  },
   { name: "acts", title: "" },
 ];
 
@@ -26,15 +31,18 @@ export function QueueTable({ queues, all, workers, changed, order, to }) {
   return html`<${Panel} title="Queues" hint=${hint(queues, all)} flush>
     <table class="fold queues" role="table" aria-label="Queues">
       <${SortedHead} columns=${COLUMNS} order=${order} to=${to} />
-      <tbody role="rowgroup">${rows.map((each) => html`<${Queue} key=${each.queue} found=${each} changed=${changed}
-        share=${sum ? each.depth / sum : 0} served=${isServed(workers, "queues", each.queue)} />`)}</tbody>
+      <tbody role="rowgroup">${rows.map(
+        (each) => html`<${Queue} key=${each.queue} found=${each} changed=${changed}
+        share=${sum ? each.depth / sum : 0} served=${isServed(workers, "queues", each.queue)} />`,
+      )}</tbody>
     </table>
     ${rows.length === 0 && html`<p class="rest dim">No queue has this in its name.</p>`}
   </${Panel}>`;
 }
 
 /** How many are shown of how many there are. */
-export const hint = (shown, all) => (shown.length === all.length ? count(all.length) : `${count(shown.length)} of ${count(all.length)}`);
+export const hint = (shown, all) =>
+  shown.length === all.length ? count(all.length) : `${count(shown.length)} of ${count(all.length)}`;
 
 const Queue = drawnOnce(({ found, share, served, changed }) => {
   const { queue, depth, paused } = found;
@@ -48,12 +56,15 @@ const Queue = drawnOnce(({ found, share, served, changed }) => {
     <td role="cell" data-title="Share"><${Meter} value=${share} most=${1} label=${`${percent(share)} of all that is queued`} /> <small class="dim">${percent(share)}</small></td>
     <td role="cell" class="number" data-title="Oldest waits">${depth ? duration(found.oldest_age_seconds) : html`<span class="dim">–</span>`}</td>
     <td role="cell"><${StateCounts} states=${found.by_status} filter=${{ queue }} /></td>
-    <td role="cell" class="acts">${paused
-      ? html`<${Action} small primary run=${() => set(queue, "resume", changed)}>Resume</${Action}>`
-      : html`<${Action} small confirm=${question(queue, depth)} run=${() => set(queue, "pause", changed)}>Pause</${Action}>`}</td>
+    <td role="cell" class="acts">${
+      paused
+        ? html`<${Action} small primary run=${() => set(queue, "resume", changed)}>Resume</${Action}>`
+        : html`<${Action} small confirm=${question(queue, depth)} run=${() => set(queue, "pause", changed)}>Pause</${Action}>`
+    }</td>
   </tr>`;
 });
 
-const question = (queue, depth) => `Pause the queue ${queue}? ${counted(depth, "task")} queued there will wait until you resume it; what runs goes on.`;
+const question = (queue, depth) =>
+  `Pause the queue ${queue}? ${counted(depth, "task")} queued there will wait until you resume it; what runs goes on.`;
 
 const set = (queue, verb, changed) => post(`api/v1/queues/${part(queue)}/${verb}`).then(changed);

@@ -53,13 +53,18 @@ const Type = drawnOnce(({ found, served, changed }) => {
       <button type="button" class="button small link" aria-expanded=${open} aria-label=${`Circuit breaker of ${type}`} onClick=${() => setOpen(!open)}>${found.circuit_breaker ? "change" : "set up"}</button>
     </td>
     <td role="cell"><${StateCounts} states=${states} filter=${{ type }} /></td>
-    <td role="cell" class="acts">${paused
-      ? html`<${Action} small primary run=${() => set({ paused: false })}>Resume</${Action}>`
-      : html`<${Action} small confirm=${question(type, states.queued)} run=${() => set({ paused: true })}>Pause</${Action}>`}</td>
+    <td role="cell" class="acts">${
+      paused
+        ? html`<${Action} small primary run=${() => set({ paused: false })}>Resume</${Action}>`
+        : html`<${Action} small confirm=${question(type, states.queued)} run=${() => set({ paused: true })}>Pause</${Action}>`
+    }</td>
   </tr>
-  ${open && html`<tr role="row" class="more"><td role="cell">
+  ${
+    open &&
+    html`<tr role="row" class="more"><td role="cell">
     <${BreakerForm} type=${type} breaker=${found.circuit_breaker} set=${(circuit_breaker) => set({ circuit_breaker }).then(() => setOpen(false))} />
-  </td></tr>`}`;
+  </td></tr>`
+  }`;
 });
 
 // Places are what a limit goes by: a task that was cancelled keeps its own until it has stopped.
@@ -70,4 +75,5 @@ function Running({ found: { held, concurrency } }) {
     <${Meter} value=${held} most=${concurrency} label=${label} tone=${held >= concurrency ? "warning" : undefined} /></span>`;
 }
 
-const question = (type, queued) => `Pause the type ${type}? ${counted(queued, "queued task")} will wait until you resume it; what runs goes on.`;
+const question = (type, queued) =>
+  `Pause the type ${type}? ${counted(queued, "queued task")} will wait until you resume it; what runs goes on.`;

@@ -42,11 +42,15 @@ const moments = (task) => [
 ];
 
 /** A retry policy in words: "up to 3, after 1 s, 2 s, 4 s … at most 5 min, give or take 10 %". */
-export function policy({ max_retries: most, retry_policy: { base_seconds: base, factor, cap_seconds: cap, jitter } }) {
+export function policy({
+  max_retries: most,
+  retry_policy: { base_seconds: base, factor, cap_seconds: cap, jitter },
+}) {
   if (most === 0) return "none";
   const pause = (number) => duration(Math.min(cap, base * factor ** number));
-  const pauses = factor === 1 || most === 1
-    ? pause(0)
-    : `${Array.from({ length: Math.min(3, most) }, (_, number) => pause(number)).join(", ")}${most > 3 ? ` … at most ${duration(cap)}` : ""}`;
+  const pauses =
+    factor === 1 || most === 1
+      ? pause(0)
+      : `${Array.from({ length: Math.min(3, most) }, (_, number) => pause(number)).join(", ")}${most > 3 ? ` … at most ${duration(cap)}` : ""}`;
   return `up to ${most}, after ${pauses}${factor === 1 && most > 1 ? " each" : ""}${jitter ? `, give or take ${percent(jitter)}` : ""}`;
 }

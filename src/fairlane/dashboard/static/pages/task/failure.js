@@ -5,7 +5,11 @@ import { Note } from "../../ui/badges.js";
 import { Copy } from "../../ui/copy.js";
 import { Panel } from "../../ui/parts.js";
 
-const TITLES = { retrying: "The last run failed", executing: "The run before failed", queued: "The last run failed" };
+const TITLES = {
+  retrying: "The last run failed",
+  executing: "The run before failed",
+  queued: "The last run failed",
+};
 
 /** Why it failed, in full. */
 export function Failure({ task: { error, status } }) {

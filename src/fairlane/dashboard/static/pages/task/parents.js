@@ -5,19 +5,32 @@ import { StateBadge } from "../../ui/badges.js";
 import { TaskLink } from "../../ui/links.js";
 import { Fetched, Panel } from "../../ui/parts.js";
 
-const EVENTS = ["started", "completed", "failed", "retrying", "dead_letter", "cancelled", "queued", "deleted"].map((name) => `task.${name}`);
+const EVENTS = [
+  "started",
+  "completed",
+  "failed",
+  "retrying",
+  "dead_letter",
+  "cancelled",
+  "queued",
+  "deleted",
+].map((name) => `task.${name}`);
 
 /** The tasks that this one waits, or waited, for. */
 export function Parents({ ids, tolerant }) {
-  const found = useResource(
-    () => post("api/v1/tasks/lookup", { task_ids: ids }), ids,
-    { on: EVENTS, concerns: (event) => ids.includes(event.data.task_id) },
-  );
+  const found = useResource(() => post("api/v1/tasks/lookup", { task_ids: ids }), ids, {
+    on: EVENTS,
+    concerns: (event) => ids.includes(event.data.task_id),
+  });
   const hint = tolerant ? "it runs once they have ended, however" : "it runs once they are completed";
-  return html`<${Panel} title="Depends on" hint=${hint} flush><${Fetched} resource=${found} rows=${ids.length}>${({ tasks }) => html`<ul class="list">
-    ${tasks.map((task, index) => html`<li key=${ids[index]}>
+  return html`<${Panel} title="Depends on" hint=${hint} flush><${Fetched} resource=${found} rows=${ids.length}>${({
+    tasks,
+  }) => html`<ul class="list">
+    ${tasks.map(
+      (task, index) => html`<li key=${ids[index]}>
       <${TaskLink} id=${ids[index]} /><span class="grow cut">${task?.task_type}</span>
       ${task ? html`<${StateBadge} state=${task.status} />` : html`<span class="dim">gone</span>`}
-    </li>`)}
+    </li>`,
+    )}
   </ul>`}</${Fetched}></${Panel}>`;
 }

@@ -29,17 +29,22 @@ export function Steps({ steps }) {
   const [open, setOpen] = useState(false);
   return html`<details class="reveal" onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>${counted(steps.length, "step")}</summary>
-    ${open && html`<div class="scroll"><table class="table">
+    ${
+      open &&
+      html`<div class="scroll"><table class="table">
       <thead><tr><th>State</th><th>Entered</th><th>For</th><th>Run</th><th>Worker</th><th>Reason</th></tr></thead>
-      <tbody>${steps.map((step, index) => html`<tr key=${index}>
+      <tbody>${steps.map(
+        (step, index) => html`<tr key=${index}>
         <td><${StateBadge} state=${step.state} /></td>
         <td><${Ago} at=${step.timestamp} /></td>
         <td>${lasts(steps, index) ? duration(spent(steps, index, now.value)) : ""}</td>
         <td>${step.attempt && `#${step.attempt}`}</td>
         <td>${step.worker_id && html`<${WorkerLink} id=${step.worker_id} />`}</td>
         <td>${step.reason && words(step.reason)}</td>
-      </tr>`)}</tbody>
-    </table></div>`}
+      </tr>`,
+      )}</tbody>
+    </table></div>`
+    }
   </details>`;
 }
 
@@ -48,7 +53,11 @@ export function visitsOf(steps, time) {
   const visits = new Map();
   steps.forEach((step, index) => {
     const { seconds, times } = visits.get(step.state) ?? { seconds: 0, times: 0 };
-    visits.set(step.state, { at: step.timestamp, seconds: seconds + spent(steps, index, time), times: times + 1 });
+    visits.set(step.state, {
+      at: step.timestamp,
+      seconds: seconds + spent(steps, index, time),
+      times: times + 1,
+    });
   });
   return visits;
 }

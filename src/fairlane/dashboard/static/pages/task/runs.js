@@ -22,8 +22,10 @@ export function Runs({ task }) {
   return html`<${Panel} title="Runs" flush>
     <ol class="runs">
       ${current && html`<${Run} key="current" run=${current} longest=${longest} badge=${html`<${StateBadge} state="executing" />`} />`}
-      ${shown.map((run) => html`<${Run} key=${`${run.number} ${run.ended_at}`} run=${run} longest=${longest}
-        badge=${html`<${Note} tone=${TONES[run.outcome]}>${words(run.outcome)}</${Note}>`} />`)}
+      ${shown.map(
+        (run) => html`<${Run} key=${`${run.number} ${run.ended_at}`} run=${run} longest=${longest}
+        badge=${html`<${Note} tone=${TONES[run.outcome]}>${words(run.outcome)}</${Note}>`} />`,
+      )}
       ${shown.length < runs.length && html`<li><button type="button" class="button small" onClick=${() => setAll(true)}>Show ${counted(runs.length - shown.length, "earlier run")}</button></li>`}
       ${!current && runs.length === 0 && html`<li class="dim">None yet.</li>`}
     </ol>
@@ -46,7 +48,8 @@ function Run({ run, longest, badge }) {
   </li>`;
 }
 
-const took = ({ started_at: started, ended_at: ended }) => (started ? Math.max(0, between(started, ended)) : 0);
+const took = ({ started_at: started, ended_at: ended }) =>
+  started ? Math.max(0, between(started, ended)) : 0;
 
 const currentOf = (task, time) => ({
   number: task.attempt,

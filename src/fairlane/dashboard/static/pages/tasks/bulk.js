@@ -9,7 +9,11 @@ import { Action } from "../../ui/action.js";
 import { amount, bodyOf } from "./filter.js";
 
 const VERBS = {
-  retry: { label: "Retry", done: "ready again", warning: "They become ready to run, with all their retries." },
+  retry: {
+    label: "Retry",
+    done: "ready again",
+    warning: "They become ready to run, with all their retries.",
+  },
   cancel: { label: "Cancel", done: "cancelled", danger: true, warning: "Those that run are told to stop." },
   delete: { label: "Delete", done: "deleted", danger: true, warning: "They cannot be brought back." },
 };
@@ -33,7 +37,13 @@ export function Bulk({ selection, filter, total, progress, setProgress, refresh 
     let stopped = false;
     const tell = (changed) => {
       if (stopped) throw new Stopped(changed);
-      setProgress({ done, changed, stop: () => { stopped = true; } });
+      setProgress({
+        done,
+        changed,
+        stop: () => {
+          stopped = true;
+        },
+      });
     };
     try {
       tell(0);
@@ -55,11 +65,15 @@ export function Bulk({ selection, filter, total, progress, setProgress, refresh 
   return html`<div class="row bulk" role="group" aria-label="Selected tasks">
     <b aria-live="polite">${progress ? `${count(progress.changed)} ${progress.done}` : `${all.name} selected`}</b>
     ${whole && !everything && total?.count > chosen.length && html`<button type="button" class="button link" onClick=${selection.match}>Select all ${amount(total)} that match</button>`}
-    ${Object.entries(VERBS).map(([verb, { label, danger }]) => html`<${Action} key=${verb} small danger=${danger}
-      disabled=${running || all.none(verb)} confirm=${() => all.question(verb)} run=${() => run(verb)}>${label}</${Action}>`)}
-    ${running
-      ? html`<progress aria-label="How far it is"></progress><button type="button" class="button small" onClick=${running}>Stop</button>`
-      : html`<button type="button" class="button link" onClick=${clear}>Clear the selection</button>`}
+    ${Object.entries(VERBS).map(
+      ([verb, { label, danger }]) => html`<${Action} key=${verb} small danger=${danger}
+      disabled=${running || all.none(verb)} confirm=${() => all.question(verb)} run=${() => run(verb)}>${label}</${Action}>`,
+    )}
+    ${
+      running
+        ? html`<progress aria-label="How far it is"></progress><button type="button" class="button small" onClick=${running}>Stop</button>`
+        : html`<button type="button" class="button link" onClick=${clear}>Clear the selection</button>`
+    }
   </div>`;
 }
 
@@ -94,7 +108,10 @@ class Chosen {
   async change(verb) {
     const able = this.#able(verb);
     const status = [...new Set(able.map((task) => task.status))];
-    const { applied } = await post(`api/v1/tasks/${verb}`, { task_ids: able.map((task) => task.task_id), status });
+    const { applied } = await post(`api/v1/tasks/${verb}`, {
+      task_ids: able.map((task) => task.task_id),
+      status,
+    });
     return applied;
   }
 }
@@ -113,7 +130,10 @@ class Everything {
   // Of the states that match, those in which it can be done.
   #able(verb) {
     const { status } = this.#filter;
-    return { ...this.#filter, status: STATES.filter((state) => may[verb](state) && (!status.length || status.includes(state))) };
+    return {
+      ...this.#filter,
+      status: STATES.filter((state) => may[verb](state) && (!status.length || status.includes(state))),
+    };
   }
 
   none(verb) {
@@ -132,6 +152,9 @@ class Everything {
 function question(verb, able, of) {
   const { label, warning } = VERBS[verb];
   if (able.exact && able.count === 0) throw new Error("None of them is in a state that allows it.");
-  const rest = able.exact && able.count < of ? ` The other ${count(of - able.count)} are in a state that does not allow it.` : "";
+  const rest =
+    able.exact && able.count < of
+      ? ` The other ${count(of - able.count)} are in a state that does not allow it.`
+      : "";
   return `${label} ${amount(able)} ${able.exact && able.count === 1 ? "task" : "tasks"}? ${warning}${rest}`;
 }

@@ -39,7 +39,10 @@ export function including(filter, name, value) {
   return { ...filter, [name]: before.includes(value) ? before : [...before, value] };
 }
 
-export const without = (filter, name, value) => ({ ...filter, [name]: filter[name].filter((each) => each !== value) });
+export const without = (filter, name, value) => ({
+  ...filter,
+  [name]: filter[name].filter((each) => each !== value),
+});
 
 /** As a request to change tasks has it. */
 export function bodyOf(filter) {
@@ -58,6 +61,9 @@ export function bodyOf(filter) {
 export const amount = (total) => `${total.exact ? "" : "more than "}${count(total.count)}`;
 
 /** Whether an event may be about a task that is shown, or will be. */
-export const concerns = (filter) => ({ data }) => admits(filter.type, data.type) && admits(filter.queue, data.queue);
+export const concerns =
+  (filter) =>
+  ({ data }) =>
+    admits(filter.type, data.type) && admits(filter.queue, data.queue);
 
 const admits = (wanted, value) => wanted.length === 0 || wanted.includes(value);

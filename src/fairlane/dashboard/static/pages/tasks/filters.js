@@ -10,8 +10,12 @@ import { including, isOpen, NAMES, without } from "./filter.js";
 
 /** `set(filter)` shows other tasks. */
 export function Filters({ filter, set }) {
-  const types = useResource((abort) => get("api/v1/types", {}, abort), [], { on: ["system.metrics"], every: 10_000 }).data?.types ?? [];
-  const queues = useResource((abort) => get("api/v1/queues", {}, abort), [], { on: ["system.metrics"], every: 10_000 }).data?.queues ?? [];
+  const types =
+    useResource((abort) => get("api/v1/types", {}, abort), [], { on: ["system.metrics"], every: 10_000 }).data
+      ?.types ?? [];
+  const queues =
+    useResource((abort) => get("api/v1/queues", {}, abort), [], { on: ["system.metrics"], every: 10_000 })
+      .data?.queues ?? [];
   const [more, setMore] = useState(false);
   const add = (name) => (value) => set(including(filter, name, value));
   const open = more || filter.worker.length || filter.since.length || filter.until.length;
@@ -22,22 +26,29 @@ export function Filters({ filter, set }) {
       <${Choice} label="Queue" values=${queues.map((each) => each.queue)} add=${add("queue")} />
       <${Choice} label="Priority" values=${PRIORITIES} add=${add("priority")} />
       <${Typed} label="Tag" placeholder="tag, as name:value" pattern="[^:]+:.*" add=${add("tag")} />
-      ${open
-        ? html`<${Typed} label="Worker" placeholder="worker" add=${add("worker")} />
+      ${
+        open
+          ? html`<${Typed} label="Worker" placeholder="worker" add=${add("worker")} />
           <${Since} label="Since" value=${filter.since[0]} add=${add("since")} /><${Since} label="Until" value=${filter.until[0]} add=${add("until")} />`
-        : html`<button type="button" class="button link" onClick=${() => setMore(true)}>More filters</button>`}
+          : html`<button type="button" class="button link" onClick=${() => setMore(true)}>More filters</button>`
+      }
     </div>
     <${Chips} filter=${filter} set=${set} />
   </section>`;
 }
 
 function States({ filter, set, counts }) {
-  const turn = (state) => ({ target }) => set((target.checked ? including : without)(filter, "status", state));
+  const turn =
+    (state) =>
+    ({ target }) =>
+      set((target.checked ? including : without)(filter, "status", state));
   return html`<fieldset class="choices"><legend class="sr">Status</legend>
-    ${STATES.map((state) => html`<label key=${state} class="chip" data-state=${state}>
+    ${STATES.map(
+      (state) => html`<label key=${state} class="chip" data-state=${state}>
       <input type="checkbox" checked=${filter.status.includes(state)} onChange=${turn(state)} />
       <span class="badge" data-state=${state}>${words(state)}</span> ${counts && html`<span class="dim">${compact(counts[state] ?? 0)}</span>`}
-    </label>`)}
+    </label>`,
+    )}
   </fieldset>`;
 }
 
@@ -45,10 +56,13 @@ function States({ filter, set, counts }) {
 function countsOf(filter, types, queues) {
   const others = NAMES.filter((name) => filter[name].length && name !== "status");
   if (others.length > 1 || !["type", "queue", undefined].includes(others[0])) return null;
-  const found = others[0] === "queue"
-    ? queues.filter(({ queue }) => filter.queue.includes(queue))
-    : types.filter(({ type }) => !filter.type.length || filter.type.includes(type));
-  return Object.fromEntries(STATES.map((state) => [state, found.reduce((sum, each) => sum + each.by_status[state], 0)]));
+  const found =
+    others[0] === "queue"
+      ? queues.filter(({ queue }) => filter.queue.includes(queue))
+      : types.filter(({ type }) => !filter.type.length || filter.type.includes(type));
+  return Object.fromEntries(
+    STATES.map((state) => [state, found.reduce((sum, each) => sum + each.by_status[state], 0)]),
+  );
 }
 
 const Choice = ({ label, values, add }) => html`<select aria-label=${label} value="" onChange=${(event) => {
@@ -87,10 +101,12 @@ function Chips({ filter, set }) {
   const all = NAMES.flatMap((name) => filter[name].map((value) => [name, value]));
   const none = Object.fromEntries(NAMES.map((name) => [name, []]));
   return html`<ul class="row chips" aria-label="Filters in force">
-    ${all.map(([name, value]) => html`<li key=${`${name} ${value}`} class="chip">
+    ${all.map(
+      ([name, value]) => html`<li key=${`${name} ${value}`} class="chip">
       <span class="cut"><span class="dim">${name}</span> ${told(name, value)}</span>
       <button type="button" aria-label=${`Without ${name} ${told(name, value)}`} onClick=${() => set(without(filter, name, value))}><${Icon} name="close" /></button>
-    </li>`)}
+    </li>`,
+    )}
     <li><button type="button" class="button link" onClick=${() => set(none)}>Clear all filters</button></li>
   </ul>`;
 }

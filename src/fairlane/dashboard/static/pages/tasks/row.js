@@ -36,9 +36,12 @@ function Verbs({ task, acts }) {
   const { status } = task;
   const then = (change) => () => change(task).then(() => acts.current.changed(task.task_id));
   return html`
-    ${may.retry(status) && (LIVE.has(status)
-      ? html`<${Action} key="now" small confirm=${hastening(task)} run=${then(runNow)}>Run now</${Action}>`
-      : html`<${Action} key="retry" small run=${then(retry)}>Retry</${Action}>`)}
+    ${
+      may.retry(status) &&
+      (LIVE.has(status)
+        ? html`<${Action} key="now" small confirm=${hastening(task)} run=${then(runNow)}>Run now</${Action}>`
+        : html`<${Action} key="retry" small run=${then(retry)}>Retry</${Action}>`)
+    }
     ${may.cancel(status) && html`<${Action} small scope="submit" confirm=${cancelling(task)} run=${then(cancel)}>Cancel</${Action}>`}
     ${may.delete(status) && html`<${Action} small danger confirm=${deleting(task)} run=${then(erase)}>Delete</${Action}>`}`;
 }
@@ -49,7 +52,8 @@ function Progress({ task: { status, progress } }) {
   return html` <${Meter} value=${progress.percent} most=${100} label=${label} />`;
 }
 
-const Tags = ({ tags }) => Object.entries(tags).map(([name, value]) => html`<span class="tag" key=${name}>${name}:${value}</span>`);
+const Tags = ({ tags }) =>
+  Object.entries(tags).map(([name, value]) => html`<span class="tag" key=${name}>${name}:${value}</span>`);
 
 /** How often it may run in all, as things stand: what it has left, on top of what it has had. */
 function mostRuns({ status, attempt, retry_count: retried, max_retries: most }) {

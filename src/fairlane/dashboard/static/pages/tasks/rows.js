@@ -8,8 +8,17 @@ import { useEffect, useRef, useState } from "../../lib/view.js";
 import { concerns } from "./filter.js";
 
 const EVENTS = [
-  "task.submitted", "task.started", "task.progress", "task.completed", "task.failed", "task.retrying",
-  "task.dead_letter", "task.cancelled", "task.queued", "task.snoozed", "task.deleted",
+  "task.submitted",
+  "task.started",
+  "task.progress",
+  "task.completed",
+  "task.failed",
+  "task.retrying",
+  "task.dead_letter",
+  "task.cancelled",
+  "task.queued",
+  "task.snoozed",
+  "task.deleted",
 ];
 // So far down the page, the beginning of the list is out of sight.
 const TOP = 200;
@@ -24,9 +33,10 @@ export function useRows(view, held) {
   const kept = (held || scrolled) && shown.current.address === address ? shown.current.tasks : [];
   const wanted = useRef(kept);
   wanted.current = kept;
-  const { data, error, refresh } = useResource(
-    (abort) => load(view, wanted.current, abort), [address], { on: EVENTS, concerns: concerns(view.filter) },
-  );
+  const { data, error, refresh } = useResource((abort) => load(view, wanted.current, abort), [address], {
+    on: EVENTS,
+    concerns: concerns(view.filter),
+  });
 
   const ready = data?.address === address;
   if (ready) {
@@ -84,8 +94,11 @@ function newest(task, { known }) {
 
 // What has not changed stays the very same object, so that its row need not be drawn again.
 function same(before, task) {
-  const unchanged = before && before.version === task.version && before.gone === task.gone
-    && before.effective_priority === task.effective_priority
-    && before.progress?.updated_at === task.progress?.updated_at;
+  const unchanged =
+    before &&
+    before.version === task.version &&
+    before.gone === task.gone &&
+    before.effective_priority === task.effective_priority &&
+    before.progress?.updated_at === task.progress?.updated_at;
   return unchanged ? before : task;
 }

@@ -3,7 +3,15 @@ import { go, link } from "../../lib/router.js";
 import { html, useEffect, useRef } from "../../lib/view.js";
 import { Row } from "./row.js";
 
-const COLUMNS = [["id", "ID"], ["type", "Type"], ["state", "Status"], ["level", "Priority"], ["queue", "Queue"], ["runs", "Attempts"], ["made", "Created"]];
+const COLUMNS = [
+  ["id", "ID"],
+  ["type", "Type"],
+  ["state", "Status"],
+  ["level", "Priority"],
+  ["queue", "Queue"],
+  ["runs", "Attempts"],
+  ["made", "Created"],
+];
 
 /** The tasks. `pointed` and `entered` are told whether somebody points at them, or is among them by keys. */
 export function Table({ tasks, selection, refresh, pending, pointed, entered }) {
@@ -18,10 +26,13 @@ export function Table({ tasks, selection, refresh, pending, pointed, entered }) 
   };
   const { chosen, whole } = selection;
   useTableKeys(body, selection);
-  useEffect(() => () => {
-    pointed(false);
-    entered(false);
-  }, []);
+  useEffect(
+    () => () => {
+      pointed(false);
+      entered(false);
+    },
+    [],
+  );
 
   return html`<table class="tasks" role="table" aria-label="Tasks" aria-busy=${pending}>
     <thead role="rowgroup"><tr role="row">
@@ -40,7 +51,8 @@ export function Table({ tasks, selection, refresh, pending, pointed, entered }) 
 
 // A button that is no longer offered took the focus with it: its row has it then.
 function refocus(body, id) {
-  if (document.activeElement === document.body) body?.querySelector(`[data-id="${id}"]`)?.focus({ preventScroll: true });
+  if (document.activeElement === document.body)
+    body?.querySelector(`[data-id="${id}"]`)?.focus({ preventScroll: true });
 }
 
 // The row that keys go to is the one that has the focus, itself or something in it.

@@ -21,15 +21,26 @@ export function Current({ worker, open: first }) {
 
 function Tasks({ worker }) {
   const filter = { worker, status: "executing" };
-  const found = useResource((abort) => get("api/v1/tasks/summaries", { ...filter, limit: MOST }, abort), [worker], { every: 2000 });
-  return html`<${Fetched} resource=${found} rows=${1}>${({ tasks, next_cursor: more }) => html`<ul class="list">
-    ${tasks.map((task) => html`<li key=${task.task_id}>
+  const found = useResource(
+    (abort) => get("api/v1/tasks/summaries", { ...filter, limit: MOST }, abort),
+    [worker],
+    { every: 2000 },
+  );
+  return html`<${Fetched} resource=${found} rows=${1}>${({
+    tasks,
+    next_cursor: more,
+  }) => html`<ul class="list">
+    ${tasks.map(
+      (task) => html`<li key=${task.task_id}>
       <${TaskLink} id=${task.task_id} /><span class="grow cut">${task.task_type}</span>
       <${Done} progress=${task.progress} />
       <${Ago} at=${task.started_at} otherwise="not begun" />
-    </li>`)}
+    </li>`,
+    )}
     ${more && html`<li><a href=${link("tasks", filter)}>All of them</a></li>`}
   </ul>`}</${Fetched}>`;
 }
 
-const Done = ({ progress }) => typeof progress?.percent === "number" && html`<${Meter} value=${progress.percent} most=${100} label=${`${percent(progress.percent / 100)} done`} />`;
+const Done = ({ progress }) =>
+  typeof progress?.percent === "number" &&
+  html`<${Meter} value=${progress.percent} most=${100} label=${`${percent(progress.percent / 100)} done`} />`;

@@ -12,9 +12,11 @@ const KNOWN = {
 };
 
 /** [name, value] of what a worker tells of itself, for people. */
-export const healthOf = (health) => Object.entries(health).map(([name, value]) => {
-  const [title, shown] = typeof value === "number" && Object.hasOwn(KNOWN, name) ? KNOWN[name] : [words(name), plain];
-  return [title, shown(value)];
-});
+export const healthOf = (health) =>
+  Object.entries(health).map(([name, value]) => {
+    const [title, shown] =
+      typeof value === "number" && Object.hasOwn(KNOWN, name) ? KNOWN[name] : [words(name), plain];
+    return [title, shown(value)];
+  });
 
 const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value));

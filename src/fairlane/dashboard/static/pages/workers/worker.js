@@ -57,9 +57,8 @@ function Silence({ worker: { last_heartbeat: last, lease_seconds: lease } }) {
   return html`<${Note} tone="warning" title=${`After ${lease} s it counts as dead, and its tasks are given to others.`}>silent for ${Math.floor(silent)} of ${lease} s</${Note}>`;
 }
 
-const Served = ({ name, some }) => (some === null
-  ? html`all ${name}s`
-  : html`${counted(some.length, name)}: <${Names} names=${some} />`);
+const Served = ({ name, some }) =>
+  some === null ? html`all ${name}s` : html`${counted(some.length, name)}: <${Names} names=${some} />`;
 
 function Names({ names }) {
   if (names.length <= MANY) return names.join(", ");

@@ -39,21 +39,52 @@ function matching(wanted, among) {
 
 function everything({ pages, commands, types, queues, tasks }) {
   return [
-    ...pages.map(({ name, title }) => ({ key: `page ${name}`, kind: "page", label: title, address: link(name) })),
-    ...STATES.map((state) => ({ key: `state ${state}`, kind: "status", label: words(state), address: link("tasks", { status: state }) })),
-    ...types.map(({ type }) => ({ key: `type ${type}`, kind: "type", label: type, address: link("tasks", { type }) })),
-    ...queues.map(({ queue }) => ({ key: `queue ${queue}`, kind: "queue", label: queue, address: link("tasks", { queue }) })),
+    ...pages.map(({ name, title }) => ({
+      key: `page ${name}`,
+      kind: "page",
+      label: title,
+      address: link(name),
+    })),
+    ...STATES.map((state) => ({
+      key: `state ${state}`,
+      kind: "status",
+      label: words(state),
+      address: link("tasks", { status: state }),
+    })),
+    ...types.map(({ type }) => ({
+      key: `type ${type}`,
+      kind: "type",
+      label: type,
+      address: link("tasks", { type }),
+    })),
+    ...queues.map(({ queue }) => ({
+      key: `queue ${queue}`,
+      kind: "queue",
+      label: queue,
+      address: link("tasks", { queue }),
+    })),
     ...tagsOf(tasks).map(tag),
     ...commands.map((command) => ({ key: `command ${command.label}`, kind: "command", ...command })),
   ];
 }
 
-const tagsOf = (tasks) => [...new Set(tasks.flatMap(({ tags }) => Object.entries(tags).map((pair) => pair.join(":"))))];
+const tagsOf = (tasks) => [
+  ...new Set(tasks.flatMap(({ tags }) => Object.entries(tags).map((pair) => pair.join(":")))),
+];
 
-const tag = (pair) => ({ key: `tag ${pair}`, kind: "tag", label: pair, address: link("tasks", { tag: pair }) });
+const tag = (pair) => ({
+  key: `tag ${pair}`,
+  kind: "tag",
+  label: pair,
+  address: link("tasks", { tag: pair }),
+});
 
 const task = ({ task_id: id, task_type: type, status }) => ({
-  key: `task ${id}`, kind: "task", label: type ? `${type} ${shortId(id)}` : id, hint: status && words(status), address: link(["tasks", id]),
+  key: `task ${id}`,
+  kind: "task",
+  label: type ? `${type} ${shortId(id)}` : id,
+  hint: status && words(status),
+  address: link(["tasks", id]),
 });
 
 // What begins with the text goes before what has it somewhere; its kind may be typed too: "type mail".

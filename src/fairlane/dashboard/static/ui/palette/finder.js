@@ -15,10 +15,15 @@ export function Finder({ close, shortcuts }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const { data, error } = useResource(known, []);
-  const items = useMemo(() => find(text, { pages: PAGES, commands: commands(shortcuts), ...(data ?? NOTHING) }), [text, data]);
+  const items = useMemo(
+    () => find(text, { pages: PAGES, commands: commands(shortcuts), ...(data ?? NOTHING) }),
+    [text, data],
+  );
   const list = useRef(null);
   const current = Math.min(at, items.length - 1);
-  useEffect(() => { list.current?.children[current]?.scrollIntoView({ block: "nearest" }); }, [current]);
+  useEffect(() => {
+    list.current?.children[current]?.scrollIntoView({ block: "nearest" });
+  }, [current]);
 
   function choose(item) {
     close();
@@ -45,10 +50,15 @@ export function Finder({ close, shortcuts }) {
       placeholder="A page, type, queue, name:value, or the id of a task" value=${text} onInput=${type} onKeyDown=${press} />
     ${error && html`<p class="trouble" role="alert">${error.message}</p>`}
     <ul id="found" role="listbox" aria-label="Found" ref=${list}>
-      ${items.map((item, index) => html`<li key=${item.key} id=${`found-${index}`} role="option" aria-selected=${index === current}
+      ${items.map(
+        (
+          item,
+          index,
+        ) => html`<li key=${item.key} id=${`found-${index}`} role="option" aria-selected=${index === current}
         onPointerMove=${() => setAt(index)} onClick=${() => choose(item)}>
         <span class="grow cut">${item.label}</span><span class="dim">${item.hint}</span><span class="kind">${item.kind}</span>
-      </li>`)}
+      </li>`,
+      )}
     </ul>
     ${items.length === 0 && html`<p class="dim" role="status">Nothing is called that. The whole id of a task always finds it.</p>`}
   </${Modal}>`;
@@ -58,7 +68,9 @@ const NOTHING = { types: [], queues: [], tasks: [] };
 
 async function known(abort) {
   const [{ types }, { queues }, { tasks }] = await Promise.all([
-    get("api/v1/types", {}, abort), get("api/v1/queues", {}, abort), get("api/v1/tasks/summaries", { limit: RECENT }, abort),
+    get("api/v1/types", {}, abort),
+    get("api/v1/queues", {}, abort),
+    get("api/v1/tasks/summaries", { limit: RECENT }, abort),
   ]);
   return { types, queues, tasks };
 }
