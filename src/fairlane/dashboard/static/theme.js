@@ -1,4 +1,5 @@
-// Before anything is painted: a page that begins in the wrong colours flashes. `lib/theme.js` goes on from here.
+// Before anything is painted: a page that begins in the wrong colours flashes. `lib/theme.js` goes on from
+// here.
 {
   const chosen = localStorage.getItem("fairlane.theme");
   const dark =

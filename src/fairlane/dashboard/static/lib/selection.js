@@ -4,7 +4,10 @@ import { useEffect, useRef, useState } from "./view.js";
 
 export const NONE = new Set();
 
-/** {ids, chosen (tasks), whole, everything, toggle, page, match, clear}. Nothing is selected that is not shown. */
+/**
+ * {ids, chosen (tasks), whole, everything, toggle, page, match, clear}. Nothing is selected that is not
+ * shown.
+ */
 export function useSelection(tasks, address, ids, setIds) {
   const [matched, match] = useState(null);
   const last = useRef(null);

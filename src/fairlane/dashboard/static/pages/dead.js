@@ -34,10 +34,11 @@ export function Dead({ query }) {
     <${Fetched} resource=${census} rows=${6}>${({ types, queues }) =>
       types.some(({ dead }) => dead)
         ? html`
-      <${Failing} view=${view} types=${types} />
-      <${Groups} analysis=${analysis} view=${view} changed=${changed} />
-      <${Letters} view=${view} group=${group} known=${known} changed=${changed} types=${types.map(({ type }) => type)} queues=${queues} />
-    `
+          <${Failing} view=${view} types=${types} />
+          <${Groups} analysis=${analysis} view=${view} changed=${changed} />
+          <${Letters} view=${view} group=${group} known=${known} changed=${changed}
+            types=${types.map(({ type }) => type)} queues=${queues} />
+        `
         : html`<${Nothing} />`}</${Fetched}>`;
 }
 
@@ -52,7 +53,15 @@ async function look(abort) {
 }
 
 const Nothing = () => html`<${Empty} title="No dead letters">
-  <p>A task that failed, and whose retries are used up, ends here: nothing is lost, and nothing runs in circles.</p>
-  <p>You can then look what went wrong, put it right, and replay them: all, those that failed alike, or one.</p>
-  <p class="dim">How often a task is retried is said where it is defined, or with <code>fairlane submit --max-retries</code></p>
+  <p>
+    A task that failed, and whose retries are used up, ends here: nothing is lost, and nothing runs in
+    circles.
+  </p>
+  <p>
+    You can then look what went wrong, put it right, and replay them: all, those that failed alike, or one.
+  </p>
+  <p class="dim">
+    How often a task is retried is said where it is defined, or
+    with <code>fairlane submit --max-retries</code>
+  </p>
 </${Empty}>`;

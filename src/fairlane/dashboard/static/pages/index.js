@@ -1,6 +1,8 @@
 // The pages there are. Schedules and workflows will have theirs behind the queues.
 
-/** In the order of the navigation. A page is loaded when somebody goes there: what comes first stays small. */
+/**
+ * In the order of the navigation. A page is loaded when somebody goes there: what comes first stays small.
+ */
 export const PAGES = [
   {
     name: "",

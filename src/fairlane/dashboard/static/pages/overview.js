@@ -15,6 +15,8 @@ import { Charts } from "./overview/history.js";
 import { System } from "./overview/system.js";
 import { TypeBars } from "./overview/types.js";
 
+const FAILED = link("tasks", { status: ["failed", "dead_letter"] });
+
 export function Overview() {
   const stats = useResource((abort) => get("api/v1/queue/stats", {}, abort), [], { on: ["system.metrics"] });
   return html`
@@ -25,7 +27,9 @@ export function Overview() {
       <${Charts} />
       <div class="columns">
         <${Panel} title="Tasks by type" flush><${TypeBars} types=${found.by_type} /></${Panel}>
-        <${Panel} title="Recent failures" flush tools=${html`<a href=${link("tasks", { status: ["failed", "dead_letter"] })}>All</a>`}><${Failures} /></${Panel}>
+        <${Panel} title="Recent failures" flush tools=${html`<a href=${FAILED}>All</a>`}>
+          <${Failures} />
+        </${Panel}>
       </div>
       <div class="columns">
         <${System} stats=${found} />
@@ -39,11 +43,11 @@ const isNew = (stats) => STATES.every((state) => !stats.by_status[state]);
 const Cards = ({ stats }) => html`<ul class="cards">
   ${STATES.map(
     (state) => html`<li key=${state}>
-    <a class="card" data-state=${state} href=${link("tasks", { status: state })}>
-      <span>${words(state)}</span><b>${count(stats.by_status[state])}</b>
-      <small class="dim">${detail[state]?.(stats) ?? ""}</small>
-    </a>
-  </li>`,
+      <a class="card" data-state=${state} href=${link("tasks", { status: state })}>
+        <span>${words(state)}</span><b>${count(stats.by_status[state])}</b>
+        <small class="dim">${detail[state]?.(stats) ?? ""}</small>
+      </a>
+    </li>`,
   )}
 </ul>`;
 

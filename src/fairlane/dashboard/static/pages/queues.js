@@ -31,14 +31,17 @@ export function Queues({ query }) {
         found.types.length + found.queues.length === 0
           ? html`<${Nothing} />`
           : html`
-        <div class="row find">
-          <label for="name">Find</label>
-          <input id="name" type="search" placeholder="part of a name" value=${view.find} onInput=${(event) => go(addressOf(view, { find: event.target.value }), { replace: true })} />
-        </div>
-        <${QueueTable} queues=${named(found.queues, "queue", view)} all=${found.queues} workers=${found.workers} changed=${changed}
-          order=${view.queues} to=${(queues) => addressOf(view, { queues })} />
-        <${TypeTable} types=${named(found.types, "type", view)} all=${found.types} workers=${found.workers} changed=${changed}
-          order=${view.types} to=${(types) => addressOf(view, { types })} />`
+            <div class="row find">
+              <label for="name">Find</label>
+              <input id="name" type="search" placeholder="part of a name" value=${view.find}
+                onInput=${(event) => go(addressOf(view, { find: event.target.value }), { replace: true })} />
+            </div>
+            <${QueueTable} queues=${named(found.queues, "queue", view)} all=${found.queues}
+              workers=${found.workers} changed=${changed}
+              order=${view.queues} to=${(queues) => addressOf(view, { queues })} />
+            <${TypeTable} types=${named(found.types, "type", view)} all=${found.types}
+              workers=${found.workers} changed=${changed}
+              order=${view.types} to=${(types) => addressOf(view, { types })} />`
       }
     `}</${Fetched}>`;
 }
@@ -65,5 +68,7 @@ async function look(abort) {
 const Nothing = () => html`<${Empty} title="No queues and no types yet">
   <p>A queue is there once a task was submitted to it, and so is a type:</p>
   <pre><code>fairlane submit echo '{"say": "hello"}' --queue mail</code></pre>
-  <p>Queues keep kinds of work apart that have workers of their own: <code>fairlane worker --queues mail</code></p>
+  <p>
+    Queues keep kinds of work apart that have workers of their own: <code>fairlane worker --queues mail</code>
+  </p>
 </${Empty}>`;

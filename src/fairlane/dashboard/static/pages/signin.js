@@ -22,10 +22,14 @@ export function SignIn() {
     <form class="panel body" onSubmit=${submit}>
       <h1>Fairlane</h1>
       <label for="token">Token</label>
-      <input id="token" name="token" type="password" autocomplete="current-password" required autofocus aria-describedby="hint" />
+      <input id="token" name="token" type="password" autocomplete="current-password" required autofocus
+        aria-describedby="hint" />
       ${error && html`<p class="trouble" role="alert">${error}</p>`}
       <button class="button primary" disabled=${busy}>Sign in</button>
-      <p id="hint" class="dim">Make one with <code>fairlane token create --name you --scope read</code>; changing anything takes the scope <code>admin</code>.</p>
+      <p id="hint" class="dim">
+        Make one with <code>fairlane token create --name you --scope read</code>; changing anything takes
+        the scope <code>admin</code>.
+      </p>
     </form>
   </main>`;
 }

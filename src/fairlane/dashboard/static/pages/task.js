@@ -51,17 +51,21 @@ function Shown({ id }) {
     ${
       WAITING.has(task.status) &&
       html`<section class="panel why">
-      <header><h2>Why is this task waiting?</h2></header>
-      <div class="body"><${Reasons} id=${id} version=${task.version} /></div>
-    </section>`
+        <header><h2>Why is this task waiting?</h2></header>
+        <div class="body"><${Reasons} id=${id} version=${task.version} /></div>
+      </section>`
     }
     ${task.status === "executing" && html`<${Progress} progress=${task.progress} />`}
     <${Failure} task=${task} />
-    <${Panel} title="Path"><${Path} steps=${task.state_history} /><${Steps} steps=${task.state_history} /></${Panel}>
+    <${Panel} title="Path"><${Path} steps=${task.state_history} /><${Steps} steps=${task.state_history} />
+    </${Panel}>
     <div class="columns">
       <div>
         <${Panel} title="About"><${Facts} task=${task} /></${Panel}>
-        ${task.depends_on && html`<${Parents} ids=${task.depends_on} tolerant=${task.on_parent_failure === "continue"} />`}
+        ${
+          task.depends_on &&
+          html`<${Parents} ids=${task.depends_on} tolerant=${task.on_parent_failure === "continue"} />`
+        }
       </div>
       <div>
         <${Runs} task=${task} />
@@ -76,15 +80,15 @@ const Head = ({ task, refresh }) => html`<div class="heading">
   <div>
     <a class="dim" href=${link("tasks")}>Tasks</a>
     <h1 class="row">${task.task_type} <${StateBadge} state=${task.status} /></h1>
-    <div class="row dim"><span class="mono" title=${task.task_id}>${shortId(task.task_id)}</span><${Copy} text=${task.task_id} what="the id" /></div>
+    <div class="row dim"><span class="mono" title=${task.task_id}>${shortId(task.task_id)}</span>
+      <${Copy} text=${task.task_id} what="the id" /></div>
   </div>
   <div class="tools"><${Actions} task=${task} refresh=${refresh} /></div>
 </div>`;
 
-const Gone = ({
-  id,
-  known,
-}) => html`<${Heading} title="Task" /><${Empty} title=${known ? `This ${known.task_type} is gone` : "There is no such task"}>
+const Gone = ({ id, known }) => html`<${Heading} title="Task" /><${Empty} title=${
+  known ? `This ${known.task_type} is gone` : "There is no such task"
+}>
   <p>${
     known
       ? "It was deleted while you looked at it."

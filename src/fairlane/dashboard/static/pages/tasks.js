@@ -40,18 +40,28 @@ export function Tasks({ query }) {
       <div class="toolbar">
         ${
           selection.chosen.length || progress
-            ? html`<${Bulk} selection=${selection} filter=${filter} total=${total} progress=${progress} setProgress=${setProgress} refresh=${refresh} />`
+            ? html`<${Bulk} selection=${selection} filter=${filter} total=${total} progress=${progress}
+              setProgress=${setProgress} refresh=${refresh} />`
             : html`<${Range} view=${view} shown=${rows.tasks.length} total=${total} />`
         }
-        ${rows.fresh > 0 && html`<button type="button" class="button small fresh" onClick=${rows.apply}>${counted(rows.fresh, "new task")}</button>`}
+        ${
+          rows.fresh > 0 &&
+          html`<button type="button" class="button small fresh" onClick=${rows.apply}>
+            ${counted(rows.fresh, "new task")}</button>`
+        }
         ${paging}
       </div>
       ${
         rows.tasks.length > 0 &&
         html`<${Table} tasks=${rows.tasks} selection=${selection} refresh=${refresh} pending=${!rows.ready}
-        pointed=${setPointed} entered=${setEntered} />`
+          pointed=${setPointed} entered=${setEntered} />`
       }
-      ${rows.tasks.length === 0 && (rows.ready ? html`<${Nothing} view=${view} next=${rows.next} />` : !rows.error && html`<${Loading} rows=${12} />`)}
+      ${
+        rows.tasks.length === 0 &&
+        (rows.ready
+          ? html`<${Nothing} view=${view} next=${rows.next} />`
+          : !rows.error && html`<${Loading} rows=${12} />`)
+      }
       ${rows.tasks.length >= LONG && html`<div class="toolbar end">${paging}</div>`}
     </${Panel}>`;
 }
@@ -75,7 +85,8 @@ function Nothing({ view, next }) {
     </${Empty}>`;
   }
   if (cursor)
-    return html`<${Empty} title="Nothing more"><a class="button" href=${linkTo({ filter })}>To the first page</a></${Empty}>`;
+    return html`<${Empty} title="Nothing more">
+      <a class="button" href=${linkTo({ filter })}>To the first page</a></${Empty}>`;
   if (isOpen(filter)) return html`<${Start} />`;
   return html`<${Empty} title="No task matches">
     <p>There may be some if fewer things are asked for at once.</p>

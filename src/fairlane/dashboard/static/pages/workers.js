@@ -16,10 +16,12 @@ export function Workers({ query }) {
   const workers = useResource((abort) => get("api/v1/workers", {}, abort), [], { on: EVENTS, every: 2000 });
   const id = query.get("id");
   return html`
-    <${Heading} title="Workers">${id && html`<a class="button" href=${link("workers")}>Show all</a>`}</${Heading}>
+    <${Heading} title="Workers">${id && html`<a class="button" href=${link("workers")}>Show all</a>`}
+    </${Heading}>
     <${Fetched} resource=${workers} rows=${6}>${({ workers: all }) =>
       id
-        ? html`<${One} worker=${all.find((each) => each.worker_id === id)} id=${id} refresh=${workers.refresh} />`
+        ? html`<${One} worker=${all.find((each) => each.worker_id === id)} id=${id}
+          refresh=${workers.refresh} />`
         : html`<${All} workers=${all} refresh=${workers.refresh} />`}</${Fetched}>`;
 }
 
@@ -37,14 +39,22 @@ function All({ workers, refresh }) {
   const dead = workers.filter(({ status }) => status === "dead");
   return html`
     ${alive.length > 0 ? html`<${Totals} workers=${alive} />` : html`<${Teach} />`}
-    <ul class="workers">${alive.map((each) => html`<${Worker} key=${each.worker_id} worker=${each} refresh=${refresh} open=${alive.length <= FEW} />`)}</ul>
+    <ul class="workers">${alive.map(
+      (each) =>
+        html`<${Worker} key=${each.worker_id} worker=${each} refresh=${refresh}
+          open=${alive.length <= FEW} />`,
+    )}</ul>
     ${
       dead.length > 0 &&
       html`<details class="reveal">
-      <summary>${counted(dead.length, "dead worker")}</summary>
-      <p class="dim">They fell silent. What they had was given to others; they are cleared away by themselves.</p>
-      <ul class="workers">${dead.map((each) => html`<${Worker} key=${each.worker_id} worker=${each} refresh=${refresh} />`)}</ul>
-    </details>`
+        <summary>${counted(dead.length, "dead worker")}</summary>
+        <p class="dim">
+          They fell silent. What they had was given to others; they are cleared away by themselves.
+        </p>
+        <ul class="workers">${dead.map(
+          (each) => html`<${Worker} key=${each.worker_id} worker=${each} refresh=${refresh} />`,
+        )}</ul>
+      </details>`
     }`;
 }
 
@@ -57,11 +67,17 @@ function Totals({ workers }) {
   const free = sum(active, placesOf) - sum(active, loadOf);
   return html`<ul class="cards">
     <li class="card" data-tone="good"><span>Active</span><b>${count(active.length)}</b>
-      <small class="dim">${active.length < workers.length ? `of ${count(workers.length)}` : "all that are there"}</small></li>
-    <li class="card" data-tone="info"><span>Places</span><b>${count(capacity)}</b><small class="dim">tasks at once</small></li>
+      <small class="dim">${
+        active.length < workers.length ? `of ${count(workers.length)}` : "all that are there"
+      }</small></li>
+    <li class="card" data-tone="info"><span>Places</span><b>${count(capacity)}</b>
+      <small class="dim">tasks at once</small></li>
     <li class="card" data-state="executing"><span>Used</span><b>${count(used)}</b>
-      <small><${Meter} value=${used} most=${capacity} label=${`${count(used)} of ${counted(capacity, "place")} used`} /></small></li>
-    <li class="card" data-tone=${free ? "plain" : "warning"}><span>Free</span><b>${count(free)}</b><small class="dim">${free ? "for what comes" : "what comes has to wait"}</small></li>
+      <small>
+        <${Meter} value=${used} most=${capacity}
+          label=${`${count(used)} of ${counted(capacity, "place")} used`} /></small></li>
+    <li class="card" data-tone=${free ? "plain" : "warning"}><span>Free</span><b>${count(free)}</b>
+      <small class="dim">${free ? "for what comes" : "what comes has to wait"}</small></li>
   </ul>`;
 }
 

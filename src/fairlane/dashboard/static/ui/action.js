@@ -46,8 +46,10 @@ export function Action({
     .filter(Boolean)
     .join(" ");
   return html`<span class="action">
-    <button type=${submit ? "submit" : "button"} class=${look} disabled=${disabled || !allowed} aria-busy=${busy}
-      title=${allowed ? title : `This takes a token with the scope ${scope}.`} onClick=${act}>${children}</button>
+    <button type=${submit ? "submit" : "button"} class=${look} disabled=${disabled || !allowed}
+      aria-busy=${busy}
+      title=${allowed ? title : `This takes a token with the scope ${scope}.`} onClick=${act}>${children}
+    </button>
     ${error && html`<span class="trouble" role="alert">${error}</span>`}
   </span>`;
 }

@@ -9,7 +9,10 @@ export const StateBadge = ({ state }) => html`<span class="badge" data-state=${s
 export function Priority({ priority, effective = priority }) {
   const raised = effective !== priority;
   return html`<span class="priority" data-band=${band(priority)}>
-    ${priority}${raised && html`<span class="raised" title="It has waited long enough to count as this."> → ${effective}</span>`}
+    ${priority}${
+      raised &&
+      html`<span class="raised" title="It has waited long enough to count as this."> → ${effective}</span>`
+    }
   </span>`;
 }
 

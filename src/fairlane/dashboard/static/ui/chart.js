@@ -38,8 +38,8 @@ export function Chart({ label, series, data, stacked = false, value = compact })
     <figcaption>
       ${series.map(
         (each, index) => html`<span key=${each.label} class="key" data-color=${each.color}>
-        ${each.label} <b>${told(data[index + 1][at], value)}</b>
-      </span>`,
+          ${each.label} <b>${told(data[index + 1][at], value)}</b>
+        </span>`,
       )}
       ${pointed.value !== null && html`<span class="dim">${timeOfDay(1000 * data[0][at])}</span>`}
     </figcaption>

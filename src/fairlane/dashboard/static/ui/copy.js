@@ -8,7 +8,8 @@ export function Copy({ text, what, children }) {
     await copied(typeof text === "function" ? text() : text);
     say(`Copied ${what}.`);
   }
-  return html`<button type="button" class="button small" title=${`Copy ${what}`} aria-label=${`Copy ${what}`} onClick=${copy}>
+  return html`<button type="button" class="button small" title=${`Copy ${what}`} aria-label=${`Copy ${what}`}
+    onClick=${copy}>
     <${Icon} name="copy" />${children}
   </button>`;
 }

@@ -2,7 +2,9 @@
 
 import { html, signal, useEffect, useRef } from "../lib/view.js";
 
-/** A dialog, for as long as it is there; `close` is called when somebody wants it gone. `titled`: by which id. */
+/**
+ * A dialog, for as long as it is there; `close` is called when somebody wants it gone. `titled`: by which id.
+ */
 export function Modal({ label, titled, kind = "", close, children }) {
   const dialog = useRef(null);
   useEffect(() => {
@@ -18,7 +20,8 @@ export function Modal({ label, titled, kind = "", close, children }) {
   const press = ({ target }) => {
     if (target === dialog.current) close();
   };
-  return html`<dialog ref=${dialog} class="dialog ${kind}" aria-label=${label} aria-labelledby=${titled} onCancel=${close} onMouseDown=${press}>
+  return html`<dialog ref=${dialog} class="dialog ${kind}" aria-label=${label} aria-labelledby=${titled}
+    onCancel=${close} onMouseDown=${press}>
     <div class="inside">${children}</div>
   </dialog>`;
 }
@@ -46,7 +49,8 @@ export function Questions() {
     <p id="question">${asked.text}</p>
     <div class="row end">
       <button type="button" class="button" onClick=${() => close(false)}>Back</button>
-      <button type="button" class="button ${asked.danger ? "danger" : "primary"}" onClick=${() => close(true)}>${asked.label}</button>
+      <button type="button" class="button ${asked.danger ? "danger" : "primary"}"
+        onClick=${() => close(true)}>${asked.label}</button>
     </div>
   </${Modal}>`;
 }

@@ -26,7 +26,8 @@ export function JsonPanel({ title, value }) {
 
 /** A document as a tree. */
 export const Json = ({ value, label }) =>
-  html`<div class="json mono" role="group" aria-label=${label} tabindex="0"><${Value} value=${value} room=${LEVELS} /></div>`;
+  html`<div class="json mono" role="group" aria-label=${label} tabindex="0">
+    <${Value} value=${value} room=${LEVELS} /></div>`;
 
 // In pieces, of which a browser lays out only those in sight.
 const Raw = ({ text, label }) => html`<pre class="raw" role="group" aria-label=${label} tabindex="0">
@@ -44,7 +45,8 @@ function Value({ name, value, room }) {
     return html`<div class="leaf"><${Name} name=${name} /><${Leaf} value=${value} /></div>`;
   const size = Array.isArray(value) ? value.length : Object.keys(value).length;
   if (size === 0)
-    return html`<div class="leaf"><${Name} name=${name} /><span>${Array.isArray(value) ? "[]" : "{}"}</span></div>`;
+    return html`<div class="leaf"><${Name} name=${name} /><span>${Array.isArray(value) ? "[]" : "{}"}</span>
+    </div>`;
   return html`<${Branch} name=${name} value=${value} size=${size} room=${room} />`;
 }
 
@@ -52,8 +54,14 @@ function Branch({ name, value, size, room }) {
   const [open, setOpen] = useState(name === undefined || (room > 0 && size <= FEW));
   const list = Array.isArray(value);
   return html`<details open=${open} onToggle=${(event) => setOpen(event.currentTarget.open)}>
-    <summary><${Name} name=${name} /><span class="dim">${list ? `[ ${counted(size, "item")} ]` : `{ ${counted(size, "field")} }`}${!open && ` ${preview(value)}`}</span></summary>
-    ${open && html`<${Children} value=${value} list=${list} size=${size} room=${size <= AT_ONCE / 5 ? room - 1 : 0} />`}
+    <summary><${Name} name=${name} /><span class="dim">${
+      list ? `[ ${counted(size, "item")} ]` : `{ ${counted(size, "field")} }`
+    }${!open && ` ${preview(value)}`}</span></summary>
+    ${
+      open &&
+      html`<${Children} value=${value} list=${list} size=${size}
+        room=${size <= AT_ONCE / 5 ? room - 1 : 0} />`
+    }
   </details>`;
 }
 
@@ -68,8 +76,8 @@ function Children({ value, list, size, room }) {
     ${
       shown < size &&
       html`<button type="button" class="button small" onClick=${() => setShown(shown + 5 * AT_ONCE)}>
-      Show more: ${count(size - shown)} left
-    </button>`
+        Show more: ${count(size - shown)} left
+      </button>`
     }
   </div>`;
 }
@@ -81,7 +89,9 @@ function Leaf({ value }) {
   const text = JSON.stringify(value);
   const kind = value === null ? "null" : typeof value === "object" ? "number" : typeof value;
   if (whole || text.length <= LONGEST) return html`<span data-kind=${kind}>${text}</span>`;
-  return html`<span data-kind=${kind}>${text.slice(0, LONGEST)}…</span> <button type="button" class="button small" onClick=${() => setWhole(true)}>
+  return html`<span data-kind=${kind}>
+    ${text.slice(0, LONGEST)}…</span> <button type="button" class="button small"
+    onClick=${() => setWhole(true)}>
     Show all ${count(value.length)} characters
   </button>`;
 }

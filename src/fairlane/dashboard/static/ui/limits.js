@@ -17,9 +17,14 @@ function Limit({ label, value, set, unit, step }) {
   // Enter presses the button of a form.
   return html`<form class="limit" onSubmit=${(event) => event.preventDefault()}>
     <label for=${id} class="sr">${label}, ${unit}</label>
-    <input id=${id} type="number" min="0" step=${step} placeholder="no limit" value=${text} onInput=${(event) => setText(event.target.value)} />
+    <input id=${id} type="number" min="0" step=${step} placeholder="no limit" value=${text}
+      onInput=${(event) => setText(event.target.value)} />
     <span class="dim">${unit}</span>
-    ${changed && html`<${Action} submit small primary run=${() => set(text === "" || Number(text) === 0 ? null : Number(text))}>Set</${Action}>`}
+    ${
+      changed &&
+      html`<${Action} submit small primary run=${() =>
+        set(text === "" || Number(text) === 0 ? null : Number(text))}>Set</${Action}>`
+    }
   </form>`;
 }
 

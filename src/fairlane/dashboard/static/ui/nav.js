@@ -25,22 +25,26 @@ export function Nav() {
     <${PaletteButton} />
     <ul>${PAGES.map(
       ({ name, title, icon, load }) => html`<li key=${name}>
-      <a href=${link(name)} onPointerEnter=${() => fetchAhead({ load })} aria-current=${current === name ? "page" : undefined}>
-        <${Icon} name=${icon} /><span>${title}</span>
-        ${counts[name] > 0 && html`<span class="count" data-page=${name}>${compact(counts[name])}</span>`}
-      </a>
-    </li>`,
+        <a href=${link(name)} onPointerEnter=${() => fetchAhead({ load })} aria-current=${
+          current === name ? "page" : undefined
+        }>
+          <${Icon} name=${icon} /><span>${title}</span>
+          ${counts[name] > 0 && html`<span class="count" data-page=${name}>${compact(counts[name])}</span>`}
+        </a>
+      </li>`,
     )}</ul>
     <div class="foot">
       <span class="status" data-status=${connection.value} role="status">${STATUS[connection.value]}</span>
-      <button type="button" class="quiet" onClick=${turn} title="Colours: as your system has them, light, or dark">
+      <button type="button" class="quiet" onClick=${turn}
+        title="Colours: as your system has them, light, or dark">
         <${Icon} name=${choice.value} /><span>Theme: ${choice.value}</span>
       </button>
       ${
         session.value.required &&
-        html`<button type="button" class="quiet" onClick=${signOut} title=${`Signed in as ${session.value.name}`}>
-        <${Icon} name="leave" /><span>Sign out</span>
-      </button>`
+        html`<button type="button" class="quiet" onClick=${signOut}
+          title=${`Signed in as ${session.value.name}`}>
+          <${Icon} name="leave" /><span>Sign out</span>
+        </button>`
       }
     </div>
   </nav>`;

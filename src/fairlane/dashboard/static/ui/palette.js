@@ -29,9 +29,10 @@ async function show(name) {
 
 /** Looks like a field to search in. */
 export const PaletteButton =
-  () => html`<button type="button" class="seek" title="Search" aria-keyshortcuts="Control+K" onClick=${finder}>
-  <${Icon} name="search" /><span>Search</span><kbd>${MOD}K</kbd>
-</button>`;
+  () => html`<button type="button" class="seek" title="Search" aria-keyshortcuts="Control+K"
+    onClick=${finder}>
+    <${Icon} name="search" /><span>Search</span><kbd>${MOD}K</kbd>
+  </button>`;
 
 /** Where it appears: once on the page. */
 export function Palette() {

@@ -4,7 +4,12 @@ import { html } from "../lib/view.js";
 
 /** A part of a page with a heading, and what can be done there. */
 export const Panel = ({ title, hint, tools, flush = false, children }) => html`<section class="panel">
-  ${title && html`<header><h2>${title}</h2>${hint && html`<span class="dim">${hint}</span>`}${tools && html`<div class="tools">${tools}</div>`}</header>`}
+  ${
+    title &&
+    html`<header><h2>${title}</h2>${hint && html`<span class="dim">${hint}</span>`}${
+      tools && html`<div class="tools">${tools}</div>`
+    }</header>`
+  }
   <div class=${flush ? "flush" : "body"}>${children}</div>
 </section>`;
 
@@ -19,8 +24,10 @@ export const Empty = ({ title, children }) => html`<div class="empty"><h3>${titl
 export const Trouble = ({ error, refresh }) =>
   error &&
   html`<div class="banner trouble" role="alert">
-  <span>${error.message}</span>${refresh && html`<button type="button" class="button small" onClick=${refresh}>Try again</button>`}
-</div>`;
+    <span>${error.message}</span>${
+      refresh && html`<button type="button" class="button small" onClick=${refresh}>Try again</button>`
+    }
+  </div>`;
 
 /** What stands for something that is on its way: as high as that will be, so that nothing jumps. */
 export const Loading = ({ rows = 3 }) => html`<div class="loading" aria-busy="true" aria-label="Loading">

@@ -17,7 +17,8 @@ export function Pause({ changed = () => {} }) {
   const then = (done) => done.then(refresh).then(changed);
   return html`
     <span class="dim" aria-hidden="true">Rate limit</span>
-    <${RateInput} label="All types together" value=${data.rate_limit} set=${(rate_limit) => then(post("api/v1/control", { rate_limit }))} />
+    <${RateInput} label="All types together" value=${data.rate_limit}
+      set=${(rate_limit) => then(post("api/v1/control", { rate_limit }))} />
     ${
       data.paused
         ? html`<${Action} primary run=${() => then(setPaused(false))}>Resume everything</${Action}>`

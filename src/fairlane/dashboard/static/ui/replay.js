@@ -1,7 +1,10 @@
 import { PRIORITIES } from "../lib/names.js";
 import { html, useEffect } from "../lib/view.js";
 
-/** On which terms a task, or those that a question is about, are made ready again; chosen into `terms`, as the API takes them. */
+/**
+ * On which terms a task, or those that a question is about, are made ready again; chosen into `terms`, as the
+ * API takes them.
+ */
 export function Terms({
   terms,
   task,

@@ -3,9 +3,9 @@
 import { html } from "../lib/view.js";
 
 /**
- * Rows in an order, "name" of a column or "-name": the other way round. Columns: [{name, title, by, down, number}],
- * `by(row)` is a number or a text; of `down` the largest are wanted first; a `number` stands to the right. What is
- * equal stays in the order in which it came.
+ * Rows in an order, "name" of a column or "-name": the other way round. Columns: [{name, title, by, down,
+ * number}], `by(row)` is a number or a text; of `down` the largest are wanted first; a `number` stands to the
+ * right. What is equal stays in the order in which it came.
  */
 export function sorted(rows, columns, order) {
   const [name, sign] = parsed(order);
@@ -18,8 +18,13 @@ export function SortedHead({ columns, order, to }) {
   const [current, sign] = parsed(order);
   return html`<thead role="rowgroup"><tr role="row">${columns.map(({ name, title, by, down, number }) => {
     const direction = name === current && (sign > 0 ? "ascending" : "descending");
-    return html`<th key=${name} role="columnheader" scope="col" class=${number ? "number" : ""} aria-sort=${direction || undefined}>
-      ${by ? html`<a href=${to(next(name, direction, down))}>${title}</a>` : html`<span class=${title ? "" : "sr"}>${title || "Actions"}</span>`}
+    return html`<th key=${name} role="columnheader" scope="col" class=${number ? "number" : ""}
+      aria-sort=${direction || undefined}>
+      ${
+        by
+          ? html`<a href=${to(next(name, direction, down))}>${title}</a>`
+          : html`<span class=${title ? "" : "sr"}>${title || "Actions"}</span>`
+      }
     </th>`;
   })}</tr></thead>`;
 }

@@ -12,7 +12,7 @@ export const StateBar = ({
 }) => html`<span class="shares" aria-hidden="true" style=${{ width: `${100 * share}%` }}>
   ${found(states).map(
     (state) => html`<span key=${state} data-state=${state}
-    style=${{ flexGrow: states[state] }} title=${`${count(states[state])} ${words(state)}`}></span>`,
+      style=${{ flexGrow: states[state] }} title=${`${count(states[state])} ${words(state)}`}></span>`,
   )}
 </span>`;
 
@@ -21,8 +21,8 @@ export const StateCounts = ({ states, filter }) => html`<div class="tallies">
   <${StateBar} states=${states} />
   ${found(states).map(
     (state) => html`<a key=${state} data-state=${state} href=${link("tasks", { ...filter, status: state })}>
-    <b>${count(states[state])}</b> ${words(state)}
-  </a>`,
+      <b>${count(states[state])}</b> ${words(state)}
+    </a>`,
   )}
   ${found(states).length === 0 && html`<span class="dim">no tasks</span>`}
 </div>`;

@@ -66,9 +66,12 @@ export function Changes({ what, of = "", small = false, changed }) {
     return `${counted(applied, "dead letter")} ${word}.`;
   };
   const question = async () =>
-    html`<${Terms} terms=${terms} question=${await asked("Replay", "They run again as soon as a worker is free.")} before="as before" />`;
+    html`<${Terms} terms=${terms}
+      question=${await asked("Replay", "They run again as soon as a worker is free.")} before="as before" />`;
 
   return html`
-    <${Action} small=${small} confirm=${question} run=${() => what.replay(terms).then(done("replayed"))}>Replay</${Action}>
-    <${Action} small=${small} danger confirm=${() => asked("Delete", "They cannot be brought back.")} run=${() => what.purge().then(done("deleted"))}>Delete</${Action}>`;
+    <${Action} small=${small} confirm=${question}
+      run=${() => what.replay(terms).then(done("replayed"))}>Replay</${Action}>
+    <${Action} small=${small} danger confirm=${() => asked("Delete", "They cannot be brought back.")}
+      run=${() => what.purge().then(done("deleted"))}>Delete</${Action}>`;
 }

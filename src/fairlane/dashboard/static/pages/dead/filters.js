@@ -14,12 +14,16 @@ export function Filters({ view, types, queues, group }) {
   return html`<div class="row filters" role="search" aria-label="Dead letters">
     ${
       view.failure
-        ? html`<span class="cut">Only ${view.type}${group && html`: <span class="dim">${group.shape}</span>`}</span>`
+        ? html`<span class="cut">Only ${view.type}${group && html`: <span class="dim">${group.shape}</span>`}
+        </span>`
         : html`
-        <${Choice} label="Type" none="any type" value=${view.type} options=${types.map(twice)} set=${set("type")} />
-        <${Choice} label="Queue" none="any queue" value=${view.queue} options=${queues.map(twice)} set=${set("queue")} />
-        <${Tag} value=${view.tag ?? ""} set=${set("tag")} />
-        <${Choice} label="Submitted" none="any time" value=${view.within} options=${AGES} set=${set("within")} />`
+          <${Choice} label="Type" none="any type" value=${view.type} options=${types.map(twice)}
+            set=${set("type")} />
+          <${Choice} label="Queue" none="any queue" value=${view.queue} options=${queues.map(twice)}
+            set=${set("queue")} />
+          <${Tag} value=${view.tag ?? ""} set=${set("tag")} />
+          <${Choice} label="Submitted" none="any time" value=${view.within} options=${AGES}
+            set=${set("within")} />`
     }
     ${!isOpen(view) && html`<a class="button small" href=${link("dead", { range: view.range })}>Show all</a>`}
   </div>`;
@@ -34,7 +38,8 @@ function Tag({ value, set }) {
     set(text.trim());
   }
   return html`<form onSubmit=${submit}>
-    <input aria-label="Tag" placeholder="tag, as name:value" pattern="[^:]+:.*" autocomplete="off" size="16" value=${text} onInput=${(event) => setText(event.target.value)} />
+    <input aria-label="Tag" placeholder="tag, as name:value" pattern="[^:]+:.*" autocomplete="off" size="16"
+      value=${text} onInput=${(event) => setText(event.target.value)} />
   </form>`;
 }
 

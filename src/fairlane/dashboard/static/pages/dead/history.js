@@ -20,10 +20,13 @@ export function Failing({ view, types }) {
   const history = useResource((abort) => samples(RANGES[range], abort), [range], { every: 5000 });
   const tools = Object.keys(RANGES).map(
     (label) =>
-      html`<a key=${label} class="button small" aria-current=${label === range || undefined} href=${link("dead", { ...view, range: label })}>${label}</a>`,
+      html`<a key=${label} class="button small" aria-current=${label === range || undefined}
+        href=${link("dead", { ...view, range: label })}>${label}</a>`,
   );
   return html`<div class="columns">
-    <${Panel} title="Failures" hint="runs that failed, retried or not" tools=${tools}><${Fetched} resource=${history}>${(found) => html`<${Failures} samples=${found} />`}</${Fetched}></${Panel}>
+    <${Panel} title="Failures" hint="runs that failed, retried or not" tools=${tools}>
+      <${Fetched} resource=${history}>${(found) => html`<${Failures} samples=${found} />`}</${Fetched}>
+    </${Panel}>
     <${Panel} title="Dead letters by type" flush><${Types} types=${types} /></${Panel}>
   </div>`;
 }
@@ -33,7 +36,8 @@ function Failures({ samples }) {
     const [times, , , failed] = rates(thinned(apart(samples)));
     return [times, failed.map((each) => 60 * each)];
   }, [samples]);
-  return html`<${Chart} label="Runs that failed a minute, over time" series=${SERIES} data=${data} value=${rate} />`;
+  return html`<${Chart} label="Runs that failed a minute, over time" series=${SERIES} data=${data}
+    value=${rate} />`;
 }
 
 async function samples(seconds, abort) {
@@ -47,8 +51,9 @@ function Types({ types }) {
   return html`<ul class="bars">
     ${rows.slice(0, FEW).map(
       ({ type, dead }) => html`<li key=${type}>
-      <a href=${linkTo({ type })}>${type}</a><${StateBar} states=${{ dead_letter: dead }} share=${dead / rows[0].dead} /><b>${count(dead)}</b>
-    </li>`,
+        <a href=${linkTo({ type })}>${type}</a>
+        <${StateBar} states=${{ dead_letter: dead }} share=${dead / rows[0].dead} /><b>${count(dead)}</b>
+      </li>`,
     )}
     ${rows.length > FEW && html`<li class="dim">and ${count(rows.length - FEW)} more types</li>`}
   </ul>`;

@@ -34,15 +34,24 @@ export function Letters({ view, known, group, types, queues, changed }) {
   const some = selection.chosen.length > 0;
   const what = some ? new Picked(selection.chosen) : new Matching(view, known);
   return html`<${Panel} title="Dead letters" flush tools=${html`
-      <span class="dim">${some ? `${count(selection.chosen.length)} selected` : isOpen(view) ? "All of them" : "All that match"}</span>
-      <${Changes} small what=${what} changed=${refresh} />`}>
+    <span class="dim">${
+      some ? `${count(selection.chosen.length)} selected` : isOpen(view) ? "All of them" : "All that match"
+    }</span>
+    <${Changes} small what=${what} changed=${refresh} />`}>
     <${Filters} view=${view} group=${group} types=${types} queues=${queues} />
     <${Fetched} resource=${found} rows=${8}>${({ next }) => html`
-      ${held.tasks.length > 0 && html`<${Table} tasks=${held.tasks} selection=${selection} pointed=${setPointed} changed=${refresh} />`}
+      ${
+        held.tasks.length > 0 &&
+        html`<${Table} tasks=${held.tasks} selection=${selection} pointed=${setPointed} changed=${refresh} />`
+      }
       ${held.tasks.length === 0 && html`<${Nothing} view=${view} />`}
       <div class="row end rest">
         ${view.cursor && html`<a class="button" href=${linkTo(view)}>To the newest</a>`}
-        ${next && html`<a class="button" href=${link("dead", { ...view, cursor: next })} onClick=${() => scrollTo(0, 0)}>Older</a>`}
+        ${
+          next &&
+          html`<a class="button" href=${link("dead", { ...view, cursor: next })}
+            onClick=${() => scrollTo(0, 0)}>Older</a>`
+        }
       </div>
     `}</${Fetched}>
   </${Panel}>`;
@@ -80,30 +89,42 @@ const Table = ({
   pointed,
   changed,
 }) => html`<table class="fold letters" role="table" aria-label="Dead letters"
-    onPointerEnter=${(event) => pointed(event.pointerType === "mouse")} onPointerLeave=${() => pointed(false)}>
+  onPointerEnter=${(event) => pointed(event.pointerType === "mouse")} onPointerLeave=${() => pointed(false)}>
   <thead role="rowgroup"><tr role="row">
-    <th role="columnheader" class="check"><input type="checkbox" aria-label="Select the page" checked=${selection.whole}
-      indeterminate=${!selection.whole && selection.chosen.length > 0} onClick=${() => selection.page(!selection.whole)} /></th>
-    ${TITLES.map((title) => html`<th role="columnheader" key=${title} scope="col">${title}</th>`)}
-    <th role="columnheader"><span class="sr">Actions</span></th>
-  </tr></thead>
-  <tbody role="rowgroup">${tasks.map((task) => html`<${Letter} key=${task.task_id} task=${task} selection=${selection} changed=${changed} />`)}</tbody>
+      <th role="columnheader" class="check">
+        <input type="checkbox" aria-label="Select the page" checked=${selection.whole}
+          indeterminate=${!selection.whole && selection.chosen.length > 0}
+          onClick=${() => selection.page(!selection.whole)} /></th>
+      ${TITLES.map((title) => html`<th role="columnheader" key=${title} scope="col">${title}</th>`)}
+      <th role="columnheader"><span class="sr">Actions</span></th>
+    </tr></thead>
+  <tbody role="rowgroup">${tasks.map(
+    (task) => html`<${Letter} key=${task.task_id} task=${task} selection=${selection} changed=${changed} />`,
+  )}</tbody>
 </table>`;
 
 function Letter({ task, selection, changed }) {
   const { task_id: id, task_type: type, error } = task;
   const selected = selection.ids.has(id);
   return html`<tr role="row" aria-selected=${selected}>
-    <td role="cell" class="check"><input type="checkbox" aria-label=${`Select ${id}`} checked=${selected} onClick=${(event) => selection.toggle(id, event.shiftKey)} /></td>
+    <td role="cell" class="check">
+      <input type="checkbox" aria-label=${`Select ${id}`} checked=${selected}
+        onClick=${(event) => selection.toggle(id, event.shiftKey)} /></td>
     <th role="rowheader" scope="row" class="name"><${TaskLink} id=${id} /> <span>${type}</span></th>
-    <td role="cell" class="error">${error?.code && html`<${Note} tone="danger">${error.code}</${Note}>`} <span title=${error?.message}>${error?.message}</span></td>
+    <td role="cell" class="error">
+      ${error?.code && html`<${Note} tone="danger">${error.code}</${Note}>`} <span title=${error?.message}>${
+        error?.message
+      }</span></td>
     <td role="cell" class="dim queue">${task.queue}</td>
     <td role="cell" class="dim" data-title="Runs">${count(task.attempt)}</td>
     <td role="cell" class="dim"><${Ago} at=${task.completed_at ?? task.updated_at} /></td>
-    <td role="cell" class="acts"><${Changes} small what=${new Picked([task])} of=${` (${type})`} changed=${changed} /></td>
+    <td role="cell" class="acts">
+      <${Changes} small what=${new Picked([task])} of=${` (${type})`} changed=${changed} /></td>
   </tr>`;
 }
 
 const Nothing = ({ view }) => html`<${Empty} title=${view.cursor ? "Nothing more" : "No dead letter matches"}>
-  <a class="button" href=${view.cursor ? linkTo(view) : link("dead")}>${view.cursor ? "To the newest" : "Show all"}</a>
+  <a class="button" href=${view.cursor ? linkTo(view) : link("dead")}>${
+    view.cursor ? "To the newest" : "Show all"
+  }</a>
 </${Empty}>`;

@@ -5,7 +5,10 @@ import { link } from "../../lib/router.js";
 
 const NAMES = ["type", "queue", "tag", "within", "failure"];
 
-/** {type, queue, tag, within (seconds), failure (a group), cursor, range (of the chart)}; null for what is not said. */
+/**
+ * {type, queue, tag, within (seconds), failure (a group), cursor, range (of the chart)}; null for what is not
+ * said.
+ */
 export const viewOf = (query) =>
   Object.fromEntries([...NAMES, "cursor", "range"].map((name) => [name, query.get(name)]));
 

@@ -23,16 +23,19 @@ export function Cleanup() {
 
   async function question() {
     const { count, exact } = await get("api/v1/tasks/count", chosen());
-    return `Delete ${exact ? "" : "more than "}${counted(count, "completed task")}? They cannot be brought back.`;
+    const some = `${exact ? "" : "more than "}${counted(count, "completed task")}`;
+    return `Delete ${some}? They cannot be brought back.`;
   }
 
-  return html`<${Panel} title="Cleanup" hint="What has ended is deleted by itself after a while: completed tasks after a day.">
+  return html`<${Panel} title="Cleanup"
+    hint="What has ended is deleted by itself after a while: completed tasks after a day.">
     <div class="row">
       <label class="inline">Delete completed tasks that ended more than
         <select value=${seconds} onChange=${(event) => setSeconds(Number(event.target.value))}>
           ${AGES.map(([label, value]) => html`<option key=${value} value=${value}>${label}</option>`)}
         </select> ago</label>
-      <${Action} danger confirm=${question} run=${async () => `${counted(await sweep("delete", chosen()), "task")} deleted.`}>Clean up</${Action}>
+      <${Action} danger confirm=${question}
+        run=${async () => `${counted(await sweep("delete", chosen()), "task")} deleted.`}>Clean up</${Action}>
     </div>
   </${Panel}>`;
 }

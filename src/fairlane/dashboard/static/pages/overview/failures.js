@@ -18,10 +18,10 @@ export function Failures() {
   return html`<${Fetched} resource=${failed}>${({ tasks }) => html`<ul class="list">
     ${tasks.map(
       (task) => html`<li key=${task.task_id}>
-      <a href=${link(["tasks", task.task_id])}>${task.task_type}</a>
-      <span class="grow cut dim" title=${task.error?.message}>${task.error?.message}</span>
-      <${StateBadge} state=${task.status} /><${Ago} at=${task.completed_at ?? task.updated_at} />
-    </li>`,
+        <a href=${link(["tasks", task.task_id])}>${task.task_type}</a>
+        <span class="grow cut dim" title=${task.error?.message}>${task.error?.message}</span>
+        <${StateBadge} state=${task.status} /><${Ago} at=${task.completed_at ?? task.updated_at} />
+      </li>`,
     )}
     ${tasks.length === 0 && html`<li class="dim">None. May it stay so.</li>`}
   </ul>`}</${Fetched}>`;

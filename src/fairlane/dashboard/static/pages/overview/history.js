@@ -34,11 +34,14 @@ export function Charts() {
   });
   const tools = RANGES.map(
     ([label, value]) =>
-      html`<button type="button" key=${label} class="button small" aria-pressed=${value === seconds} onClick=${() => setSeconds(value)}>${label}</button>`,
+      html`<button type="button" key=${label} class="button small" aria-pressed=${value === seconds}
+        onClick=${() => setSeconds(value)}>${label}</button>`,
   );
   return html`<div class="columns">
-    <${Panel} title="Queued, by priority" tools=${tools}><${Fetched} resource=${history}>${(found) => html`<${Depths} samples=${found} />`}</${Fetched}></${Panel}>
-    <${Panel} title="Throughput" hint="tasks a second"><${Fetched} resource=${history}>${(found) => html`<${Flows} samples=${found} />`}</${Fetched}></${Panel}>
+    <${Panel} title="Queued, by priority" tools=${tools}><${Fetched} resource=${history}>${(found) =>
+      html`<${Depths} samples=${found} />`}</${Fetched}></${Panel}>
+    <${Panel} title="Throughput" hint="tasks a second"><${Fetched} resource=${history}>${(found) =>
+      html`<${Flows} samples=${found} />`}</${Fetched}></${Panel}>
   </div>`;
 }
 
@@ -47,12 +50,14 @@ function Depths({ samples }) {
     const some = thinned(samples);
     return [some.map(time), ...DEPTHS.map(({ label }) => some.map((each) => each.depths[label]))];
   }, [samples]);
-  return html`<${Chart} label="Tasks that are queued, by priority, over time" series=${DEPTHS} data=${data} stacked />`;
+  return html`<${Chart} label="Tasks that are queued, by priority, over time" series=${DEPTHS} data=${data}
+    stacked />`;
 }
 
 function Flows({ samples }) {
   const data = useMemo(() => rates(thinned(samples)), [samples]);
-  return html`<${Chart} label="Tasks submitted, completed and failed a second, over time" series=${FLOWS} data=${data} value=${rate} />`;
+  return html`<${Chart} label="Tasks submitted, completed and failed a second, over time" series=${FLOWS}
+    data=${data} value=${rate} />`;
 }
 
 // The server keeps a sample every ten seconds or so. How the counters stood whenever this page asked lies

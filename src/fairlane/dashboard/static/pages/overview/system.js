@@ -11,18 +11,28 @@ export function System({ stats }) {
   const { workers, recovery } = stats;
   return html`<${Panel} title="System" hint=${data && `Fairlane ${data.version}`}>
     <dl class="facts">
-      <dt>Workers</dt><dd><a href=${link("workers")}>${counted(workers.active, "active worker")}</a>, ${count(workers.used_capacity)} of ${count(workers.total_capacity)} places taken</dd>
+      <dt>Workers</dt><dd>
+        <a href=${link("workers")}>${counted(workers.active, "active worker")}</a>
+        , ${count(workers.used_capacity)} of ${count(workers.total_capacity)} places taken
+      </dd>
       <dt>A run takes</dt><dd>${duration(stats.throughput.avg_task_duration_seconds)} on average</dd>
-      <dt>In the last hour</dt><dd>${counted(recovery.timeouts_last_hour, "timeout")}, ${counted(recovery.lost_workers_last_hour, "lost worker")}, ${counted(recovery.stale_results_last_hour, "late result")} refused</dd>
+      <dt>In the last hour</dt><dd>
+        ${counted(recovery.timeouts_last_hour, "timeout")},
+        ${" "}${counted(recovery.lost_workers_last_hour, "lost worker")},
+        ${" "}${counted(recovery.stale_results_last_hour, "late result")} refused
+      </dd>
       ${
         data &&
-        html`<dt>Store</dt><dd>${data.durability.engine} <span class="dim">${Object.entries(
-          data.durability.settings,
-        )
-          .map(([name, value]) => `${name} ${value}`)
-          .join(" · ")}</span></dd>`
+        html`<dt>Store</dt><dd>
+          ${data.durability.engine} <span class="dim">${settings(data.durability.settings)}</span>
+        </dd>`
       }
     </dl>
     ${data?.durability.warnings.map((text) => html`<p class="trouble" key=${text}>${text}</p>`)}
   </${Panel}>`;
 }
+
+const settings = (found) =>
+  Object.entries(found)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(" · ");

@@ -19,10 +19,10 @@ export function TypeBars({ types }) {
   return html`<ul class="bars">
     ${rows.slice(0, MOST).map(
       ({ type, states, sum }) => html`<li key=${type}>
-      <a href=${link("tasks", { type })}>${type}</a>
-      <${StateBar} states=${states} share=${sum / most} />
-      <b>${count(sum)}</b>
-    </li>`,
+        <a href=${link("tasks", { type })}>${type}</a>
+        <${StateBar} states=${states} share=${sum / most} />
+        <b>${count(sum)}</b>
+      </li>`,
     )}
     ${rows.length > MOST && html`<li><a href=${link("queues")}>and ${rows.length - MOST} more</a></li>`}
     ${rows.length === 0 && html`<li class="dim">None yet.</li>`}

@@ -11,12 +11,14 @@ const FIRST = { failures: 5, within_seconds: 60, cooldown_seconds: 60 };
 /** How the circuit of a type is. After the cool-down one task at a time is let through to try. */
 export function CircuitBadge({ found: { circuit_breaker: breaker, open_until: until } }) {
   if (!breaker) return null;
-  const terms = `${breaker.failures} failures within ${duration(breaker.within_seconds)} open it for ${duration(breaker.cooldown_seconds)}.`;
+  const { failures, within_seconds: within, cooldown_seconds: cooldown } = breaker;
+  const terms = `${failures} failures within ${duration(within)} open it for ${duration(cooldown)}.`;
   if (!until) return html`<${Note} tone="good" title=${terms}>closed</${Note}>`;
   const left = (Date.parse(until) - now.value) / 1000;
   if (left <= 0)
     return html`<${Note} tone="warning" title=${`One task at a time is tried. ${terms}`}>trying</${Note}>`;
-  return html`<${Note} tone="danger" title=${`No task begins until then. ${terms}`}>open for ${duration(Math.ceil(left))}</${Note}>`;
+  return html`<${Note} tone="danger"
+    title=${`No task begins until then. ${terms}`}>open for ${duration(Math.ceil(left))}</${Note}>`;
 }
 
 /** Sets a breaker, or takes it away: `set(null)`. */
@@ -25,8 +27,9 @@ export function BreakerForm({ type, breaker, set }) {
   const id = useId();
   const whole = Object.values(terms).every((each) => each > 0);
   const input = (name, label) => html`<label class="sr" for=${`${id}${name}`}>${label}</label>
-    <input id=${`${id}${name}`} type="number" min="1" step=${name === "failures" ? "1" : "any"} required value=${terms[name]}
-      onInput=${(event) => setTerms({ ...terms, [name]: Number(event.target.value) })} />`;
+  <input id=${`${id}${name}`} type="number" min="1" step=${name === "failures" ? "1" : "any"} required
+    value=${terms[name]}
+    onInput=${(event) => setTerms({ ...terms, [name]: Number(event.target.value) })} />`;
   return html`<div class="row breaker" role="group" aria-label=${`Circuit breaker of ${type}`}>
     After ${input("failures", "Failures")} failures within ${input("within_seconds", "Within, seconds")} s,
     no task of this type begins for ${input("cooldown_seconds", "Cool-down, seconds")} s.

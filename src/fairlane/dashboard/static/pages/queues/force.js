@@ -18,14 +18,14 @@ export function InForce({ controls }) {
 function sentences({ paused, rate_limit: rate, paused_queues: queues, types }, time) {
   const rules = Object.entries(types).map(([type, each]) => ({ type, ...each }));
   const stopped = rules.filter((each) => each.paused).map(({ type }) => type);
-  const open = rules.filter((each) => Date.parse(each.open_until) > time);
+  const open = rules.filter((each) => Date.parse(each.open_until) > time).map((each) => told(each, time));
   return [
     paused && { stops: true, text: "Everything is paused: what runs goes on, and no other task begins." },
     queues.length && { stops: true, text: `${counted(queues.length, "queue")} paused: ${listed(queues)}.` },
     stopped.length && { stops: true, text: `${counted(stopped.length, "type")} paused: ${listed(stopped)}.` },
     open.length && {
       stops: true,
-      text: `${counted(open.length, "circuit")} open after failures: ${listed(open.map((each) => told(each, time)))}.`,
+      text: `${counted(open.length, "circuit")} open after failures: ${listed(open)}.`,
     },
     rate && { text: `All types together begin at most ${counted(rate, "task")} a second.` },
     limited(rules),

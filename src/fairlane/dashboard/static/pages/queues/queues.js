@@ -33,7 +33,7 @@ export function QueueTable({ queues, all, workers, changed, order, to }) {
       <${SortedHead} columns=${COLUMNS} order=${order} to=${to} />
       <tbody role="rowgroup">${rows.map(
         (each) => html`<${Queue} key=${each.queue} found=${each} changed=${changed}
-        share=${sum ? each.depth / sum : 0} served=${isServed(workers, "queues", each.queue)} />`,
+          share=${sum ? each.depth / sum : 0} served=${isServed(workers, "queues", each.queue)} />`,
       )}</tbody>
     </table>
     ${rows.length === 0 && html`<p class="rest dim">No queue has this in its name.</p>`}
@@ -53,18 +53,24 @@ const Queue = drawnOnce(({ found, share, served, changed }) => {
       ${!served && html`<${Unserved} waiting=${depth > 0} />`}
     </th>
     <td role="cell" class="number" data-title="Queued"><b>${count(depth)}</b></td>
-    <td role="cell" data-title="Share"><${Meter} value=${share} most=${1} label=${`${percent(share)} of all that is queued`} /> <small class="dim">${percent(share)}</small></td>
-    <td role="cell" class="number" data-title="Oldest waits">${depth ? duration(found.oldest_age_seconds) : html`<span class="dim">–</span>`}</td>
+    <td role="cell" data-title="Share">
+      <${Meter} value=${share} most=${1} label=${`${percent(share)} of all that is queued`} /> <small
+        class="dim">${percent(share)}</small></td>
+    <td role="cell" class="number" data-title="Oldest waits">${
+      depth ? duration(found.oldest_age_seconds) : html`<span class="dim">–</span>`
+    }</td>
     <td role="cell"><${StateCounts} states=${found.by_status} filter=${{ queue }} /></td>
     <td role="cell" class="acts">${
       paused
         ? html`<${Action} small primary run=${() => set(queue, "resume", changed)}>Resume</${Action}>`
-        : html`<${Action} small confirm=${question(queue, depth)} run=${() => set(queue, "pause", changed)}>Pause</${Action}>`
+        : html`<${Action} small confirm=${question(queue, depth)}
+          run=${() => set(queue, "pause", changed)}>Pause</${Action}>`
     }</td>
   </tr>`;
 });
 
 const question = (queue, depth) =>
-  `Pause the queue ${queue}? ${counted(depth, "task")} queued there will wait until you resume it; what runs goes on.`;
+  `Pause the queue ${queue}? ${counted(depth, "task")} queued there will wait until you resume it; ` +
+  "what runs goes on.";
 
 const set = (queue, verb, changed) => post(`api/v1/queues/${part(queue)}/${verb}`).then(changed);

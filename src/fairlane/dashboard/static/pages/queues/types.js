@@ -29,7 +29,11 @@ export function TypeTable({ types, all, workers, changed, order, to }) {
   return html`<${Panel} title="Types" hint=${hint(types, all)} flush>
     <table class="fold types" role="table" aria-label="Types">
       <${SortedHead} columns=${COLUMNS} order=${order} to=${to} />
-      <tbody role="rowgroup">${rows.map((each) => html`<${Type} key=${each.type} found=${each} changed=${changed} served=${isServed(workers, "types", each.type)} />`)}</tbody>
+      <tbody role="rowgroup">${rows.map(
+        (each) =>
+          html`<${Type} key=${each.type} found=${each} changed=${changed}
+            served=${isServed(workers, "types", each.type)} />`,
+      )}</tbody>
     </table>
     ${rows.length === 0 && html`<p class="rest dim">No type has this in its name.</p>`}
   </${Panel}>`;
@@ -46,24 +50,32 @@ const Type = drawnOnce(({ found, served, changed }) => {
       ${!served && html`<${Unserved} waiting=${states.queued > 0} />`}
     </th>
     <td role="cell" class="number" data-title="Running"><${Running} found=${found} /></td>
-    <td role="cell" data-title="At once"><${MostInput} label=${type} value=${found.concurrency} set=${(concurrency) => set({ concurrency })} /></td>
-    <td role="cell" data-title="Tasks/s"><${RateInput} label=${type} value=${found.rate_limit} set=${(rate_limit) => set({ rate_limit })} /></td>
+    <td role="cell" data-title="At once">
+      <${MostInput} label=${type} value=${found.concurrency} set=${(concurrency) => set({ concurrency })} />
+    </td>
+    <td role="cell" data-title="Tasks/s">
+      <${RateInput} label=${type} value=${found.rate_limit} set=${(rate_limit) => set({ rate_limit })} /></td>
     <td role="cell" data-title="Circuit breaker">
       <${CircuitBadge} found=${found} />
-      <button type="button" class="button small link" aria-expanded=${open} aria-label=${`Circuit breaker of ${type}`} onClick=${() => setOpen(!open)}>${found.circuit_breaker ? "change" : "set up"}</button>
+      <button type="button" class="button small link" aria-expanded=${open}
+        aria-label=${`Circuit breaker of ${type}`} onClick=${() => setOpen(!open)}>${
+          found.circuit_breaker ? "change" : "set up"
+        }</button>
     </td>
     <td role="cell"><${StateCounts} states=${states} filter=${{ type }} /></td>
     <td role="cell" class="acts">${
       paused
         ? html`<${Action} small primary run=${() => set({ paused: false })}>Resume</${Action}>`
-        : html`<${Action} small confirm=${question(type, states.queued)} run=${() => set({ paused: true })}>Pause</${Action}>`
+        : html`<${Action} small confirm=${question(type, states.queued)}
+          run=${() => set({ paused: true })}>Pause</${Action}>`
     }</td>
   </tr>
   ${
     open &&
     html`<tr role="row" class="more"><td role="cell">
-    <${BreakerForm} type=${type} breaker=${found.circuit_breaker} set=${(circuit_breaker) => set({ circuit_breaker }).then(() => setOpen(false))} />
-  </td></tr>`
+        <${BreakerForm} type=${type} breaker=${found.circuit_breaker}
+          set=${(circuit_breaker) => set({ circuit_breaker }).then(() => setOpen(false))} />
+      </td></tr>`
   }`;
 });
 
@@ -72,8 +84,11 @@ function Running({ found: { held, concurrency } }) {
   if (!concurrency) return held ? html`<b>${count(held)}</b>` : html`<span class="dim">0</span>`;
   const label = `${count(held)} of ${count(concurrency)} at once`;
   return html`<span class="running"><b>${count(held)}</b> / ${count(concurrency)}
-    <${Meter} value=${held} most=${concurrency} label=${label} tone=${held >= concurrency ? "warning" : undefined} /></span>`;
+    <${Meter} value=${held} most=${concurrency} label=${label} tone=${
+      held >= concurrency ? "warning" : undefined
+    } /></span>`;
 }
 
 const question = (type, queued) =>
-  `Pause the type ${type}? ${counted(queued, "queued task")} will wait until you resume it; what runs goes on.`;
+  `Pause the type ${type}? ${counted(queued, "queued task")} will wait until you resume it; ` +
+  "what runs goes on.";

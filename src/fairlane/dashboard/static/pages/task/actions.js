@@ -25,9 +25,18 @@ export function Actions({ task, refresh }) {
     ${
       may.retry(status) &&
       (LIVE.has(status)
-        ? html`<${Action} key="now" run=${then("It is ready to run.", runNow)} confirm=${hastening(task)}>Run now</${Action}>`
-        : html`<${Action} key="retry" primary run=${then("It is ready to run again.", retry)} confirm=${() => html`<${Terms} terms=${terms} task=${task} />`}>Retry</${Action}>`)
+        ? html`<${Action} key="now" run=${then("It is ready to run.", runNow)}
+          confirm=${hastening(task)}>Run now</${Action}>`
+        : html`<${Action} key="retry" primary run=${then("It is ready to run again.", retry)} confirm=${() =>
+            html`<${Terms} terms=${terms} task=${task} />`}>Retry</${Action}>`)
     }
-    ${may.cancel(status) && html`<${Action} key="cancel" danger scope="submit" run=${then("Cancelled.", cancel)} confirm=${cancelling(task)}>Cancel task</${Action}>`}
-    ${may.delete(status) && html`<${Action} key="delete" danger run=${gone} confirm=${deleting(task)}>Delete</${Action}>`}`;
+    ${
+      may.cancel(status) &&
+      html`<${Action} key="cancel" danger scope="submit" run=${then("Cancelled.", cancel)}
+        confirm=${cancelling(task)}>Cancel task</${Action}>`
+    }
+    ${
+      may.delete(status) &&
+      html`<${Action} key="delete" danger run=${gone} confirm=${deleting(task)}>Delete</${Action}>`
+    }`;
 }

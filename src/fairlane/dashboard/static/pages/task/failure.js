@@ -15,7 +15,8 @@ const TITLES = {
 export function Failure({ task: { error, status } }) {
   if (!error) return null;
   const text = () => [error.message, error.traceback].filter(Boolean).join("\n\n");
-  return html`<${Panel} title=${TITLES[status] ?? "Error"} tools=${html`<${Copy} text=${text} what="the error" />`}>
+  const tools = html`<${Copy} text=${text} what="the error" />`;
+  return html`<${Panel} title=${TITLES[status] ?? "Error"} tools=${tools}>
     <div class="row">
       ${error.code && html`<${Note} tone="danger">${error.code}</${Note}>`}
       ${error.reason && html`<${Note}>${words(error.reason)}</${Note}>`}

@@ -23,14 +23,13 @@ export function Parents({ ids, tolerant }) {
     concerns: (event) => ids.includes(event.data.task_id),
   });
   const hint = tolerant ? "it runs once they have ended, however" : "it runs once they are completed";
-  return html`<${Panel} title="Depends on" hint=${hint} flush><${Fetched} resource=${found} rows=${ids.length}>${({
-    tasks,
-  }) => html`<ul class="list">
-    ${tasks.map(
-      (task, index) => html`<li key=${ids[index]}>
-      <${TaskLink} id=${ids[index]} /><span class="grow cut">${task?.task_type}</span>
-      ${task ? html`<${StateBadge} state=${task.status} />` : html`<span class="dim">gone</span>`}
-    </li>`,
-    )}
-  </ul>`}</${Fetched}></${Panel}>`;
+  return html`<${Panel} title="Depends on" hint=${hint} flush>
+    <${Fetched} resource=${found} rows=${ids.length}>${({ tasks }) => html`<ul class="list">
+      ${tasks.map(
+        (task, index) => html`<li key=${ids[index]}>
+          <${TaskLink} id=${ids[index]} /><span class="grow cut">${task?.task_type}</span>
+          ${task ? html`<${StateBadge} state=${task.status} />` : html`<span class="dim">gone</span>`}
+        </li>`,
+      )}
+    </ul>`}</${Fetched}></${Panel}>`;
 }

@@ -13,14 +13,26 @@ export function Path({ steps }) {
   const visits = visitsOf(steps, now.value);
   const current = steps.at(-1).state;
   return html`<ol class="path">
-    ${STATES.map((state) => html`<${Station} key=${state} state=${state} visit=${visits.get(state)} current=${state === current} />`)}
+    ${STATES.map(
+      (state) =>
+        html`<${Station} key=${state} state=${state} visit=${visits.get(state)}
+          current=${state === current} />`,
+    )}
   </ol>`;
 }
 
 function Station({ state, visit, current }) {
-  return html`<li data-state=${state} data-visited=${visit !== undefined} aria-current=${current ? "step" : undefined}>
+  return html`<li data-state=${state} data-visited=${visit !== undefined} aria-current=${
+    current ? "step" : undefined
+  }>
     <b>${words(state)}</b>
-    ${visit ? html`<span>${LIVE.has(state) ? duration(visit.seconds) : html`<${Ago} at=${visit.at} />`}${visit.times > 1 && ` · ${visit.times} times`}</span>` : html`<span class="sr">not reached</span>`}
+    ${
+      visit
+        ? html`<span>${LIVE.has(state) ? duration(visit.seconds) : html`<${Ago} at=${visit.at} />`}${
+            visit.times > 1 && ` · ${visit.times} times`
+          }</span>`
+        : html`<span class="sr">not reached</span>`
+    }
   </li>`;
 }
 
@@ -32,18 +44,19 @@ export function Steps({ steps }) {
     ${
       open &&
       html`<div class="scroll"><table class="table">
-      <thead><tr><th>State</th><th>Entered</th><th>For</th><th>Run</th><th>Worker</th><th>Reason</th></tr></thead>
-      <tbody>${steps.map(
-        (step, index) => html`<tr key=${index}>
-        <td><${StateBadge} state=${step.state} /></td>
-        <td><${Ago} at=${step.timestamp} /></td>
-        <td>${lasts(steps, index) ? duration(spent(steps, index, now.value)) : ""}</td>
-        <td>${step.attempt && `#${step.attempt}`}</td>
-        <td>${step.worker_id && html`<${WorkerLink} id=${step.worker_id} />`}</td>
-        <td>${step.reason && words(step.reason)}</td>
-      </tr>`,
-      )}</tbody>
-    </table></div>`
+          <thead><tr><th>State</th><th>Entered</th><th>For</th><th>Run</th><th>Worker</th><th>Reason</th></tr>
+          </thead>
+          <tbody>${steps.map(
+            (step, index) => html`<tr key=${index}>
+              <td><${StateBadge} state=${step.state} /></td>
+              <td><${Ago} at=${step.timestamp} /></td>
+              <td>${lasts(steps, index) ? duration(spent(steps, index, now.value)) : ""}</td>
+              <td>${step.attempt && `#${step.attempt}`}</td>
+              <td>${step.worker_id && html`<${WorkerLink} id=${step.worker_id} />`}</td>
+              <td>${step.reason && words(step.reason)}</td>
+            </tr>`,
+          )}</tbody>
+        </table></div>`
     }
   </details>`;
 }

@@ -17,16 +17,28 @@ export function Runs({ task }) {
   const [all, setAll] = useState(false);
   const runs = [...task.attempts].reverse();
   const shown = all ? runs : runs.slice(0, AT_ONCE);
+  const hidden = runs.length - shown.length;
   const current = task.status === "executing" && currentOf(task, now.value);
   const longest = Math.max(...runs.map(took), current ? took(current) : 0);
   return html`<${Panel} title="Runs" flush>
     <ol class="runs">
-      ${current && html`<${Run} key="current" run=${current} longest=${longest} badge=${html`<${StateBadge} state="executing" />`} />`}
+      ${
+        current &&
+        html`<${Run} key="current" run=${current} longest=${longest}
+          badge=${html`<${StateBadge} state="executing" />`} />`
+      }
       ${shown.map(
         (run) => html`<${Run} key=${`${run.number} ${run.ended_at}`} run=${run} longest=${longest}
-        badge=${html`<${Note} tone=${TONES[run.outcome]}>${words(run.outcome)}</${Note}>`} />`,
+          badge=${html`<${Note} tone=${TONES[run.outcome]}>${words(run.outcome)}</${Note}>`} />`,
       )}
-      ${shown.length < runs.length && html`<li><button type="button" class="button small" onClick=${() => setAll(true)}>Show ${counted(runs.length - shown.length, "earlier run")}</button></li>`}
+      ${
+        hidden > 0 &&
+        html`<li>
+          <button type="button" class="button small" onClick=${() => setAll(true)}>
+            Show ${counted(hidden, "earlier run")}
+          </button>
+        </li>`
+      }
       ${!current && runs.length === 0 && html`<li class="dim">None yet.</li>`}
     </ol>
   </${Panel}>`;
@@ -34,14 +46,17 @@ export function Runs({ task }) {
 
 function Run({ run, longest, badge }) {
   const { number, worker_id: worker, started_at: started, error } = run;
+  const time = duration(took(run));
   return html`<li>
     <div class="run">
       <b>#${number}</b>${badge}
       <span class="took">
-        ${started && html`<${Meter} value=${took(run)} most=${longest} label=${`took ${duration(took(run))}`} />`}
-        <span>${started ? duration(took(run)) : "not begun"}</span>
+        ${started && html`<${Meter} value=${took(run)} most=${longest} label=${`took ${time}`} />`}
+        <span>${started ? time : "not begun"}</span>
       </span>
-      <span class="dim"><${Ago} at=${started ?? run.ended_at} />${worker && html` on <${WorkerLink} id=${worker} />`}</span>
+      <span class="dim">
+        <${Ago} at=${started ?? run.ended_at} />${worker && html` on <${WorkerLink} id=${worker} />`}
+      </span>
     </div>
     ${error && html`<p class="message">${error.message}</p>`}
     ${error?.traceback && html`<${Traceback} text=${error.traceback} />`}

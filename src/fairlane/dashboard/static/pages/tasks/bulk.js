@@ -63,15 +63,25 @@ export function Bulk({ selection, filter, total, progress, setProgress, refresh 
   }
 
   return html`<div class="row bulk" role="group" aria-label="Selected tasks">
-    <b aria-live="polite">${progress ? `${count(progress.changed)} ${progress.done}` : `${all.name} selected`}</b>
-    ${whole && !everything && total?.count > chosen.length && html`<button type="button" class="button link" onClick=${selection.match}>Select all ${amount(total)} that match</button>`}
+    <b aria-live="polite">${
+      progress ? `${count(progress.changed)} ${progress.done}` : `${all.name} selected`
+    }</b>
+    ${
+      whole &&
+      !everything &&
+      total?.count > chosen.length &&
+      html`<button type="button" class="button link"
+        onClick=${selection.match}>Select all ${amount(total)} that match</button>`
+    }
     ${Object.entries(VERBS).map(
       ([verb, { label, danger }]) => html`<${Action} key=${verb} small danger=${danger}
-      disabled=${running || all.none(verb)} confirm=${() => all.question(verb)} run=${() => run(verb)}>${label}</${Action}>`,
+        disabled=${running || all.none(verb)} confirm=${() => all.question(verb)} run=${() => run(verb)}>
+        ${label}</${Action}>`,
     )}
     ${
       running
-        ? html`<progress aria-label="How far it is"></progress><button type="button" class="button small" onClick=${running}>Stop</button>`
+        ? html`<progress aria-label="How far it is"></progress>
+        <button type="button" class="button small" onClick=${running}>Stop</button>`
         : html`<button type="button" class="button link" onClick=${clear}>Clear the selection</button>`
     }
   </div>`;

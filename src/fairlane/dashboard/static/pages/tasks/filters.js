@@ -29,8 +29,10 @@ export function Filters({ filter, set }) {
       ${
         open
           ? html`<${Typed} label="Worker" placeholder="worker" add=${add("worker")} />
-          <${Since} label="Since" value=${filter.since[0]} add=${add("since")} /><${Since} label="Until" value=${filter.until[0]} add=${add("until")} />`
-          : html`<button type="button" class="button link" onClick=${() => setMore(true)}>More filters</button>`
+          <${Since} label="Since" value=${filter.since[0]} add=${add("since")} />
+          <${Since} label="Until" value=${filter.until[0]} add=${add("until")} />`
+          : html`<button type="button" class="button link"
+            onClick=${() => setMore(true)}>More filters</button>`
       }
     </div>
     <${Chips} filter=${filter} set=${set} />
@@ -45,9 +47,11 @@ function States({ filter, set, counts }) {
   return html`<fieldset class="choices"><legend class="sr">Status</legend>
     ${STATES.map(
       (state) => html`<label key=${state} class="chip" data-state=${state}>
-      <input type="checkbox" checked=${filter.status.includes(state)} onChange=${turn(state)} />
-      <span class="badge" data-state=${state}>${words(state)}</span> ${counts && html`<span class="dim">${compact(counts[state] ?? 0)}</span>`}
-    </label>`,
+        <input type="checkbox" checked=${filter.status.includes(state)} onChange=${turn(state)} />
+        <span class="badge" data-state=${state}>${words(state)}</span> ${
+          counts && html`<span class="dim">${compact(counts[state] ?? 0)}</span>`
+        }
+      </label>`,
     )}
   </fieldset>`;
 }
@@ -80,13 +84,16 @@ function Typed({ label, placeholder, pattern, add }) {
     add(field.value.trim());
     field.value = "";
   }
-  return html`<form onSubmit=${submit}><input aria-label=${label} placeholder=${placeholder} pattern=${pattern} required size="16" autocomplete="off" /></form>`;
+  return html`<form onSubmit=${submit}>
+    <input aria-label=${label} placeholder=${placeholder} pattern=${pattern} required size="16"
+      autocomplete="off" /></form>`;
 }
 
 function Since({ label, value, add }) {
   const id = useId();
   return html`<span class="inline"><label for=${id}>${label}</label>
-    <input id=${id} type="datetime-local" value=${local(value)} onChange=${({ target }) => target.value && add(new Date(target.value).toISOString())} /></span>`;
+    <input id=${id} type="datetime-local" value=${local(value)} onChange=${({ target }) =>
+      target.value && add(new Date(target.value).toISOString())} /></span>`;
 }
 
 /** A time as the field takes it: in the viewer's zone, to the minute. */
@@ -103,9 +110,10 @@ function Chips({ filter, set }) {
   return html`<ul class="row chips" aria-label="Filters in force">
     ${all.map(
       ([name, value]) => html`<li key=${`${name} ${value}`} class="chip">
-      <span class="cut"><span class="dim">${name}</span> ${told(name, value)}</span>
-      <button type="button" aria-label=${`Without ${name} ${told(name, value)}`} onClick=${() => set(without(filter, name, value))}><${Icon} name="close" /></button>
-    </li>`,
+        <span class="cut"><span class="dim">${name}</span> ${told(name, value)}</span>
+        <button type="button" aria-label=${`Without ${name} ${told(name, value)}`}
+          onClick=${() => set(without(filter, name, value))}><${Icon} name="close" /></button>
+      </li>`,
     )}
     <li><button type="button" class="button link" onClick=${() => set(none)}>Clear all filters</button></li>
   </ul>`;

@@ -11,7 +11,8 @@ const before = new Map();
 export function Range({ view: { from }, shown, total }) {
   if (!shown) return html`<span></span>`;
   const known = total?.count >= from + shown; // They are not counted at the very moment they are listed.
-  return html`<span class="range">${count(from + 1)}–${count(from + shown)}${known && ` of ${amount(total)}`}</span>`;
+  return html`<span class="range">${count(from + 1)}–${count(from + shown)}${known && ` of ${amount(total)}`}
+  </span>`;
 }
 
 /** To the next page and back, and how long a page is. */
@@ -26,11 +27,15 @@ export function Paging({ view, shown, next }) {
   const back = () => turn(before.get(view.address) ?? first);
 
   return html`<div class="row">
-    <label class="inline"><span class="sr">Tasks a page</span><select value=${view.limit} onChange=${(event) => go(linkTo({ filter: view.filter, limit: Number(event.target.value) }))}>
-      ${SIZES.map((size) => html`<option key=${size} value=${size}>${size} a page</option>`)}
-    </select></label>
-    <button type="button" class="button small" disabled=${!view.cursor} onClick=${back}><${Icon} name="back" />Previous</button>
-    <button type="button" class="button small" disabled=${!next} onClick=${forth}>Next<${Icon} name="next" /></button>
+    <label class="inline"><span class="sr">Tasks a page</span>
+      <select value=${view.limit}
+        onChange=${(event) => go(linkTo({ filter: view.filter, limit: Number(event.target.value) }))}>
+        ${SIZES.map((size) => html`<option key=${size} value=${size}>${size} a page</option>`)}
+      </select></label>
+    <button type="button" class="button small" disabled=${!view.cursor} onClick=${back}>
+      <${Icon} name="back" />Previous</button>
+    <button type="button" class="button small" disabled=${!next} onClick=${forth}>Next<${Icon} name="next" />
+    </button>
   </div>`;
 }
 

@@ -16,19 +16,35 @@ export const Row = drawnOnce(function Row({ task, selected, acts }) {
   const waits = WAITING.has(status) && !task.gone;
   const choose = (event) => acts.current.toggle(id, event.shiftKey);
   return html`<tr role="row" data-id=${id} tabindex="-1" class=${task.gone ? "gone" : ""}>
-    <td role="cell" class="check"><input type="checkbox" aria-label=${`Select ${id}`} checked=${selected} disabled=${task.gone} onClick=${choose} /></td>
+    <td role="cell" class="check">
+      <input type="checkbox" aria-label=${`Select ${id}`} checked=${selected} disabled=${task.gone}
+        onClick=${choose} /></td>
     <td role="cell" class="id"><${TaskLink} id=${id} /></td>
-    <td role="cell" class="type cut" title=${task.task_type}>${task.task_type}<${Tags} tags=${task.tags} /></td>
-    <td role="cell" class="state">${task.gone ? html`<${Note}>deleted</${Note}>` : html`<${StateBadge} state=${status} />`}<${Progress} task=${task} /></td>
-    <td role="cell" class="level"><${Priority} priority=${task.priority} effective=${waits ? task.effective_priority : undefined} /></td>
+    <td role="cell" class="type cut" title=${task.task_type}>${task.task_type}<${Tags} tags=${task.tags} />
+    </td>
+    <td role="cell" class="state">${
+      task.gone ? html`<${Note}>deleted</${Note}>` : html`<${StateBadge} state=${status} />`
+    }<${Progress} task=${task} /></td>
+    <td role="cell" class="level"><${Priority} priority=${task.priority} effective=${
+      waits ? task.effective_priority : undefined
+    } /></td>
     <td role="cell" class="queue cut" title=${task.queue}>${task.queue}</td>
-    <td role="cell" class="runs" title=${`${task.attempt} of at most ${mostRuns(task)} attempts`}>${task.attempt}/${mostRuns(task)}</td>
+    <td role="cell" class="runs" title=${`${task.attempt} of at most ${mostRuns(task)} attempts`}>
+      ${task.attempt}/${mostRuns(task)}</td>
     <td role="cell" class="made"><${Ago} at=${task.created_at} /></td>
     <td role="cell" class="acts">
-      ${waits && html`<button type="button" class="button small" aria-expanded=${asking} onClick=${() => ask(!asking)}>Why?</button>`}
+      ${
+        waits &&
+        html`<button type="button" class="button small" aria-expanded=${asking}
+          onClick=${() => ask(!asking)}>Why?</button>`
+      }
       ${!task.gone && html`<${Verbs} task=${task} acts=${acts} />`}
     </td>
-    ${asking && waits && html`<td role="cell" class="reasons"><${Reasons} id=${id} version=${task.version} /></td>`}
+    ${
+      asking &&
+      waits &&
+      html`<td role="cell" class="reasons"><${Reasons} id=${id} version=${task.version} /></td>`
+    }
   </tr>`;
 });
 
@@ -42,8 +58,14 @@ function Verbs({ task, acts }) {
         ? html`<${Action} key="now" small confirm=${hastening(task)} run=${then(runNow)}>Run now</${Action}>`
         : html`<${Action} key="retry" small run=${then(retry)}>Retry</${Action}>`)
     }
-    ${may.cancel(status) && html`<${Action} small scope="submit" confirm=${cancelling(task)} run=${then(cancel)}>Cancel</${Action}>`}
-    ${may.delete(status) && html`<${Action} small danger confirm=${deleting(task)} run=${then(erase)}>Delete</${Action}>`}`;
+    ${
+      may.cancel(status) &&
+      html`<${Action} small scope="submit" confirm=${cancelling(task)} run=${then(cancel)}>Cancel</${Action}>`
+    }
+    ${
+      may.delete(status) &&
+      html`<${Action} small danger confirm=${deleting(task)} run=${then(erase)}>Delete</${Action}>`
+    }`;
 }
 
 function Progress({ task: { status, progress } }) {

@@ -36,15 +36,26 @@ export function Table({ tasks, selection, refresh, pending, pointed, entered }) 
 
   return html`<table class="tasks" role="table" aria-label="Tasks" aria-busy=${pending}>
     <thead role="rowgroup"><tr role="row">
-      <th role="columnheader" class="check"><input type="checkbox" aria-label="Select the page" checked=${whole} indeterminate=${!whole && chosen.length > 0}
-        onClick=${() => selection.page(!whole)} /></th>
-      ${COLUMNS.map(([name, title]) => html`<th role="columnheader" key=${name} class=${name}>${title}</th>`)}
-      <th role="columnheader" class="acts"><span class="sr">Actions</span></th>
-    </tr></thead>
+        <th role="columnheader" class="check">
+          <input type="checkbox" aria-label="Select the page" checked=${whole} indeterminate=${
+            !whole && chosen.length > 0
+          }
+            onClick=${() => selection.page(!whole)} /></th>
+        ${COLUMNS.map(
+          ([name, title]) => html`<th role="columnheader" key=${name} class=${name}>${title}</th>`,
+        )}
+        <th role="columnheader" class="acts"><span class="sr">Actions</span></th>
+      </tr></thead>
     <tbody role="rowgroup" ref=${body}
-      onPointerEnter=${(event) => event.pointerType === "mouse" && pointed(true)} onPointerLeave=${() => pointed(false)}
-      onFocusIn=${(event) => entered(event.target.matches(":focus-visible"))} onFocusOut=${(event) => body.current?.contains(event.relatedTarget) || entered(false)}>
-      ${tasks.map((task) => html`<${Row} key=${task.task_id} task=${task} acts=${acts} selected=${selection.ids.has(task.task_id)} />`)}
+      onPointerEnter=${(event) => event.pointerType === "mouse" && pointed(true)}
+      onPointerLeave=${() => pointed(false)}
+      onFocusIn=${(event) => entered(event.target.matches(":focus-visible"))} onFocusOut=${(event) =>
+        body.current?.contains(event.relatedTarget) || entered(false)}>
+      ${tasks.map(
+        (task) =>
+          html`<${Row} key=${task.task_id} task=${task} acts=${acts}
+            selected=${selection.ids.has(task.task_id)} />`,
+      )}
     </tbody>
   </table>`;
 }

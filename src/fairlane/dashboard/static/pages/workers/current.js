@@ -32,10 +32,10 @@ function Tasks({ worker }) {
   }) => html`<ul class="list">
     ${tasks.map(
       (task) => html`<li key=${task.task_id}>
-      <${TaskLink} id=${task.task_id} /><span class="grow cut">${task.task_type}</span>
-      <${Done} progress=${task.progress} />
-      <${Ago} at=${task.started_at} otherwise="not begun" />
-    </li>`,
+        <${TaskLink} id=${task.task_id} /><span class="grow cut">${task.task_type}</span>
+        <${Done} progress=${task.progress} />
+        <${Ago} at=${task.started_at} otherwise="not begun" />
+      </li>`,
     )}
     ${more && html`<li><a href=${link("tasks", filter)}>All of them</a></li>`}
   </ul>`}</${Fetched}>`;

@@ -35,16 +35,34 @@ export function Worker({ worker, refresh, open = false }) {
       <${Copy} text=${id} what="the worker's id" />
       <${WorkerBadge} status=${status} />
       ${!dead && html`<${Silence} worker=${worker} />`}
-      <span class="load"><${Meter} value=${load} most=${capacity} tone=${load >= capacity ? "warning" : "good"} label=${`${load} of ${counted(capacity, "place")} used`} />
-        <span><b>${load}</b> of ${capacity}${ahead > 0 && html` <span class="dim" title="Tasks that it holds, to begin as soon as it has room.">+ ${ahead}</span>`}</span></span>
-      ${!dead && html`<${Action} small danger disabled=${status === "draining"} confirm=${draining(worker)} run=${drain}>Drain</${Action}>`}
+      <span class="load"><${Meter} value=${load} most=${capacity} tone=${
+        load >= capacity ? "warning" : "good"
+      } label=${`${load} of ${counted(capacity, "place")} used`} />
+        <span><b>${load}</b> of ${capacity}${
+          ahead > 0 &&
+          html` <span class="dim" title="Tasks that it holds, to begin as soon as it has room.">+ ${ahead}
+          </span>`
+        }</span></span>
+      ${
+        !dead &&
+        html`<${Action} small danger disabled=${status === "draining"} confirm=${draining(worker)}
+          run=${drain}>Drain</${Action}>`
+      }
     </header>
     <dl class="facts">
       <dt>Host</dt><dd>${worker.host} <span class="dim">version ${worker.version}</span></dd>
-      <dt>Serves</dt><dd><${Served} name="queue" some=${worker.queues} /> · <${Served} name="type" some=${worker.types} />
+      <dt>Serves</dt><dd>
+        <${Served} name="queue" some=${worker.queues} /> · <${Served} name="type" some=${worker.types} />
         ${worker.capabilities.length > 0 && html` · able to <${Names} names=${worker.capabilities} />`}</dd>
-      <dt>Heard of</dt><dd><${Ago} at=${worker.last_heartbeat} /> <span class="dim">· came <${Ago} at=${worker.registered_at} /></span></dd>
-      ${worker.health && html`<dt>Health</dt><dd class="health">${healthOf(worker.health).map(([name, value]) => html`<span key=${name}><span class="dim">${name}</span> ${value}</span>`)}</dd>`}
+      <dt>Heard of</dt><dd>
+        <${Ago} at=${worker.last_heartbeat} /> <span class="dim">· came <${Ago} at=${worker.registered_at} />
+        </span></dd>
+      ${
+        worker.health &&
+        html`<dt>Health</dt><dd class="health">${healthOf(worker.health).map(
+          ([name, value]) => html`<span key=${name}><span class="dim">${name}</span> ${value}</span>`,
+        )}</dd>`
+      }
     </dl>
     ${worker.current_tasks.length > 0 && html`<${Current} worker=${worker} open=${open} />`}
   </li>`;
@@ -54,7 +72,10 @@ export function Worker({ worker, refresh, open = false }) {
 function Silence({ worker: { last_heartbeat: last, lease_seconds: lease } }) {
   const silent = (now.value - Date.parse(last)) / 1000;
   if (silent <= lease / 2) return null;
-  return html`<${Note} tone="warning" title=${`After ${lease} s it counts as dead, and its tasks are given to others.`}>silent for ${Math.floor(silent)} of ${lease} s</${Note}>`;
+  const title = `After ${lease} s it counts as dead, and its tasks are given to others.`;
+  return html`<${Note} tone="warning" title=${title}>
+    silent for ${Math.floor(silent)} of ${lease} s
+  </${Note}>`;
 }
 
 const Served = ({ name, some }) =>
@@ -62,11 +83,17 @@ const Served = ({ name, some }) =>
 
 function Names({ names }) {
   if (names.length <= MANY) return names.join(", ");
-  return html`${names.slice(0, MANY).join(", ")} <span class="dim" title=${names.slice(MANY).join(", ")}>and ${names.length - MANY} more</span>`;
+  return html`${names.slice(0, MANY).join(", ")} <span class="dim"
+    title=${names.slice(MANY).join(", ")}>and ${names.length - MANY} more</span>`;
 }
 
-const draining = ({ worker_id: id, current_tasks: tasks }) =>
-  `Drain ${nameOf(id)}? It takes no further task, ${tasks.length ? `has its grace time to finish the ${counted(tasks.length, "task")} it has, ` : ""}and leaves. It does not come back unless it is started again.`;
+function draining({ worker_id: id, current_tasks: tasks }) {
+  const grace = tasks.length && `has its grace time to finish the ${counted(tasks.length, "task")} it has, `;
+  return (
+    `Drain ${nameOf(id)}? It takes no further task, ${grace || ""}and leaves. ` +
+    "It does not come back unless it is started again."
+  );
+}
 
 /** An id as people know it: the name it begins with, if it has one, and its end. */
 const nameOf = (id) => {

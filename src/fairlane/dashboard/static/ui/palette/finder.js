@@ -45,9 +45,12 @@ export function Finder({ close, shortcuts }) {
   }
 
   return html`<${Modal} label="Search" kind="finder" close=${close}>
-    <input type="text" role="combobox" aria-label="Search" aria-expanded="true" aria-controls="found" aria-autocomplete="list"
-      aria-activedescendant=${items.length ? `found-${current}` : undefined} autocomplete="off" spellcheck=${false}
-      placeholder="A page, type, queue, name:value, or the id of a task" value=${text} onInput=${type} onKeyDown=${press} />
+    <input type="text" role="combobox" aria-label="Search" aria-expanded="true" aria-controls="found"
+      aria-autocomplete="list"
+      aria-activedescendant=${items.length ? `found-${current}` : undefined} autocomplete="off"
+      spellcheck=${false}
+      placeholder="A page, type, queue, name:value, or the id of a task" value=${text} onInput=${type}
+      onKeyDown=${press} />
     ${error && html`<p class="trouble" role="alert">${error.message}</p>`}
     <ul id="found" role="listbox" aria-label="Found" ref=${list}>
       ${items.map(
@@ -55,12 +58,16 @@ export function Finder({ close, shortcuts }) {
           item,
           index,
         ) => html`<li key=${item.key} id=${`found-${index}`} role="option" aria-selected=${index === current}
-        onPointerMove=${() => setAt(index)} onClick=${() => choose(item)}>
-        <span class="grow cut">${item.label}</span><span class="dim">${item.hint}</span><span class="kind">${item.kind}</span>
-      </li>`,
+          onPointerMove=${() => setAt(index)} onClick=${() => choose(item)}>
+          <span class="grow cut">${item.label}</span><span class="dim">${item.hint}</span><span class="kind">
+            ${item.kind}</span>
+        </li>`,
       )}
     </ul>
-    ${items.length === 0 && html`<p class="dim" role="status">Nothing is called that. The whole id of a task always finds it.</p>`}
+    ${
+      items.length === 0 &&
+      html`<p class="dim" role="status">Nothing is called that. The whole id of a task always finds it.</p>`
+    }
   </${Modal}>`;
 }
 

@@ -16,7 +16,11 @@ const KEYS = [
 export const Shortcuts = ({ close }) => html`<${Modal} titled="shortcuts" close=${close}>
   <h2 id="shortcuts">Keys</h2>
   <dl class="keys">
-    ${KEYS.map(([keys, text]) => html`<div key=${text}><dt>${keys.map((key) => html`<kbd key=${key}>${key}</kbd> `)}</dt><dd>${text}</dd></div>`)}
+    ${KEYS.map(
+      ([keys, text]) =>
+        html`<div key=${text}><dt>${keys.map((key) => html`<kbd key=${key}>${key}</kbd> `)}</dt><dd>${text}
+          </dd></div>`,
+    )}
   </dl>
   <div class="row end"><button type="button" class="button" onClick=${close}>Close</button></div>
 </${Modal}>`;
