@@ -21,7 +21,7 @@ from bench import machine, stores
 from bench.http import Target, server
 from bench.loops import use_uvloop
 from fairlane import Fairlane
-from fairlane.server.app import site
+from fairlane.server import create_app
 from fairlane.server.http.listening import bind
 from fairlane.server.http.serving import serve
 
@@ -35,7 +35,7 @@ async def be_server(url: str) -> None:
     (sock,) = bind("127.0.0.1", 0)
     print(sock.getsockname()[1], flush=True)
     async with Fairlane(url) as app:
-        await serve(site(app).asgi, [sock], asyncio.Event())
+        await serve(create_app(app), [sock], asyncio.Event())
 
 
 class Client:

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from fairlane.dashboard.assets import FOLDER, KINDS
-from fairlane.server.app import create_app, lifespan
+from fairlane.server import create_app, lifespan
 from tests.conftest import Servers
 from tests.dashboard.kit import PATIENCE_MS, Dashboard, Site, views
 from tests.fixtures.serving import ROOT

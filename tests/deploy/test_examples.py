@@ -19,7 +19,7 @@ from fairlane.cli.main import Root
 from fairlane.cli.settings import PREFIX, resolve
 from fairlane.server.operations import OPEN, READ, Operation
 from fairlane.server.routes import OPERATIONS
-from fairlane.wire.backlog import Backlog
+from fairlane.server.routes.queues import Backlog
 from tests.deploy.kit import DEPLOY, documents
 
 COMPOSE = DEPLOY / "compose" / "compose.yaml"

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from fairlane import Fairlane
 from fairlane.server.app import site
 from fairlane.server.config import ServerConfig
-from fairlane.server.http.limits import Limits
+from fairlane.server.http.limits import ConnectionLimits
 from fairlane.server.http.listening import bind
 from fairlane.server.http.serving import serve
 from fairlane.server.services import Services
@@ -91,13 +91,13 @@ async def serving(world: World, config: ServerConfig = CALM) -> AsyncIterator[Ap
     """Serve a world's store in this loop, on a free port of the loopback."""
     stop, ready = asyncio.Event(), asyncio.Event()
     sockets = bind("127.0.0.1", 0)
-    asgi, services = site(application(world), config)
+    asgi, services = site(world.backend, config)
     running = asyncio.create_task(
         serve(
             asgi,
             sockets,
             stop,
-            Limits(grace_seconds=5),
+            ConnectionLimits(grace_seconds=5),
             on_ready=ready.set,
             on_stop=services.stopping.set,
         )

@@ -12,7 +12,7 @@ from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import TaskError
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
-from fairlane.server import changes
+from fairlane.server import tasks
 from tests.server.kit import Api, refused, told
 
 TASKS = "/api/v1/tasks"
@@ -99,7 +99,7 @@ async def test_many_tasks_are_changed_by_id(served: Api) -> None:
 async def test_a_sweep_that_takes_long_says_where_to_go_on(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(tasks, "SWEEP_SECONDS", 0.0)
     await api.world.submit_all([new_task("a") for _ in range(1_000)])
     asked: dict[str, Any] = {"type": "a"}
     first = await api.post(f"{TASKS}/cancel", asked)

@@ -8,7 +8,7 @@ from fairlane import engines
 from fairlane.core.sealing import new_key
 from fairlane.core.states import State
 from fairlane.core.tokens import issued
-from fairlane.server.identity import ANYONE, Identity
+from fairlane.server.auth import ANYONE, Identity
 from fairlane.server.workers import new_worker_id
 from tests.conftest import Servers
 from tests.fixtures.stores import World, opened

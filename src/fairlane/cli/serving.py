@@ -7,6 +7,7 @@ import gc
 import ipaddress
 import socket
 from collections.abc import Sequence
+from functools import partial
 
 from fairlane.cli.errors import CommandFailed, UsageError, note
 from fairlane.cli.settings import Settings
@@ -14,10 +15,11 @@ from fairlane.client.app import Fairlane
 from fairlane.core.backend import is_server
 from fairlane.core.errors import StoreUnavailable
 from fairlane.server.app import site
+from fairlane.server.auth import LOOPBACK
 from fairlane.server.config import Admission, ServerConfig
-from fairlane.server.gate import LOOPBACK
 from fairlane.server.http.listening import shown
 from fairlane.server.http.serving import serve
+from fairlane.server.mounting import prepare
 
 PATIENCE = 2.0
 """Seconds that a start waits for a store that is away. (Requests do not wait for so long.)"""
@@ -91,7 +93,7 @@ class Serving:
     def __init__(
         self, app: Fairlane, config: ServerConfig, sockets: Sequence[socket.socket]
     ) -> None:
-        self._site = site(app, config)
+        self._site = site(app.backend, config, partial(prepare, app))
         self._sockets = sockets
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None

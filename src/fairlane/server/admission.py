@@ -1,6 +1,6 @@
-"""Admission: whom to refuse so that the rest get served.
+"""Admission control: refusing some submissions, so that the rest get served.
 
-By grade: the deeper the queue, the more important a submission has to be. By client: a sliding
+By priority: the deeper the queue, the higher the priority that is accepted. By client: a sliding
 window, counted by this server process.
 """
 
@@ -13,24 +13,24 @@ from typing import Final
 
 from fairlane.core.model import NewTask
 from fairlane.core.priority import Band, band_of
+from fairlane.server.auth import Identity
 from fairlane.server.config import Admission
-from fairlane.server.errors import TooMany
-from fairlane.server.identity import Identity
+from fairlane.server.errors import TooManyRequests
 
 RETRY_SECONDS: Final = 5
-"""When a queue may have become shorter."""
+"""After this time the queue may be shorter."""
 CLIENTS: Final = 10_000
-"""Clients that are remembered at once."""
+"""Clients that are counted at once."""
 
 
-class Overload(TooMany):
-    """Too many tasks are waiting for less important ones to be accepted."""
+class Overloaded(TooManyRequests):
+    """Too many tasks are waiting: submissions of lower priority are refused."""
 
     code = "overloaded"
 
 
-class Door:
-    """Lets submissions in, or asks to come again later."""
+class AdmissionControl:
+    """Accepts submissions, or refuses them with the time to retry."""
 
     def __init__(self, terms: Admission, clock: Callable[[], float] = time.monotonic) -> None:
         self._grades = tuple(
@@ -39,11 +39,11 @@ class Door:
         self._lowest = min((threshold for threshold, _ in self._grades), default=math.inf)
         limits = [(terms.per_minute, 60.0), (terms.per_hour, 3600.0)]
         self._windows = [
-            Windows(most, seconds, clock) for most, seconds in limits if most is not None
+            RateWindows(most, seconds, clock) for most, seconds in limits if most is not None
         ]
 
     def admit(self, identity: Identity, address: str, tasks: Iterable[NewTask], depth: int) -> None:
-        """Raise TooMany unless these may be submitted while so many tasks are queued."""
+        """Raise TooManyRequests unless these tasks may be submitted. `depth`: queued tasks."""
         if identity.exempt:
             return
         tasks = tuple(tasks)
@@ -59,7 +59,7 @@ class Door:
         for threshold, refused in self._grades:
             if depth >= threshold and bands & refused:
                 shown = " and ".join(sorted(bands & refused))
-                raise Overload(
+                raise Overloaded(
                     f"{depth:,} tasks are waiting: submissions of priority {shown} are refused "
                     f"from {threshold:,} on.",
                     details={"depth": depth, "threshold": threshold},
@@ -67,11 +67,11 @@ class Door:
                 )
 
 
-class Windows:
-    """How much each client did within the last `seconds`.
+class RateWindows:
+    """Counts what each client did within the last `seconds`.
 
-    Two counts a client: what it did in this stretch of time and in the one before, of which as much
-    counts as the window still reaches into it.
+    Each client has two counts, for the current interval and for the one before. Of the earlier one
+    that part counts which lies within the window.
     """
 
     def __init__(
@@ -83,41 +83,42 @@ class Windows:
         self._counts: dict[str, tuple[int, int, int]] = {}
 
     def take(self, client: str, amount: int) -> None:
-        """Count so much for a client. Raises TooMany, and then counts nothing."""
+        """Count an amount for a client. Raises TooManyRequests, and then counts nothing."""
         self.check(client, amount)
         self.count(client, amount)
 
     def check(self, client: str, amount: int) -> None:
-        """Raise TooMany unless a client may do so much more now."""
+        """Raise TooManyRequests if this amount is more than the client may do now."""
         _, passed, current, before = self._standing(client)
         if current + before * (1 - passed / self._seconds) + amount > self._most:
-            raise TooMany(
+            raise TooManyRequests(
                 f"At most {self._most:,} in {self._seconds:,.0f} s are accepted from one client.",
                 headers=_retry_after(math.ceil(self._wait(passed, current, before, amount))),
             )
 
     def count(self, client: str, amount: int) -> None:
-        """A client has done so much more."""
+        """Count an amount for a client."""
         index, _, current, before = self._standing(client)
-        # Put back at the end: whoever did nothing for longest is forgotten first.
+        # Move the client to the end: the one that was idle for longest is dropped first.
         self._counts.pop(client, None)
         self._counts[client] = (index, current + amount, before)
         if len(self._counts) > CLIENTS:
             del self._counts[next(iter(self._counts))]
 
     def _standing(self, client: str) -> tuple[int, float, int, int]:
-        """Which stretch this is, how much of it has passed, what was done in it and before it."""
-        stretch, passed = divmod(self._clock(), self._seconds)
-        index = int(stretch)
+        """Return the current interval's number, the seconds passed in it, the count in it, and the
+        count in the one before."""
+        interval, passed = divmod(self._clock(), self._seconds)
+        index = int(interval)
         begun, current, before = self._counts.get(client, (index, 0, 0))
         if begun == index:
             return index, passed, current, before
         return index, passed, 0, current if begun == index - 1 else 0
 
     def _wait(self, passed: float, current: int, before: int, amount: int) -> float:
-        """Seconds until there is room for so much, if nothing is done in the meantime."""
+        """Return the seconds until there is room for this amount, if nothing else is counted."""
         room = max(0, self._most - amount)
-        if current <= room:  # as soon as enough of what was before has left the window
+        if current <= room:  # once enough of the earlier count has left the window
             return self._seconds * (1 - (room - current) / before) - passed
         return self._seconds * (2 - room / current) - passed
 

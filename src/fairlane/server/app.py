@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
-from fairlane.client.app import Fairlane
+from fairlane.core.backend import Backend
+from fairlane.server.auth import Authenticator
 from fairlane.server.config import ServerConfig
-from fairlane.server.endpoint import Endpoint, Nowhere
-from fairlane.server.gate import Gate
+from fairlane.server.endpoint import Endpoint, UnknownPath
 from fairlane.server.operations import Operation
 from fairlane.server.routes import OPERATIONS
 from fairlane.server.services import Services
-from fairlane.server.sockets import LiveSocket
+from fairlane.server.stream.websocket import LiveSocket
 
 
 class _Paths(Router):
-    """Starlette's router, which tries one route after the other, behind a look at the paths without
-    parameters: those are asked for most."""
+    """Starlette's router, which tries one route after another, behind a dictionary of the paths
+    without parameters: they get most of the requests."""
 
     def __init__(self, routes: Sequence[BaseRoute], **options: Any) -> None:
         super().__init__(routes, **options)
@@ -48,10 +48,15 @@ class Site(NamedTuple):
     services: Services
 
 
-def site(app: Fairlane, config: ServerConfig | None = None) -> Site:
-    """The server over an application's store."""
-    services = Services(app, ServerConfig() if config is None else config)
-    gate = Gate(services.config, services.keys)
+def site(
+    backend: Backend,
+    config: ServerConfig | None = None,
+    prepare: Callable[[], Awaitable[object]] | None = None,
+) -> Site:
+    """Return the server over a store. `prepare` migrates or verifies the store; it is called before
+    the first operation."""
+    services = Services(backend, ServerConfig() if config is None else config, prepare)
+    auth = Authenticator(services.config, services.tokens)
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
@@ -61,39 +66,28 @@ def site(app: Fairlane, config: ServerConfig | None = None) -> Site:
         finally:
             await services.stop()
 
+    socket = LiveSocket(services.hub, auth, services.tokens, services.start)
     asgi = _Paths(
-        [*_routes(services, gate, OPERATIONS), WebSocketRoute("/ws", LiveSocket(services, gate))],
+        [*_routes(services, auth, OPERATIONS), WebSocketRoute("/ws", socket)],
         redirect_slashes=False,
-        default=Nowhere(gate),
+        default=UnknownPath(auth),
         lifespan=lifespan,
     )
     return Site(asgi, services)
 
 
-def create_app(app: Fairlane, config: ServerConfig | None = None) -> Router:
-    """An ASGI application over this one's store; serve it, or mount it into another.
-
-    It starts with its first request, and stops with its lifespan: see `lifespan`.
-    """
-    return site(app, config).asgi
-
-
-def lifespan(asgi: Router) -> AbstractAsyncContextManager[object]:
-    """The lifespan of an application from `create_app` that is mounted into another one: enter it
-    in that one's own."""
-    return asgi.lifespan_context(asgi)
-
-
-def _routes(services: Services, gate: Gate, operations: Sequence[Operation]) -> list[BaseRoute]:
-    """A route for each path; in the order of the table, which has what is asked most first."""
+def _routes(
+    services: Services, auth: Authenticator, operations: Sequence[Operation]
+) -> list[BaseRoute]:
+    """Return a route for each path, in the order of the table: the busiest ones come first."""
     paths: dict[str, list[Operation]] = {}
     for operation in operations:
         paths.setdefault(operation.path, []).append(operation)
-    return [_route(path, Endpoint(services, gate, group)) for path, group in paths.items()]
+    return [_route(path, Endpoint(services, auth, group)) for path, group in paths.items()]
 
 
 def _route(path: str, endpoint: Endpoint) -> Route:
     route = Route(path, endpoint)
-    # Starlette's own pattern ends with a $, which has a path with a line feed behind it match too.
+    # Starlette's pattern ends with a $, which also matches a path that ends with a line feed.
     route.path_regex = re.compile(route.path_regex.pattern.removesuffix("$") + r"\Z")
     return route

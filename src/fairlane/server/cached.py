@@ -1,4 +1,4 @@
-"""A value that is looked up when it is asked for, but not more often than needed."""
+"""A value that is read when needed, and kept for a while."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ T = TypeVar("T")
 
 
 class Cached(Generic[T]):
-    """Everyone who asks within `seconds` shares one look, and so does everyone who asks while
-    somebody is looking."""
+    """A value that is read at most once in `seconds`. Callers that ask during a read share it."""
 
     __slots__ = ("_clock", "_look", "_looking", "_seconds", "_seen", "_seen_at")
 
@@ -31,13 +30,13 @@ class Cached(Generic[T]):
         self._looking: asyncio.Task[T] | None = None
 
     async def get(self) -> T:
-        """The value as it was within the last `seconds`."""
+        """Return the value, which is at most `seconds` old."""
         if self._clock() - self._seen_at < self._seconds:
             return self._seen[0]
         if self._looking is None:
             self._looking = asyncio.get_running_loop().create_task(self._view())
-            self._looking.add_done_callback(_noted)
-        # Shielded: that one of those who wait goes away must not end it for the others.
+            self._looking.add_done_callback(_retrieve_error)
+        # Shielded: a caller that is cancelled must not cancel the read of the others.
         return await asyncio.shield(self._looking)
 
     async def _view(self) -> T:
@@ -50,7 +49,8 @@ class Cached(Generic[T]):
             self._looking = None
 
 
-def _noted(looking: asyncio.Task[T]) -> None:
-    """Everyone who waited may have gone away: then nobody is there to hear that it failed."""
+def _retrieve_error(looking: asyncio.Task[T]) -> None:
+    """Retrieve the error, in case every caller was cancelled: asyncio warns about errors that
+    nobody retrieves."""
     if not looking.cancelled():
         looking.exception()

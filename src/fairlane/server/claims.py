@@ -1,4 +1,4 @@
-"""Claims on behalf of workers that are reached over HTTP."""
+"""Claiming tasks for workers that use HTTP."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ logger = logging.getLogger("fairlane.server")
 
 
 class Claims:
-    """Takes tasks for workers, and gives them back."""
+    """Claims tasks for workers, and gives them back."""
 
     def __init__(self, store: StoreGuard) -> None:
         self._store = store
 
     async def claim(self, ask: Ask) -> Grant:
-        """Tasks for a worker that has room for all of them: `begin` has to follow."""
+        """Claim tasks for a worker."""
         grant = await self._store.run(self._store.ops.claim(ask))
         if not grant.tasks:
             return grant
         tasks = await self._opened(grant.tasks)
-        # What could not be opened may have stood in the way of other tasks.
+        # Tasks that could not be decrypted may have kept others from being claimed: ask again.
         due_in = grant.next_due_in if tasks else 0.0
         return msgspec.structs.replace(grant, tasks=tasks, next_due_in=due_in)
 
     async def begin(self, tasks: Sequence[Claimed]) -> None:
-        """Tasks that are handed out run from then on: a worker need not know that there is a call
-        to say so. Tries until it is done."""
+        """Record that tasks run, for workers that do not report it. Repeats until it is done."""
         starts = [Start(task.task_id, task.attempt) for task in tasks]
         await self._persist(self._store.ops.start(tasks[0].worker_id, starts))
 
     async def release(self, tasks: Sequence[Claimed]) -> None:
-        """Give back what did not reach its worker; it costs no retry. Tries until it is done."""
+        """Give back tasks that did not reach their worker; that costs no retry. Repeats until it is
+        done."""
         settlements = [settlement_of(task, Released(), None) for task in tasks]
         await self._persist(self._store.ops.settle(settlements))
 
@@ -52,29 +52,30 @@ class Claims:
         while True:
             try:
                 await self._store.run(op)
-            except Exception as error:  # noqa: BLE001 (nobody else would record it)
-                warn(logger, "What became of claimed tasks cannot be recorded yet", error)
+            except Exception as error:  # noqa: BLE001 (repeated until it works)
+                warn(logger, "Claimed tasks cannot be updated yet", error)
                 await asyncio.sleep(backoff.next())
             else:
                 return
 
     async def _opened(self, tasks: list[Claimed]) -> list[Claimed]:
-        """Those whose payload is no longer sealed: a worker could do nothing with the others."""
+        """Return the tasks whose payload could be decrypted. Settle the others: no worker could run
+        them."""
         opened: list[Claimed] = []
         sealed: list[Settlement] = []
         for task in tasks:
-            trouble = _trouble(task)
-            if trouble is None:
+            failure = _sealed_outcome(task)
+            if failure is None:
                 opened.append(task)
             else:
-                sealed.append(settlement_of(task, trouble, None))
+                sealed.append(settlement_of(task, failure, None))
         if sealed:
             await self._store.run(self._store.ops.settle(sealed))
         return opened
 
 
-def _trouble(task: Claimed) -> Outcome | None:
-    """What becomes of a task that cannot be opened; None for all others."""
+def _sealed_outcome(task: Claimed) -> Outcome | None:
+    """Return the outcome of a task that cannot be decrypted; None for all others."""
     try:
         check_open(task.payload)
     except KeyMissing as error:

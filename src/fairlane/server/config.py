@@ -1,4 +1,4 @@
-"""What a server may be told."""
+"""Settings of a server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fairlane.core.priority import Band
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """When submissions are refused to keep the rest going. None turns a grade off.
+    """When submissions are refused, so that the rest get served. None turns a threshold off.
 
-    From so many queued tasks on, submissions are refused: those of `low` priority, then all below
-    high, then all but those of tokens that are exempt.
+    The numbers are queued tasks: above `low`, submissions of low priority are refused; above
+    `normal`, all below high; above `all`, all but those of exempt tokens.
     """
 
     low: int | None = 10_000
@@ -19,10 +19,10 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     all: int | None = 100_000
     per_minute: int | None = None
     per_hour: int | None = None
-    """Submissions of one client (token, or address without tokens)."""
+    """Submissions of one client: a token, or an address where there are no tokens."""
 
     def grades(self) -> tuple[tuple[int | None, frozenset[Band]], ...]:
-        """Thresholds, highest first, and what is refused from there on."""
+        """Return the thresholds, highest first, and the bands that each refuses."""
         return (
             (self.all, frozenset(Band)),
             (self.normal, frozenset({Band.LOW, Band.MEDIUM})),
@@ -31,17 +31,18 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server process serves. Times are seconds."""
+    """Settings of one server process. Times are in seconds."""
 
     tokens_required: bool = False
-    """Refuse whoever has no token, even while none are set up: for addresses beyond loopback."""
+    """Refuse requests without a token, even while no tokens exist: for addresses other than
+    loopback."""
     hosts: frozenset[str] | None = None
-    """Host names it answers to. None: those of loopback, or any when tokens are required."""
+    """Host names that it answers to. None: those of loopback, or any if tokens are required."""
     origins: frozenset[str] = frozenset()
-    """Where its own pages are, if a proxy changes the host name: `https://admin.example.com`."""
+    """Origins of its own pages, if a proxy changes the host name: `https://admin.example.com`."""
     admission: Admission = Admission()
     longest_wait: float = 60.0
-    """The most that a request may wait for a result or for tasks."""
+    """How long a request may wait for a result or for tasks."""
     listeners: int = 1_000
     """How many clients may listen to live events at the same time."""
     maintenance: bool = True

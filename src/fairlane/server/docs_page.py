@@ -1,4 +1,4 @@
-"""The API as a page for people: made from the description, and in need of nothing but itself."""
+"""The documentation of the API as one HTML page, made from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hashlib import sha256
 from html import escape
 from typing import Any, Final
 
-from fairlane.server.answers import GUARDS, Headers
+from fairlane.server.responses import GUARDS, Headers
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --dim: #666; --accent: #1d4ed8 }
@@ -38,11 +38,11 @@ PAGE_GUARDS: Final[Headers] = tuple(
     else (name, value)
     for name, value in GUARDS
 )
-"""The usual guards, and leave for the one style sheet that is in the page."""
+"""The usual guards, which also allow the style sheet in the page."""
 
 
 def page(document: dict[str, Any]) -> bytes:
-    """The page, as HTML."""
+    """Return the page as HTML."""
     groups: dict[str, list[Found]] = {}
     for found in _operations(document):
         groups.setdefault(found[0], []).append(found)
@@ -62,7 +62,7 @@ def page(document: dict[str, Any]) -> bytes:
 
 Found = tuple[str, str, str, dict[str, Any]]
 SHAPES: Final = "shapes"
-"""What the parts of bodies look like that have a name."""
+"""The section of named schemas."""
 
 
 def _operations(document: dict[str, Any]) -> Iterator[Found]:
@@ -100,15 +100,15 @@ def _entry(document: dict[str, Any], method: str, path: str, operation: dict[str
         for status, response in operation["responses"].items()
         if status.startswith("2") and "content" in response
     }
-    for response in list(answers.values())[:1]:  # what further ones there are look the same
+    for response in list(answers.values())[:1]:  # further ones have the same body
         (content,) = response["content"].values()
-        title = f"Answer {' or '.join(answers)}"
+        title = f"Response {' or '.join(answers)}"
         parts.append(_fields(document, title, content["schema"], answer=True))
     return "".join(parts) + "</details>"
 
 
 def _shapes(document: dict[str, Any]) -> str:
-    """All that other tables link to."""
+    """Return the section that the tables link to."""
     shapes = document["components"]["schemas"]
     tables = "".join(
         f'<div id="{escape(name)}">{_fields(document, name, schema)}</div>'
@@ -155,7 +155,7 @@ def _table(
 
 
 def _kind(schema: dict[str, Any], document: dict[str, Any]) -> str:
-    """A schema in a few words, as HTML."""
+    """Return a schema in a few words, as HTML."""
     if "$ref" in schema:
         found = _resolved(document, schema)
         if "properties" not in found:

@@ -1,4 +1,4 @@
-"""Errors as HTTP says them: one shape, a status for every class, and no word about the inside.
+"""Errors over HTTP: one shape, a status for every class, and no internals.
 
 {"error": {"code": "invalid_type", "message": "A task type has …", "details": {…}}}
 """
@@ -20,12 +20,12 @@ from fairlane.core.errors import (
     StoreError,
     StoreUnavailable,
 )
-from fairlane.server.answers import Answer, Headers
+from fairlane.server.responses import Headers, Response
 
 logger = logging.getLogger("fairlane.server")
 
 
-class Refused(FairlaneError):
+class HttpError(FairlaneError):
     """The request was refused."""
 
     code = "refused"
@@ -43,13 +43,13 @@ class Refused(FairlaneError):
         self.headers = headers
 
 
-class NotJson(Refused):
+class InvalidJson(HttpError):
     """The body is not JSON."""
 
     code = "invalid_json"
 
 
-class Unauthorized(Refused):
+class Unauthorized(HttpError):
     """A token is needed: send it as `Authorization: Bearer …`."""
 
     code = "unauthorized"
@@ -59,14 +59,14 @@ class Unauthorized(Refused):
         super().__init__(message, headers=((b"www-authenticate", b"Bearer"),))
 
 
-class Forbidden(Refused):
+class Forbidden(HttpError):
     """This token does not allow that."""
 
     code = "forbidden"
     status = 403
 
 
-class NotFound(Refused):
+class NotFound(HttpError):
     """There is nothing at this address."""
 
     code = "not_found"
@@ -85,49 +85,49 @@ class WorkerNotFound(NotFound):
     code = "worker_not_found"
 
 
-class WrongMethod(Refused):
+class MethodNotAllowed(HttpError):
     """This address does not take that method."""
 
     code = "method_not_allowed"
     status = 405
 
 
-class TooLarge(Refused):
+class BodyTooLarge(HttpError):
     """The body is too large."""
 
     code = "body_too_large"
     status = 413
 
 
-class WrongMediaType(Refused):
+class UnsupportedMediaType(HttpError):
     """The body must be JSON: send `Content-Type: application/json`."""
 
     code = "unsupported_media_type"
     status = 415
 
 
-class WrongHost(Refused):
+class WrongHost(HttpError):
     """This server does not answer to that host name."""
 
     code = "wrong_host"
     status = 421
 
 
-class Unfit(Refused):
-    """The request does not fit."""
+class InvalidRequest(HttpError):
+    """The request is not valid."""
 
     code = "invalid_request"
     status = 422
 
 
-class NotNow(Refused):
-    """The present state does not allow this."""
+class StateConflict(HttpError):
+    """The current state does not allow this."""
 
     code = "conflict"
     status = 409
 
 
-class TooMany(Refused):
+class TooManyRequests(HttpError):
     """Too many requests: wait a moment."""
 
     code = "too_many_requests"
@@ -135,34 +135,34 @@ class TooMany(Refused):
 
 
 INVALID: Final = 422
-"""What does not fit, unless a dialect says otherwise (001 says 400)."""
+"""The status of invalid requests, except under `/api/tasks`, which uses 400."""
 
 
-def answer_to(error: Exception, invalid: int = INVALID) -> Answer:
-    """The answer that an error becomes. `invalid`: the status of what does not fit."""
+def response_to(error: Exception, invalid: int = INVALID) -> Response:
+    """Return the response for an error. `invalid`: the status of invalid requests."""
     match error:
-        case Refused():
+        case HttpError():
             status = invalid if error.status == INVALID else error.status
-            return refusal(status, error.code, error.message, error.details, error.headers)
+            return error_response(status, error.code, error.message, error.details, error.headers)
         case StoreError():
-            return _store_trouble(error)
+            return _store_error(error)
         case FairlaneError():
-            return refusal(_status_of(error, invalid), error.code, error.message)
+            return error_response(_status_of(error, invalid), error.code, error.message)
         case _:
-            logger.error("A request went wrong", exc_info=error)
-            return refusal(500, "internal_error", "Something went wrong in the server.")
+            logger.error("A request failed", exc_info=error)
+            return error_response(500, "internal_error", "Something went wrong in the server.")
 
 
-def refusal(
+def error_response(
     status: int,
     code: str,
     message: str,
     details: Mapping[str, Any] | None = None,
     headers: Headers = (),
-) -> Answer:
-    """The one shape of errors."""
+) -> Response:
+    """Return a response in the one shape of errors."""
     body = {"error": {"code": code, "message": message, "details": details or {}}}
-    return Answer(body, status, headers)
+    return Response(body, status, headers)
 
 
 def _status_of(error: FairlaneError, invalid: int) -> int:
@@ -179,10 +179,10 @@ def _status_of(error: FairlaneError, invalid: int) -> int:
             return 500
 
 
-def _store_trouble(error: StoreError) -> Answer:
-    # The error's own words may quote addresses, paths and SQL: they are for the log alone.
-    passing = isinstance(error, StoreUnavailable)
-    if not passing:  # what is passing is told once, by whoever met it
+def _store_error(error: StoreError) -> Response:
+    # The message may quote addresses, paths and SQL: it is for the log only.
+    temporary = isinstance(error, StoreUnavailable)
+    if not temporary:  # a temporary error was logged where it occurred
         logger.error("The store is in trouble: %s", error)
-    wait = b"1" if passing else b"30"
-    return refusal(503, error.code, type(error)().message, headers=((b"retry-after", wait),))
+    wait = b"1" if temporary else b"30"
+    return error_response(503, error.code, type(error)().message, headers=((b"retry-after", wait),))

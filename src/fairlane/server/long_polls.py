@@ -1,10 +1,10 @@
-"""Workers that wait for tasks over HTTP.
+"""Long polls: workers that wait for tasks over HTTP.
 
-A poll asks the store once. If there is nothing and the worker would wait, it stands in line (see
-`lines`). Claims are made in tasks of their own, so that a request that is given up in the middle of
-one loses nothing: what can no longer be delivered is there for whoever repeats it, and is given
-back if nobody can. And whoever is told that there is nothing can be sure of it: when the store's
-answer got lost, it may have given something.
+A poll asks the store once. If there is nothing and the worker wants to wait, it joins a wait queue
+(see `wait_line`). Claims run in asyncio tasks of their own, so that a request that is cancelled
+during a claim loses nothing: tasks that cannot be delivered stay with the worker if it can repeat
+the poll, and are given back otherwise. A poll answers "no tasks" only if that is certain: if the
+store's reply got lost, it may have granted some.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ logger = logging.getLogger("fairlane.server")
 
 HINT_SECONDS: Final = 60.0
 LAST_SECONDS: Final = 2.0
-"""How long claims that are under way may take when the server stops."""
-REMEMBERED: Final = 1_000
+"""How long claims in flight may take when the server stops."""
+UNHEARD_CLAIMS: Final = 1_000
 
 Profile = tuple[frozenset[str] | None, frozenset[str] | None, frozenset[str]]
 
 
 class LongPolls:
-    """All polls of a server process."""
+    """All long polls of a server process."""
 
     def __init__(self, store: StoreGuard, stopping: asyncio.Event) -> None:
         self._store = store
@@ -46,15 +46,15 @@ class LongPolls:
         self._lines: dict[Profile, WaitLine] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._unheard: OrderedDict[str, str] = OrderedDict()
-        """By worker: under which id the store may have given it something that nobody heard of,
-        since it was asked on behalf of a poll that has no id of its own."""
+        """By worker: the request id of a claim whose reply got lost, for polls without a request
+        id."""
         self._hints = 0
         self._listening: list[asyncio.Task[None]] = []
         self._working: set[asyncio.Task[None]] = set()
 
     @property
     def waiting(self) -> int:
-        """How many stand in line."""
+        """How many polls wait."""
         return sum(len(line) for line in self._lines.values())
 
     async def take(
@@ -67,14 +67,13 @@ class LongPolls:
         begins: bool = True,
         repeats: bool = True,
     ) -> Grant:
-        """Tasks for a worker, within so many seconds; none if its client has left meanwhile.
+        """Return tasks for a worker, within `seconds`; none if its client has left.
 
-        Raises what the store raised if it is not known whether there were any.
+        Raises the store's error if it is not certain that there are none.
 
-        `in_line`: False for one that is not to get any, so that it does not look for others.
-        `begins`: what it gets runs from then on, for it does not know that there is a call to say
-        so.
-        `repeats`: it asks again under the same id when it was not told.
+        `in_line`: False for a worker that gets no tasks, so that it does not ask for others.
+        `begins`: the tasks count as started, for a worker that does not report starts.
+        `repeats`: the worker repeats a lost poll with the same request id.
         """
         loop = asyncio.get_running_loop()
         waiter = Waiter(ask, begins=begins, repeats=repeats)
@@ -93,7 +92,7 @@ class LongPolls:
             timer.cancel()
 
     async def stop(self) -> None:
-        """Nobody waits any more; what was claimed meanwhile is given back."""
+        """End all polls, and give back what was claimed for them."""
         self._dismiss()
         if self._working:
             await asyncio.wait(self._working, timeout=LAST_SECONDS)
@@ -106,7 +105,7 @@ class LongPolls:
         hints = self._hints
         try:
             grant = await self._look(waiter)
-        except Exception as error:  # noqa: BLE001 (told to whoever waits)
+        except Exception as error:  # noqa: BLE001 (passed to the waiter)
             waiter.fail(error)
             return
         except BaseException:
@@ -120,7 +119,7 @@ class LongPolls:
         line = self._line_of(waiter.ask)
         line.add(waiter, grant.next_due_in)
         if self._hints != hints:
-            line.stir()  # while the claim was under way
+            line.stir()  # one came during the claim
 
     def _line_of(self, ask: Ask) -> WaitLine:
         if not self._listening:
@@ -142,15 +141,15 @@ class LongPolls:
     # -- claiming ----------------------------------------------------------------------------------
 
     async def _look(self, waiter: Waiter) -> Grant | None:
-        """Claim for a waiter, and let it know; None if it is not to have anything any more."""
+        """Claim for a waiter, and pass it the grant; None if it does not wait any more."""
         worker_id = waiter.ask.worker_id
-        # One at a time: the store knows a worker's last claim only, so what may have got lost has
-        # to be asked for again before anything else is.
+        # One claim at a time: the store remembers only a worker's last claim, so a lost one has to
+        # be repeated before the next.
         async with self._turns.setdefault(worker_id, asyncio.Lock()):
             if waiter.answer.done():
                 return None
             try:
-                grant = await self._asked(waiter)
+                grant = await self._claim(waiter)
             except WorkerGone as error:
                 waiter.fail(error)
                 return None
@@ -163,9 +162,9 @@ class LongPolls:
                 waiter.end()
             return grant
 
-    async def _asked(self, waiter: Waiter) -> Grant:
-        """What the store gives. Asked twice under one id it gives the same: that is how an answer
-        that got lost is had again."""
+    async def _claim(self, waiter: Waiter) -> Grant:
+        """Claim tasks. The store grants the same tasks again for the same request id: this recovers
+        a grant whose reply got lost."""
         ask = waiter.ask
         if not waiter.repeats:
             unheard = self._unheard.pop(ask.worker_id, None)
@@ -179,7 +178,7 @@ class LongPolls:
             waiter.doubt(error)
             if not waiter.repeats:
                 self._unheard[ask.worker_id] = ask.request_id
-                if len(self._unheard) > REMEMBERED:
+                if len(self._unheard) > UNHEARD_CLAIMS:
                     self._unheard.popitem(last=False)
             raise
         except asyncio.CancelledError:
@@ -192,7 +191,7 @@ class LongPolls:
 
     def _hand_out(self, waiter: Waiter, grant: Grant) -> None:
         room = waiter.ask.slots + waiter.ask.ahead
-        # More than there is room for are those of an earlier poll, of which nobody had heard.
+        # More than there is room for: the grant of an earlier poll whose reply got lost.
         tasks, rest = grant.tasks[:room], grant.tasks[room:]
         waiter.answer.set_result(msgspec.structs.replace(grant, tasks=tasks))
         if tasks and waiter.begins:
@@ -201,22 +200,22 @@ class LongPolls:
             self._spawn(self._claims.release(rest))
 
     def _take_back(self, waiter: Waiter, tasks: list[Claimed]) -> None:
-        """Tasks could not be delivered. Who repeats the poll gets them, perhaps from another
-        process: they are his until then."""
+        """Handle tasks that cannot be delivered. A worker that repeats the poll gets them, perhaps
+        from another process; otherwise give them back."""
         if not waiter.repeats:
             self._spawn(self._claims.release(tasks))
 
     # -- hints -------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        wakeup = await listen(self._store.driver)
-        self._hint()  # who knows what was missed
+        wakeup = await listen(self._store.backend.driver)
+        self._hint()  # hints may have been missed
         backoff = Backoff()
         try:
             while True:
                 try:
                     hinted = await wakeup.wait(HINT_SECONDS)
-                except Exception as error:  # noqa: BLE001 (it goes on)
+                except Exception as error:  # noqa: BLE001 (logged and repeated)
                     warn(logger, "Cannot listen for work", error)
                     await asyncio.sleep(backoff.next())
                 else:

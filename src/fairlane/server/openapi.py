@@ -1,4 +1,4 @@
-"""OpenAPI, made from the route table: what is not in the table is not in there either."""
+"""The OpenAPI document, made from the route table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEMPLATE: Final = "#/components/schemas/{name}"
 
 
 class ErrorDetail(msgspec.Struct, frozen=True):
-    """What went wrong: a code for programs, a sentence for people."""
+    """An error: a code for programs, a sentence for people."""
 
     code: str
     message: str
@@ -28,16 +28,16 @@ class ErrorDetail(msgspec.Struct, frozen=True):
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """The one shape of errors."""
+    """The body of every error response."""
 
     error: ErrorDetail
 
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
-    """The whole description."""
+    """Return the OpenAPI document."""
     kinds = list(dict.fromkeys([ErrorBody, *_kinds(operations)]))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_TEMPLATE)
-    _admit_repetition(components)
+    _allow_duplicates(components)
     known = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -62,14 +62,14 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def _admit_repetition(schema: Any) -> None:
-    """In a set, what is named twice is named."""
+def _allow_duplicates(schema: Any) -> None:
+    """Allow duplicates where the server reads a set."""
     if isinstance(schema, dict):
         schema.pop("uniqueItems", None)
         schema = list(schema.values())
     if isinstance(schema, list):
         for each in schema:
-            _admit_repetition(each)
+            _allow_duplicates(each)
 
 
 def _kinds(operations: Iterable[Operation]) -> Iterable[Any]:
@@ -111,7 +111,7 @@ def _responses(operation: Operation, known: dict[Any, Any]) -> dict[str, Any]:
     statuses = (operation.status, *operation.further)
     return {
         **{str(status): success for status in statuses},
-        "4XX": {"description": "Refused, and nothing was changed", "content": error},
+        "4XX": {"description": "Refused; nothing was changed", "content": error},
         "503": {
             "description": "The store is away: try again",
             "content": error,
@@ -128,7 +128,7 @@ def _in_path(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _rule(parameter: str) -> dict[str, Any]:
-    """What a part of a path looks like. Of what is not found it does not matter."""
+    """Return the rule for a parameter of a path: names have a pattern, ids need none."""
     return {"pattern": NAME_PATTERN} if parameter in _NAMED else {"minLength": 1}
 
 
@@ -146,19 +146,19 @@ def _in_query(
 
 
 def _component(reference: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a struct, by what refers to it."""
+    """Return the schema that a reference points to."""
     found: dict[str, Any] = components[reference["$ref"].rpartition("/")[2]]
     return found
 
 
 def name_of(operation: Operation) -> str:
-    """A name for an operation that no other one has: method and path."""
+    """Return the unique name of an operation: its method and path."""
     words = re.sub(r"[^a-z0-9]+", "_", operation.path.lower()).strip("_")
     return f"{operation.method.lower()}_{words}"
 
 
 def tag_of(operation: Operation) -> str:
-    """The part of the API that it belongs to."""
+    """Return the part of the API that an operation belongs to."""
     parts = operation.path.strip("/").split("/")
     if parts[:2] == ["api", "v1"]:
         return parts[2]

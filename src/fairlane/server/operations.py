@@ -1,6 +1,5 @@
-"""The vocabulary of the route table: an operation is a method on a path, and all that is known of
-it: who may call it, what it takes, what it answers. Routes, OpenAPI and the tests of scopes are
-made from the same table."""
+"""Entries of the route table: an operation is a method on a path, with its scopes, its body, its
+query and its response. Routes, OpenAPI and the tests of scopes are made from the same table."""
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ import msgspec
 
 from fairlane.core.audit import Action
 from fairlane.core.tokens import Scope
-from fairlane.server.answers import Answer
+from fairlane.server.auth import Identity
 from fairlane.server.errors import INVALID
-from fairlane.server.identity import Identity
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
 
 Body = TypeVar("Body")
@@ -26,7 +25,7 @@ BATCH_BYTES: Final = 16 * MEBIBYTE
 SUBMIT: Final = frozenset({Scope.SUBMIT})
 READ: Final = frozenset({Scope.READ})
 OWN: Final = frozenset({Scope.SUBMIT, Scope.READ})
-"""Of a task whose id one knows: whoever may submit may also see what became of it."""
+"""For a task whose id is known: a token that may submit may also read results."""
 ADMIN: Final = frozenset({Scope.ADMIN})
 WORKER: Final = frozenset({Scope.WORKER})
 OPEN: Final[frozenset[Scope]] = frozenset()
@@ -34,7 +33,7 @@ OPEN: Final[frozenset[Scope]] = frozenset()
 
 
 class Call(msgspec.Struct, Generic[Body, Query], frozen=True):
-    """One request, read and checked, as an operation sees it."""
+    """A request, decoded and authenticated."""
 
     body: Body
     query: Query
@@ -43,22 +42,21 @@ class Call(msgspec.Struct, Generic[Body, Query], frozen=True):
     headers: Mapping[bytes, bytes]
     """Names in lower case; of a header that was sent twice, the last one."""
     address: str
-    """Where the request came from."""
+    """The address of the client."""
     secure: bool
-    """It came over TLS."""
+    """Whether it came over TLS."""
     left: Callable[[], Awaitable[None]]
-    """Ends when the client has gone: for those who wait before they answer."""
+    """Returns when the client has left: for operations that wait."""
 
 
-Handler = Callable[[Services, Call[Any, Any]], Awaitable[Answer]]
+Handler = Callable[[Services, Call[Any, Any]], Awaitable[Response]]
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """A method on a path.
 
-    `scopes`: any one of them is enough; none: everybody. `body` and `query` are structs that the
-    request must fit. `returns` is what the answer's body looks like, for readers of the
-    documentation. `invalid` is the status of what does not fit.
+    `scopes`: the token needs one of them; an empty set means public. `body`, `query` and `returns`
+    are the types of body, query and response. `invalid` is the status of invalid requests.
     """
 
     method: str
@@ -71,11 +69,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     returns: Any = None
     status: int = 200
     further: tuple[int, ...] = ()
-    """Other statuses of success."""
+    """Other status codes of success."""
     invalid: int = INVALID
     most: int = BODY_BYTES
-    """Bytes of body."""
+    """The maximum size of the body, in bytes."""
     action: Action | None = None
-    """What the audit log calls it, if it belongs there."""
+    """The action in the audit log, if the operation is recorded there."""
     optional_body: bool = False
-    """No body at all counts as an empty object."""
+    """A missing body counts as an empty object."""

@@ -18,10 +18,9 @@ Settle = Callable[[Sequence[Settlement]], Awaitable[list[Verdict]]]
 
 
 class RunReport(msgspec.Struct, frozen=True):
-    """How a run ended, in the words of the worker. Without `attempt` it is the worker's last.
+    """How a run ended, as the worker reports it. Without `attempt`: the worker's last one.
 
-    Without `seconds` it had not begun; or, `estimated`, the worker just does not say how long it
-    took.
+    Without `seconds` the run had not started; or, if `estimated`, its duration is unknown.
     """
 
     worker_id: str

@@ -1,4 +1,5 @@
-"""Reading a request: its headers, its query, its body; or saying in what way it does not fit."""
+"""Reading a request: its headers, its query, its body. What does not fit raises an error that says
+why."""
 
 from __future__ import annotations
 
@@ -12,8 +13,12 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.text import concealed, shown
-from fairlane.server.errors import NotJson, TooLarge, Unfit, WrongMediaType
-from fairlane.server.operations import Operation
+from fairlane.server.errors import (
+    BodyTooLarge,
+    InvalidJson,
+    InvalidRequest,
+    UnsupportedMediaType,
+)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -21,61 +26,61 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 T = TypeVar("T")
 
 PARAMETERS: Final = 100
-"""More parameters than this in a query are an attack."""
+"""A query with more parameters is an attack."""
 
 
-class Gone(Exception):
-    """The client went away before its request was complete."""
+class ClientGone(Exception):
+    """The client left before its request was complete."""
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The headers by name."""
+    """Return the headers by name."""
     return dict(scope["headers"])
 
 
 class BodyReader:
-    """Reads the body of one operation."""
+    """Reads bodies of one kind, of at most `most` bytes. `optional`: no body counts as `{}`."""
 
-    def __init__(self, operation: Operation) -> None:
-        self._most = operation.most
-        self._optional = operation.optional_body
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(operation.body)
+    def __init__(self, kind: Any, most: int, *, optional: bool) -> None:
+        self._most = most
+        self._optional = optional
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> Any:
-        """The body as the operation wants it."""
+        """Return the decoded body."""
         declared = headers.get(b"content-length")
         if declared is not None and len(declared) < 20 and int(declared) > self._most:
             raise _too_large(self._most)
-        body = await received(receive, self._most)
+        body = await read_body(receive, self._most)
         if not body and self._optional:
             body = b"{}"
         elif not _is_json(headers.get(b"content-type", b"")):
-            raise WrongMediaType
-        return decoded(self._decoder, body)
+            raise UnsupportedMediaType
+        return decode(self._decoder, body)
 
 
-def decoded(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
-    """JSON as a decoder wants it, or an error that says in what way it does not fit."""
+def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """Decode JSON. Raises InvalidJson or InvalidRequest with the reason."""
     try:
         if not body.isascii():
-            body.decode("utf-8")  # of what is kept as it was sent the decoder sees the outline only
+            body.decode("utf-8")  # the decoder does not look into values that are kept raw
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise Unfit(*_told(error)) from None
+        raise InvalidRequest(_sentence(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if _is_grammatical(body):
-            raise Unfit(
-                "The body has a text that is none: half of a surrogate pair, such as \\ud800."
+            raise InvalidRequest(
+                "A text in the body is not valid: it has half of a surrogate pair, such as \\ud800."
             ) from None
-        raise NotJson(f"The body is not JSON: {error}.") from None
+        raise InvalidJson(f"The body is not JSON: {error}.") from None
     except RecursionError:
-        raise Unfit(
+        raise InvalidRequest(
             f"The body is nested deeper than {limits.JSON_DEPTH} levels: flatten it."
         ) from None
 
 
 def _is_grammatical(body: bytes) -> bool:
-    """Whether it is JSON, though with texts that no UTF-8 can hold."""
+    """Return whether this is JSON, although with texts that UTF-8 cannot hold."""
     try:
         json.loads(body.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -87,11 +92,11 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-async def received(receive: Receive, most: int) -> bytes:
-    """The body of a request, as long as it has at most so many bytes."""
+async def read_body(receive: Receive, most: int) -> bytes:
+    """Return the body of a request. Raises BodyTooLarge or ClientGone."""
     message = await receive()
     if message["type"] == "http.disconnect":
-        raise Gone
+        raise ClientGone
     body: bytes = message.get("body", b"")
     if len(body) > most:
         raise _too_large(most)
@@ -102,7 +107,7 @@ async def received(receive: Receive, most: int) -> bytes:
     while message.get("more_body", False):
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientGone
         part = message.get("body", b"")
         size += len(part)
         if size > most:
@@ -111,15 +116,15 @@ async def received(receive: Receive, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def left(receive: Receive) -> None:
-    """Wait until the client has gone. Its request must have been read, or have no body."""
+async def wait_until_gone(receive: Receive) -> None:
+    """Wait until the client has left. Its request must have been read, or have no body."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def query_of(scope: Scope, kind: Any) -> Any:
-    """The query as an operation wants it: a struct whose fields are single values, or lists for
-    parameters that may be repeated."""
+    """Return the query as a struct: its fields are single values, or lists for parameters that may
+    be repeated."""
     try:
         text = scope["query_string"].decode("ascii")
         pairs = parse_qsl(
@@ -131,25 +136,29 @@ def query_of(scope: Scope, kind: Any) -> Any:
             max_num_fields=PARAMETERS,
         )
     except ValueError:
-        raise Unfit(f"The query is malformed, or has more than {PARAMETERS} parameters.") from None
+        raise InvalidRequest(
+            f"The query is malformed, or has more than {PARAMETERS} parameters."
+        ) from None
     found: dict[str, Any] = {}
     fields = _fields(kind)
     for name, value in pairs:
         if name in fields.times and "T" not in value.upper():  # msgspec takes seconds since 1970
-            raise Unfit(
-                f"The parameter {shown(name)} is not a time as ISO 8601 has it.",
+            raise InvalidRequest(
+                f"The parameter {shown(name)} is not a time in ISO 8601.",
                 details={"field": name},
             )
         if name in fields.repeatable:
             found.setdefault(name, []).append(value)
         elif name in found:
-            raise Unfit(f"The parameter {shown(name)} was given twice.", details={"field": name})
+            raise InvalidRequest(
+                f"The parameter {shown(name)} was given twice.", details={"field": name}
+            )
         else:
             found[name] = value
     try:
         return msgspec.convert(found, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Unfit(*_told(error)) from None
+        raise InvalidRequest(_sentence(error)) from None
 
 
 class _Fields(NamedTuple):
@@ -181,7 +190,7 @@ def _choices(type: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, ...]:
 
 
 def _bare(type: msgspec.inspect.Type) -> msgspec.inspect.Type:
-    """A type without what is only said about it."""
+    """Return a type without its metadata."""
     return type.type if isinstance(type, msgspec.inspect.Metadata) else type
 
 
@@ -189,10 +198,10 @@ def _is_json(content_type: bytes) -> bool:
     return content_type.partition(b";")[0].strip().lower() == b"application/json"
 
 
-def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"The body has more than {most:,} bytes: send less at once.")
+def _too_large(most: int) -> BodyTooLarge:
+    return BodyTooLarge(f"The body has more than {most:,} bytes: send less at once.")
 
 
-def _told(error: msgspec.ValidationError) -> tuple[str]:
-    """What msgspec says, as a sentence."""
-    return (concealed(f"{error}.").replace("`", "'"),)
+def _sentence(error: msgspec.ValidationError) -> str:
+    """Return msgspec's message as a sentence."""
+    return concealed(f"{error}.").replace("`", "'")

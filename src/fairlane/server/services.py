@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from fairlane.backoff import Backoff
-from fairlane.client.app import Fairlane
 from fairlane.client.batching import Batcher, ResultWaiter
 from fairlane.core import limits
+from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
 from fairlane.core.estimates import Outlook, outlook_of
-from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
 from fairlane.core.machine import Settlement
 from fairlane.core.model import Accepted, Beat, NewTask, Pulse, Task, Verdict, Worker
@@ -21,11 +20,10 @@ from fairlane.core.retention import DEFAULT
 from fairlane.core.store import Operations
 from fairlane.core.tokens import Token
 from fairlane.maintenance import Maintenance
-from fairlane.server.admission import Door, Windows
+from fairlane.server.admission import AdmissionControl, RateWindows
+from fairlane.server.auth import TOKEN_SECONDS, Identity, TokenCache
 from fairlane.server.cached import Cached
 from fairlane.server.config import ServerConfig
-from fairlane.server.identity import Identity
-from fairlane.server.keys import SECONDS, Keys
 from fairlane.server.long_polls import LongPolls
 from fairlane.server.reports import Judgement, RunReport, settled
 from fairlane.server.store_guard import StoreGuard
@@ -34,92 +32,90 @@ from fairlane.server.workers import Workers
 
 logger = logging.getLogger("fairlane.server")
 
-T = TypeVar("T")
-
 SIGN_INS_A_MINUTE: Final = 10
-"""Tries of one address."""
+"""Sign-in attempts from one address."""
 OUTLOOK_SECONDS: Final = 0.5
-"""How old a view of the queues may be that estimates and admission go by."""
+"""How old the view of the queues may be that estimates and admission use."""
 
 
 class Services:
     """A store, and what makes many requests to it cheap.
 
     It starts with the first request, or with the application's lifespan if there is one: an
-    application that is mounted into another is not told when that starts.
+    application that is mounted into another one does not learn when that one starts. `prepare`
+    migrates or verifies the store; it is called before the first operation.
     """
 
-    def __init__(self, app: Fairlane, config: ServerConfig) -> None:
-        self.app = app
+    def __init__(
+        self,
+        backend: Backend,
+        config: ServerConfig,
+        prepare: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        self.backend = backend
         self.config = config
-        self.store = StoreGuard(app)
+        self.store = StoreGuard(backend, prepare)
+        self.run = self.store.run
         self.submissions = Batcher(self._submit, limits.SUBMIT_BATCH)
         self.results = ResultWaiter(self._get)
-        self.keys = Keys(
-            Cached(self._tokens_exist, SECONDS), self._find, required=config.tokens_required
+        self.tokens = TokenCache(
+            Cached(self._tokens_exist, TOKEN_SECONDS), self._find, required=config.tokens_required
         )
-        self.sign_ins = Windows(SIGN_INS_A_MINUTE, 60.0)
+        self.sign_ins = RateWindows(SIGN_INS_A_MINUTE, 60.0)
         self._outlook = Cached(self._look, OUTLOOK_SECONDS)
-        self._door = Door(config.admission)
+        self._admission = AdmissionControl(config.admission)
         self.stopping = asyncio.Event()
-        """Set when the server is to stop: whoever waits for something stops waiting."""
+        """Set when the server is to stop: requests that wait for something stop waiting."""
         self.workers = Workers(self._workers, self._beat)
         self.polls = LongPolls(self.store, self.stopping)
         self.hub = Hub(self.store, self.stopping, config.listeners)
         self.reports = Batcher(self.settled, limits.BATCH)
-        self._background: list[asyncio.Task[None]] = []
-        self._started = False
+        self._background: asyncio.Task[None] | None = None
 
     @property
     def ops(self) -> Operations:
-        """What can be asked of the store."""
-        return self.store.ops
-
-    async def run(self, op: Op[T]) -> T:
-        """Perform an operation on the store."""
-        return await self.store.run(op)
+        """The operations of the store."""
+        return self.backend.ops
 
     async def outlook(self) -> Outlook:
-        """The queues as they stood a moment ago."""
+        """Return the queues as they were up to half a second ago."""
         return await self._outlook.get()
 
     async def admit(self, identity: Identity, address: str, tasks: Sequence[NewTask]) -> Outlook:
-        """Raise TooMany unless these may be submitted now; answers what the queues look like."""
+        """Return the view of the queues. Raises TooManyRequests if these tasks may not be submitted
+        now."""
         outlook = await self._outlook.get()
-        self._door.admit(identity, address, tasks, outlook.depth)
+        self._admission.admit(identity, address, tasks, outlook.depth)
         return outlook
 
     def start(self) -> None:
-        """Begin with what goes on in the background; once is enough."""
-        if self._started:
-            return
-        self._started = True
-        self._background.append(asyncio.get_running_loop().create_task(self._maintain()))
+        """Start the background work, if it has not started."""
+        if self._background is None:
+            self._background = asyncio.get_running_loop().create_task(self._maintain())
 
     async def stop(self) -> None:
-        """End what goes on in the background."""
+        """Stop the background work, and end what waits."""
         self.stopping.set()
         await self.polls.stop()
         await self.hub.stop()
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        background, self._background = self._background, None
+        if background is not None:
+            background.cancel()
+            await asyncio.gather(background, return_exceptions=True)
         await self.store.stop()
-        self._background.clear()
-        self._started = False
 
     async def _maintain(self) -> None:
         await self._prepare()
         if self.config.maintenance:
-            await Maintenance(self.app.backend, new_id(), DEFAULT).run()
+            await Maintenance(self.backend, new_id(), DEFAULT).run()
 
     async def _prepare(self) -> None:
-        """The store is ready after the first call. To bring it up to date may take longer than a
-        request waits."""
+        """Prepare the store, however long it takes: a migration may take longer than a request
+        waits."""
         backoff = Backoff()
         while True:
             try:
-                await self.app.run(self.ops.controls())
+                await self.store.prepare()
             except StoreError as error:
                 logger.warning("The store is not ready yet: %s", error)
                 await asyncio.sleep(backoff.next())
@@ -133,7 +129,7 @@ class Services:
         return await self.run(self.ops.settle(settlements))
 
     async def settled(self, reports: Sequence[RunReport]) -> list[Judgement]:
-        """Record what workers report, up to 500 at once."""
+        """Record the reports of workers, up to 500 at once."""
         return await settled(self._get, self._settle, reports)
 
     async def _workers(self) -> list[Worker]:
@@ -155,4 +151,4 @@ class Services:
         async def find() -> Token | None:
             return await self.run(self.ops.token(digest))
 
-        return Cached(find, SECONDS)
+        return Cached(find, TOKEN_SECONDS)

@@ -1,19 +1,20 @@
-"""The store as requests reach it: whoever asks hears within a second that it is away.
+"""The guard between requests and the store: a request learns within a second that the store is
+away.
 
-Errors of a store are waited out for a moment, as everywhere. A store that says nothing at all
-(frozen, cut off) looks like one that has much to do: so when a call takes long, the store is asked
-something easy. If that is not answered either, everyone who waits is told, and nobody else has to
-wait: until the store answers again, one question at a time is all it gets.
+Errors of the store are waited out for a moment, as everywhere. A store that does not answer at all
+(frozen, cut off) looks like a busy one. So when a call takes long, the guard probes the store with
+a cheap read. If the probe gets no answer either, every waiting call fails, and new calls fail at
+once. Until the store answers again, one probe at a time is all that it receives.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar
 
-from fairlane.client.app import Fairlane
-from fairlane.core.backend import Driver
+from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError, StoreUnavailable
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
@@ -26,45 +27,46 @@ T = TypeVar("T")
 PATIENCE: Final = 0.8
 """Seconds for which errors of the store are waited out."""
 LONG: Final = 0.3
-"""A call that takes so many seconds raises doubts."""
+"""Seconds after which a call that is still running triggers a probe."""
 EASY: Final = 0.4
-"""A store that needs so many seconds for something easy is as good as away."""
+"""Seconds within which a store that is there answers a probe."""
 LATE: Final = 0.1
-"""What came in time may be noticed late, in a process that was busy with itself."""
+"""Extra seconds for this process, which may be too busy to notice the answer in time."""
 SEEK: Final = 2.0
-"""A question to a store that is away may have gone astray after so many seconds."""
+"""Seconds after which a probe of a store that is away counts as lost, and is repeated."""
 REST: Final = 0.25
-"""After a call that was refused in spite of all patience, others like it need not be made."""
+"""Seconds for which calls of an operation fail at once after one of them failed."""
 
 
-class _Refusal(NamedTuple):
+class _Failure(NamedTuple):
     error: StoreUnavailable
     until: float
 
 
 class StoreGuard:
-    """Performs operations on behalf of the requests of one server process."""
+    """Performs operations for the requests of one server process.
 
-    def __init__(self, app: Fairlane) -> None:
-        self._app = app
+    `prepare` migrates or verifies the store; it is called before the first operation.
+    """
+
+    def __init__(
+        self, backend: Backend, prepare: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
+        self.backend = backend
+        self._prepare = prepare
         self._waiting: dict[asyncio.Timeout, float] = {}
-        """Calls that are under way, and when they began; the first is the oldest."""
-        self._refusals: dict[str, _Refusal] = {}
-        """By the operation's name: a store that takes no new tasks may well take results."""
+        """Calls in flight, and when they began; the first is the oldest."""
+        self._failures: dict[str, _Failure] = {}
+        """By operation name: a store that takes no new tasks may still take results."""
         self._heard = float("-inf")
         self._away = False
         self._timer: asyncio.TimerHandle | None = None
-        self._doubting: asyncio.Task[None] | None = None
+        self._probing: asyncio.Task[None] | None = None
 
     @property
     def ops(self) -> Operations:
-        """What can be asked of the store."""
-        return self._app.backend.ops
-
-    @property
-    def driver(self) -> Driver:
-        """How it gets there."""
-        return self._app.backend.driver
+        """The operations of the store."""
+        return self.backend.ops
 
     async def run(self, op: Op[T]) -> T:
         """Perform an operation. Raises StoreUnavailable, within a second, if the store is away."""
@@ -75,41 +77,49 @@ class StoreGuard:
             async with limit:
                 self._waiting[limit] = loop.time()
                 self._watch(loop)
-                result = await self._app.run(op.within(PATIENCE))
+                if self._prepare is not None:
+                    await self.prepare()
+                result = await self.backend.run(op.within(PATIENCE))
         except TimeoutError:
             raise StoreUnavailable("The store does not answer.") from None
         except StoreUnavailable as error:
             logger.warning("The store is in trouble: %s", error)
-            self._refusals[op.name] = _Refusal(error, loop.time() + REST)
+            self._failures[op.name] = _Failure(error, loop.time() + REST)
             raise
         finally:
             self._waiting.pop(limit, None)
         self._heard = loop.time()
         return result
 
+    async def prepare(self) -> None:
+        """Migrate or verify the store, unless that is done."""
+        if self._prepare is not None:
+            await self._prepare()
+            self._prepare = None
+
     async def stop(self) -> None:
-        """Ask no more."""
+        """Stop probing."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._doubting is not None:
-            self._doubting.cancel()
-            await asyncio.wait([self._doubting])
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.wait([self._probing])
 
     def _check(self, name: str, now: float) -> None:
         if self._away:
             raise StoreUnavailable("The store does not answer.")
-        refusal = self._refusals.get(name)
-        if refusal is None:
+        failure = self._failures.get(name)
+        if failure is None:
             return
-        if now < refusal.until:
-            raise type(refusal.error)(refusal.error.message)
-        del self._refusals[name]
+        if now < failure.until:
+            raise type(failure.error)(failure.error.message)
+        del self._failures[name]
 
-    # -- doubts ------------------------------------------------------------------------------------
+    # -- probing -----------------------------------------------------------------------------------
 
     def _watch(self, loop: asyncio.AbstractEventLoop, seconds: float = LONG) -> None:
-        if self._timer is None and self._doubting is None:
+        if self._timer is None and self._probing is None:
             self._timer = loop.call_later(seconds, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -120,19 +130,21 @@ class StoreGuard:
         if age < LONG:
             self._watch(loop, LONG - age)
         else:
-            self._doubting = loop.create_task(self._doubt(loop))
+            self._probing = loop.create_task(self._probe(loop))
 
-    async def _doubt(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _probe(self, loop: asyncio.AbstractEventLoop) -> None:
         began = loop.time()
         asking = loop.create_task(self._ask())
         try:
-            if await _yes(asking, EASY) or await _yes(asking, LATE) or self._heard > began:
+            if await _succeeds(asking, EASY) or await _succeeds(asking, LATE):
+                return
+            if self._heard > began:
                 return
             self._away = True
             logger.warning("The store does not answer: requests are refused until it does.")
             for limit in self._waiting:
                 limit.reschedule(loop.time())
-            while not await _yes(asking, SEEK):
+            while not await _succeeds(asking, SEEK):
                 asking.cancel()
                 await asyncio.sleep(LATE)
                 asking = loop.create_task(self._ask())
@@ -140,22 +152,22 @@ class StoreGuard:
         finally:
             asking.cancel()
             self._away = False
-            self._doubting = None
+            self._probing = None
             if self._waiting:
                 self._watch(loop)
 
     async def _ask(self) -> bool:
-        """Whether the store answers. A task that is not there is looked for where others are."""
+        """Return whether the store answers: read a task that does not exist, where tasks are."""
         try:
-            await self._app.run(self.ops.get([new_id()]).within(EASY))
+            await self.backend.run(self.ops.get([new_id()]).within(EASY))
         except StoreUnavailable:
             return False
         except StoreError:
-            return True  # it does, if only to complain
+            return True  # an error is an answer
         return True
 
 
-async def _yes(asking: asyncio.Task[bool], seconds: float) -> bool:
-    """Whether the answer comes in time, and is yes."""
+async def _succeeds(asking: asyncio.Task[bool], seconds: float) -> bool:
+    """Return whether the result comes in time, and is True."""
     await asyncio.wait([asking], timeout=seconds)
     return asking.done() and asking.result()

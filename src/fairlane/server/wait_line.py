@@ -1,8 +1,8 @@
-"""Those who wait for work, in lines: who wants the same kind of task stands in the same one.
+"""Wait queues of long polls: polls that want the same kind of task wait in the same queue.
 
-However many wait, one of each line looks for work on behalf of all: when there is a hint, when
-something falls due, and now and then to be safe. Whoever finds something leaves, and has the next
-one look; as soon as somebody finds less than wanted, the others need not.
+However many wait, only one poll of a queue asks the store at a time: when there is a hint, when a
+task becomes due, and once in a while to be safe. A poll that gets tasks leaves, and the next one
+asks. When a poll gets fewer tasks than it wants, the others need not ask.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from fairlane.core.model import Ask, Grant
 logger = logging.getLogger("fairlane.server")
 
 SAFETY_SECONDS: Final = 1.0
-"""How often a line looks by itself: hints get lost."""
+"""How often a queue asks without a hint: hints get lost."""
 LOOKS_A_SECOND: Final = 50
-"""What many lines together do of that at the most."""
+"""How often all queues together ask without a hint, at most."""
 DUE_SECONDS: Final = 0.01
-"""Nothing is looked for earlier because it is due by so little earlier."""
+"""A task that is due earlier by less than this does not wake the queue earlier."""
 MISS_SECONDS: Final = 0.01
-"""What a look costs that finds nothing. Hints that are meant for others may come by the thousand a
-second: a line that has run up more than `CREDIT_SECONDS` rests until that much is paid off."""
+"""The debt of a claim that brings no tasks. Hints for other queues may come by the thousand:
+a queue whose debt is above `CREDIT_SECONDS` rests until it is below that."""
 CREDIT_SECONDS: Final = 0.2
 
 
 class Waiter:
-    """A poll that has not been answered."""
+    """A long poll that waits."""
 
     __slots__ = ("_doubt", "answer", "ask", "begins", "due_in", "expired", "looking", "repeats")
 
     def __init__(self, ask: Ask, *, begins: bool = True, repeats: bool = True) -> None:
         self.ask = ask
         self.begins = begins
-        """What it gets runs from then on."""
+        """Tasks that it gets count as started."""
         self.repeats = repeats
-        """When it is told of an error, the same will be asked for again."""
+        """After an error the worker repeats the poll with the same request id."""
         self.answer: asyncio.Future[Grant] = asyncio.get_running_loop().create_future()
         self.due_in: float | None = None
-        """When there may be more, as the store said last."""
+        """When there may be more tasks, as the store said last."""
         self.looking = True
-        """The store is being asked for it, as it is to begin with."""
+        """A claim for it is in flight, as at the beginning."""
         self.expired = False
-        """Nothing was found in time: what is looked for at the moment is the last try."""
+        """Its time is over: the claim in flight is the last one."""
         self._doubt: Exception | None = None
 
     def end(self) -> None:
-        """Wait no more, for nobody is there any more."""
+        """End the wait without tasks."""
         if not self.answer.done():
             self.answer.set_result(Grant([], self.due_in))
 
     def expire(self) -> None:
-        """Wait no more than it takes to hear of a claim that is under way."""
+        """End the wait, after the claim in flight if there is one."""
         self.expired = True
         if self.looking:
             return
@@ -68,24 +68,24 @@ class Waiter:
             self.fail(self._doubt)
 
     def doubt(self, error: Exception) -> None:
-        """The store may have given tasks, and an error has come in place of them. Until it has been
-        asked again, nobody can say that there is nothing."""
+        """Record that a claim failed: the store may have granted tasks. Until it is asked again,
+        the poll must not answer that there are none."""
         self._doubt = error
         if self.expired:
             self.fail(error)
 
     def heard(self) -> None:
-        """The store has answered: there is no doubt any more."""
+        """Record that the store has answered."""
         self._doubt = None
 
     def fail(self, error: Exception) -> None:
-        """Answer with an error."""
+        """End the wait with an error."""
         if not self.answer.done():
             self.answer.set_exception(error)
 
 
 Look = Callable[[Waiter], Awaitable[Grant | None]]
-"""Asks the store for a waiter; None when that one is no longer to have anything."""
+"""Claims for a waiter; returns None if it does not wait any more."""
 
 
 class WaitLine:
@@ -98,15 +98,15 @@ class WaitLine:
         self._stirred = asyncio.Event()
         self._due_at = float("inf")
         self._wakes_at = float("-inf")
-        """When it looks next; in the past before it began."""
+        """When it asks next; in the past until it starts."""
         self._paid_at = float("-inf")
-        """When all looks are paid off that found nothing."""
+        """When the debt of claims without tasks is paid off."""
 
     def __len__(self) -> int:
         return len(self._waiters)
 
     def add(self, waiter: Waiter, due_in: float | None) -> None:
-        """Someone comes, who has just seen that there is nothing, but something is due then."""
+        """Add a waiter whose claim brought nothing. `due_in`: when the store expects tasks."""
         self._waiters[waiter] = None
         waiter.answer.add_done_callback(lambda _: self._waiters.pop(waiter, None))
         due_at = _at(due_in)
@@ -116,24 +116,24 @@ class WaitLine:
             self._due_at = due_at
 
     def stir(self) -> None:
-        """There may be work."""
+        """Wake the queue: there may be work."""
         self._stirred.set()
 
     def dismiss(self) -> None:
-        """Nobody is to wait any more."""
+        """End all waits."""
         for waiter in self._waiters:
             waiter.expire()
         self._stirred.set()
 
     async def run(self) -> None:
-        """Look when there is reason to, until nobody waits."""
+        """Ask the store when there is a reason to, until nobody waits."""
         backoff = Backoff()
         while self._first() is not None:
             await self._rest()
             try:
                 await self._look()
-            except Exception as error:  # noqa: BLE001 (nobody who waits is left alone)
-                # Whoever waits goes on waiting: this way they do not all come back at once.
+            except Exception as error:  # noqa: BLE001 (logged and repeated)
+                # The waiters go on waiting: otherwise they would all come back at once.
                 warn(logger, "No tasks can be claimed", error)
                 await asyncio.sleep(backoff.next())
             else:
@@ -155,7 +155,7 @@ class WaitLine:
     async def _look(self) -> None:
         self._stirred.clear()
         while (waiter := self._first()) is not None:
-            # To the back, so that one who gets nothing because of who it is stands in nobody's way.
+            # Move it to the end: a waiter whose worker gets nothing must not block the others.
             self._waiters[waiter] = self._waiters.pop(waiter)
             grant = await self._look_for(waiter)
             if grant is None:

@@ -1,7 +1,7 @@
-"""The workers that speak the worker protocol: whose they are, and what they registered with.
+"""Workers of the worker protocol: their ids, and what they registered with.
 
-A worker's id says which token it was given to: whoever reads ids elsewhere cannot use them with a
-token of their own, and every server process can tell without asking the store.
+A worker's id is signed for the token that registered it: somebody who reads the id elsewhere cannot
+use it with another token, and every server process can check that without the store.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.ids import dashed, is_id
 from fairlane.core.model import Beat, NewWorker, Pulse, Worker, WorkerStatus
-from fairlane.server.identity import Identity
+from fairlane.server.auth import Identity
 
-REMEMBERED: Final = 10_000
+CACHED_WORKERS: Final = 10_000
 TOUCH_SHARE: Final = 6
-"""A worker that was silent for this part of its lease is taken for alive again at its next call."""
+"""A call sends a heartbeat to the store if the last one is older than 1/6 of the lease."""
 
 _NONCE, _TAG = 10, 6  # bytes
-_VERSION = 0x8 << 76  # of UUIDs that everyone makes as they like
+_VERSION = 0x8 << 76  # of UUIDs in a format of our own
 _VARIANT = 0x2 << 62
 _FREE = ~(0xF << 76 | 0x3 << 62)
 
 
 def new_worker_id(identity: Identity, name: str | None = None) -> str:
-    """A random id for a worker that registers with this token; with a name, it begins with that."""
+    """Return a random id for a worker that registers with this token. It begins with `name`."""
     return _signed(secrets.token_bytes(_NONCE), identity, "" if name is None else f"{name}.")
 
 
 def check_owner(worker_id: str, identity: Identity) -> None:
-    """Raise WorkerGone unless the id was given to this token."""
+    """Raise WorkerGone unless the id belongs to this token."""
     if not owns(worker_id, identity):
         raise WorkerGone
 
 
 def owns(worker_id: str, identity: Identity) -> bool:
-    """Whether the id was given to this token."""
+    """Return whether the id belongs to this token."""
     name, dot, number = worker_id.rpartition(".")
     if not is_id(number):
         return False
@@ -51,7 +51,7 @@ def owns(worker_id: str, identity: Identity) -> bool:
 
 
 def _signed(nonce: bytes, identity: Identity, prefix: str) -> str:
-    # The bits that make it a UUID are set first, so that they are part of what is signed.
+    # The version bits of the UUID are set first, because they are signed as well.
     number = (int.from_bytes(nonce) << 8 * _TAG) & _FREE | _VERSION | _VARIANT
     head = number.to_bytes(16)[:_NONCE]
     owner = (prefix + (identity.token_id or "")).encode()
@@ -59,8 +59,8 @@ def _signed(nonce: bytes, identity: Identity, prefix: str) -> str:
     return prefix + dashed((head + tag).hex())
 
 
-class Known:
-    """A worker as this process remembers it."""
+class KnownWorker:
+    """A worker in the cache of this process."""
 
     __slots__ = ("capabilities", "lease", "load", "queues", "seen_at", "status", "types")
 
@@ -72,34 +72,34 @@ class Known:
         self.lease = worker.lease
         self.load = load
         self.seen_at = float("-inf")
-        """When it was last heard of here."""
+        """When its last heartbeat was sent to the store."""
 
 
 class Workers:
-    """What is known of workers, so that not every call has to ask the store."""
+    """A cache of workers, so that not every call needs the store."""
 
     def __init__(
         self,
-        listed: Callable[[], Awaitable[list[Worker]]],
+        list_all: Callable[[], Awaitable[list[Worker]]],
         beat: Callable[[Beat], Awaitable[Pulse]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._listed = listed
+        self._list_all = list_all
         self._beat = beat
         self._clock = clock
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._known: OrderedDict[str, KnownWorker] = OrderedDict()
         self._finding = Batcher(self._find, limits.BATCH)
 
-    def registered(self, worker: NewWorker) -> None:
-        """A worker has registered here."""
-        self._remember(worker.worker_id, Known(worker)).seen_at = self._clock()
+    def remember(self, worker: NewWorker) -> None:
+        """Add a worker that has registered here."""
+        self._put(worker.worker_id, KnownWorker(worker)).seen_at = self._clock()
 
     def forget(self, worker_id: str) -> None:
-        """A worker has left, or is dead."""
+        """Remove a worker that has left or is dead."""
         self._known.pop(worker_id, None)
 
     async def beat(self, beat: Beat) -> Pulse:
-        """A sign of life, which the store is told of."""
+        """Send a heartbeat to the store. Raises WorkerGone."""
         try:
             pulse = await self._beat(beat)
         except WorkerGone:
@@ -111,15 +111,15 @@ class Workers:
             known.seen_at = self._clock()
         return pulse
 
-    async def touch(self, worker_id: str) -> Known:
-        """Every call of a worker is a sign of life; the store is told of it now and then. Raises
+    async def touch(self, worker_id: str) -> KnownWorker:
+        """Count a call of a worker as a heartbeat. The store gets one now and then. Raises
         WorkerGone."""
-        known = await self._recalled(worker_id)
+        known = await self._get(worker_id)
         if self._clock() - known.seen_at > known.lease / TOUCH_SHARE:
             await self.beat(Beat(worker_id, known.load))
         return known
 
-    async def _recalled(self, worker_id: str) -> Known:
+    async def _get(self, worker_id: str) -> KnownWorker:
         known = self._known.get(worker_id)
         if known is not None:
             self._known.move_to_end(worker_id)
@@ -127,14 +127,14 @@ class Workers:
         found = await self._finding.send(worker_id)
         if found is None:
             raise WorkerGone
-        return self._remember(worker_id, Known(found, found.load))
+        return self._put(worker_id, KnownWorker(found, found.load))
 
-    def _remember(self, worker_id: str, known: Known) -> Known:
+    def _put(self, worker_id: str, known: KnownWorker) -> KnownWorker:
         self._known[worker_id] = known
-        if len(self._known) > REMEMBERED:
+        if len(self._known) > CACHED_WORKERS:
             self._known.popitem(last=False)
         return known
 
     async def _find(self, worker_ids: Sequence[str]) -> list[Worker | None]:
-        workers = {worker.worker_id: worker for worker in await self._listed()}
+        workers = {worker.worker_id: worker for worker in await self._list_all()}
         return [workers.get(worker_id) for worker_id in worker_ids]

@@ -1,6 +1,10 @@
-"""Tasks as 001 has them: its names of states, its way of counting, its field names.
+"""Tasks in the shapes of specification 001.
 
-Attributes are in Python's spelling; encoded as JSON they are in 001's (camelCase).
+001 is the specification of a simple task queue that Fairlane implements to the letter, beside its
+own API: it prints the routes under `/api/tasks`, their JSON in camelCase, five statuses (pending,
+processing, completed, failed, cancelled), and counts attempts instead of retries.
+
+Attributes have Python names; they become camelCase in JSON.
 """
 
 from __future__ import annotations
@@ -43,10 +47,9 @@ _WRAPPER: Final = "$value"
 
 
 def wrapped(payload: Any) -> Mapping[str, Any]:
-    """Any JSON as the object that the core wants.
+    """Return any JSON value as the object that the core needs.
 
-    Objects stay as they are, so that others can read them; only one that looks like a wrapper has
-    to be wrapped itself.
+    Objects stay as they are, so that others can read them, except one that looks like a wrapper.
     """
     if isinstance(payload, Mapping) and payload.keys() != {_WRAPPER}:
         return payload
@@ -54,18 +57,18 @@ def wrapped(payload: Any) -> Mapping[str, Any]:
 
 
 def wrapped_json(payload: bytes) -> bytes:
-    """The same for JSON that is stored as it was sent."""
+    """`wrapped` for JSON that is stored as it was sent."""
     try:
         value = msgspec.json.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return payload  # the door says what is wrong with it
+        return payload  # the check of the payload says what is wrong
     if isinstance(value, dict) and value.keys() != {_WRAPPER}:
         return payload
     return b'{"%s":%s}' % (_WRAPPER.encode(), payload)
 
 
 def unwrapped_json(payload: bytes) -> msgspec.Raw:
-    """What `wrapped_json` was given, to the letter."""
+    """Return the argument of `wrapped_json`, byte for byte."""
     value = msgspec.json.decode(payload)
     if value.keys() != {_WRAPPER}:
         return msgspec.Raw(payload)
@@ -77,7 +80,7 @@ class _Wrapped(msgspec.Struct):
 
 
 def unwrapped(payload: Mapping[str, Any]) -> Any:
-    """What `wrapped` was given."""
+    """Return the argument of `wrapped`."""
     return payload[_WRAPPER] if payload.keys() == {_WRAPPER} else payload
 
 
@@ -90,7 +93,7 @@ def new_spec_task(
     timeout: float | None = TASK_TIMEOUT,
     priority: str | int | None = None,
 ) -> NewTask:
-    """A submission on 001's terms. Bytes are JSON that is stored as it is."""
+    """Return a new task with the defaults of 001. A payload of bytes is JSON, stored as it is."""
     return new_task(
         type,
         wrapped_json(payload) if isinstance(payload, bytes) else wrapped(payload),
@@ -112,7 +115,7 @@ def _retries(max_attempts: object) -> int:
 
 
 class SpecTask(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A task. `failed` with a `completed_at` has failed for good, without one is tried again."""
+    """A task. `failed` with a `completed_at` has failed for good, without one it is retried."""
 
     id: str
     type: str
@@ -131,7 +134,7 @@ class SpecTask(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class QueueStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How many tasks there are in each status, over all and by type."""
+    """How many tasks there are in each status, in total and by type."""
 
     pending: int = 0
     processing: int = 0
@@ -142,7 +145,7 @@ class QueueStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def task_of(task: Task) -> SpecTask:
-    """A task in these words."""
+    """Return a task in this shape."""
     status = STATUS[task.status]
     return SpecTask(
         id=task.task_id,
@@ -163,7 +166,7 @@ def task_of(task: Task) -> SpecTask:
 
 
 def stats_of(stats: Stats) -> QueueStats:
-    """Statistics in these words."""
+    """Return statistics in this shape."""
     by_type = {type: dict(_counted(states)) for type, states in stats.by_type.items()}
     return QueueStats(**_counted(stats.by_status), by_type=by_type)
 

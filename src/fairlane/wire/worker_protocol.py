@@ -120,20 +120,20 @@ class HandedTask(msgspec.Struct, frozen=True):
         )
 
 
-class Polled(msgspec.Struct, frozen=True):
+class PollReply(msgspec.Struct, frozen=True):
     """What a poll brought."""
 
     tasks: list[HandedTask]
 
 
-class Begun(msgspec.Struct, frozen=True):
+class TaskStart(msgspec.Struct, frozen=True):
     """A task begins to run only now."""
 
     task_id: TaskId
     attempt: Attempt | None = None
 
 
-class Progressed(msgspec.Struct, frozen=True):
+class TaskProgress(msgspec.Struct, frozen=True):
     """How far a task has come."""
 
     task_id: TaskId
@@ -142,14 +142,14 @@ class Progressed(msgspec.Struct, frozen=True):
     status_message: str | None = None
 
 
-class End(StrEnum):
+class ResultStatus(StrEnum):
     """How a run ended."""
 
     COMPLETED = "completed"
     FAILED = "failed"
 
 
-class Fault(msgspec.Struct, frozen=True):
+class RunFailure(msgspec.Struct, frozen=True):
     """Why a run failed. `details` may be any JSON: they are kept as text, beside a traceback."""
 
     message: str = "The worker gave no reason."
@@ -163,16 +163,16 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     task_id: TaskId
     attempt: Attempt | None = None
-    status: End
+    status: ResultStatus
     result: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
-    error: Fault | None = None
+    error: RunFailure | None = None
     execution_duration_seconds: Seconds | None = None
 
     def outcome(self) -> Outcome:
         """The same in the core's words."""
-        if self.status is End.COMPLETED:
+        if self.status is ResultStatus.COMPLETED:
             return Completed(checked_result(bytes(self.result) or b"null"))
-        fault = Fault() if self.error is None else self.error
+        fault = RunFailure() if self.error is None else self.error
         details = checked_result(bytes(fault.details) or b"null")
         error = TaskError.of(
             fault.message,
@@ -183,13 +183,13 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         return Failed(error)
 
 
-class Heard(msgspec.Struct, frozen=True):
+class Acknowledged(msgspec.Struct, frozen=True):
     """A call was heard."""
 
     acknowledged: bool = True
 
 
-class ResultHeard(msgspec.Struct, frozen=True, kw_only=True):
+class ResultAcknowledged(msgspec.Struct, frozen=True, kw_only=True):
     """A result was recorded. `status`: how the task stands now."""
 
     acknowledged: bool = True
@@ -218,7 +218,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
         return self.health
 
 
-class HeartbeatHeard(msgspec.Struct, frozen=True):
+class HeartbeatReply(msgspec.Struct, frozen=True):
     """`should_drain`: poll no more, finish what runs, deregister. `cancelled`: tasks to stop, for
     they are no longer this worker's; report their end all the same, which frees their place."""
 
@@ -227,7 +227,7 @@ class HeartbeatHeard(msgspec.Struct, frozen=True):
     cancelled: list[str]
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class Deregistered(msgspec.Struct, frozen=True, kw_only=True):
     """A worker has left. `released`: how many tasks it still had, which go to others."""
 
     acknowledged: bool = True

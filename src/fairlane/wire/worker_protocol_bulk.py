@@ -144,7 +144,7 @@ class ClaimAnswer(msgspec.Struct, frozen=True):
         return Grant(tasks, self.next_due_in_seconds, self.request_id)
 
 
-class Beginning(msgspec.Struct, frozen=True):
+class StartReport(msgspec.Struct, frozen=True):
     """A task began to run so many seconds ago."""
 
     task_id: TaskId
@@ -152,13 +152,13 @@ class Beginning(msgspec.Struct, frozen=True):
     seconds: Seconds = 0.0
 
 
-class Beginnings(msgspec.Struct, frozen=True):
+class StartReports(msgspec.Struct, frozen=True):
     """Tasks that run now."""
 
-    starts: Annotated[tuple[Beginning, ...], SOME]
+    starts: Annotated[tuple[StartReport, ...], SOME]
 
 
-class Advance(msgspec.Struct, frozen=True):
+class ProgressReport(msgspec.Struct, frozen=True):
     """How far a task has come."""
 
     task_id: TaskId
@@ -167,13 +167,13 @@ class Advance(msgspec.Struct, frozen=True):
     status_message: str | None = None
 
 
-class Advances(msgspec.Struct, frozen=True):
+class ProgressReports(msgspec.Struct, frozen=True):
     """How far tasks have come."""
 
-    reports: Annotated[tuple[Advance, ...], SOME]
+    reports: Annotated[tuple[ProgressReport, ...], SOME]
 
 
-class Ending(StrEnum):
+class RunStatus(StrEnum):
     """How a run ended."""
 
     COMPLETED = "completed"
@@ -185,7 +185,7 @@ class Ending(StrEnum):
     """It asked to run again in `after_seconds`, which costs no retry either."""
 
 
-class Failing(msgspec.Struct, frozen=True, omit_defaults=True):
+class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a run failed."""
 
     message: str = "The worker gave no reason."
@@ -202,9 +202,9 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     task_id: TaskId
     attempt: Attempt
-    status: Ending
+    status: RunStatus
     result: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
-    error: Failing | None = None
+    error: RunError | None = None
     after_seconds: Seconds | None = None
     execution_duration_seconds: Seconds | None = None
 
@@ -212,13 +212,13 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
         """The same in the core's words. A result that nobody could read is a failure for good: the
         others in its batch must not suffer for it."""
         match self.status:
-            case Ending.COMPLETED:
+            case RunStatus.COMPLETED:
                 try:
                     return Completed(checked_result(bytes(self.result) or b"null"))
                 except InvalidResult as error:
                     return Failed(TaskError.of(error.message, BAD_RESULT, retriable=False))
-            case Ending.FAILED:
-                given = Failing() if self.error is None else self.error
+            case RunStatus.FAILED:
+                given = RunError() if self.error is None else self.error
                 failure = TaskError.of(
                     given.message,
                     given.code,
@@ -226,11 +226,11 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
                     traceback=given.traceback,
                 )
                 return Failed(failure, self.after_seconds)
-            case Ending.TIMED_OUT:
+            case RunStatus.TIMED_OUT:
                 return TimedOut()
-            case Ending.RELEASED:
+            case RunStatus.RELEASED:
                 return Released()
-            case Ending.SNOOZED:
+            case RunStatus.SNOOZED:
                 return Snoozed(self.after_seconds or 0.0)
 
 
@@ -251,7 +251,7 @@ class Verdicts(msgspec.Struct, frozen=True):
         return cls(tuple(verdicts))
 
 
-class Attempted(msgspec.Struct, frozen=True):
+class HeldRun(msgspec.Struct, frozen=True):
     """A run."""
 
     task_id: str
@@ -265,4 +265,4 @@ class PulseView(msgspec.Struct, frozen=True):
 
     remaining_seconds: float
     status: WorkerStatus
-    let_go: tuple[Attempted, ...]
+    let_go: tuple[HeldRun, ...]

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fairlane.server.answers import Answer, Send
-from fairlane.server.errors import TooLarge, answer_to
-from fairlane.server.http.limits import Limits
+from fairlane.server.errors import BodyTooLarge, response_to
+from fairlane.server.http.limits import ConnectionLimits
 from fairlane.server.http.listening import bind
 from fairlane.server.http.serving import serve
-from fairlane.server.requests import Gone, Receive, Scope, received
+from fairlane.server.requests import ClientGone, Receive, Scope, read_body
+from fairlane.server.responses import Response, Send
 
 SECONDS = 20
 """Nothing here takes so long unless it hangs."""
@@ -53,7 +53,7 @@ class Application:
             return
         host = dict(scope["headers"]).get(b"host", b"-")
         told = f"{scope['path']} {scope['query_string'].decode()} {host.decode()}"
-        await Answer(told.encode()).send(send, bodiless=scope["method"] == "HEAD")
+        await Response(told.encode()).send(send, bodiless=scope["method"] == "HEAD")
 
     async def _repeat(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -63,12 +63,12 @@ class Application:
 
     async def _echo(self, receive: Receive, send: Send) -> None:
         try:
-            answer = Answer(await received(receive, MOST))
-        except Gone:
+            answer = Response(await read_body(receive, MOST))
+        except ClientGone:
             self.left.set()
             return
-        except TooLarge as error:
-            answer = answer_to(error)
+        except BodyTooLarge as error:
+            answer = response_to(error)
         await answer.send(send)
 
     async def _slow(self, receive: Receive, send: Send) -> None:
@@ -86,11 +86,11 @@ class Application:
         finally:
             leaving.cancel()
             releasing.cancel()
-        await Answer(b"at last").send(send)
+        await Response(b"at last").send(send)
 
     async def _unread(self, _receive: Receive, send: Send) -> None:
         await self.release.wait()
-        await Answer(b"at last").send(send)
+        await Response(b"at last").send(send)
 
     async def _broken(self, _receive: Receive, _send: Send) -> None:
         raise ZeroDivisionError("secret")
@@ -222,7 +222,7 @@ class World(Running):
 
 
 @asynccontextmanager
-async def world(limits: Limits | None = None) -> AsyncIterator[World]:
+async def world(limits: ConnectionLimits | None = None) -> AsyncIterator[World]:
     """Serve in this loop."""
     application, stop, ready = Application(), asyncio.Event(), asyncio.Event()
     sockets = bind("127.0.0.1", 0)
@@ -231,7 +231,7 @@ async def world(limits: Limits | None = None) -> AsyncIterator[World]:
             application,
             sockets,
             stop,
-            limits or Limits(grace_seconds=5),
+            limits or ConnectionLimits(grace_seconds=5),
             on_ready=ready.set,
             on_stop=application.release.set,
         )
@@ -253,7 +253,7 @@ async def listening(asgi: Any) -> AsyncIterator[int]:
     """Serve any application in this loop: its port."""
     stop, ready = asyncio.Event(), asyncio.Event()
     sockets = bind("127.0.0.1", 0)
-    limits = Limits(grace_seconds=5)
+    limits = ConnectionLimits(grace_seconds=5)
     running = asyncio.create_task(serve(asgi, sockets, stop, limits, on_ready=ready.set))
     try:
         async with asyncio.timeout(SECONDS):

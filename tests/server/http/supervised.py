@@ -14,9 +14,9 @@ import uvloop
 from starlette.types import Receive, Scope
 
 from fairlane.cli.supervisor import Supervisor
-from fairlane.server.answers import Answer, Send
 from fairlane.server.http.listening import bind, inherited
 from fairlane.server.http.serving import serve
+from fairlane.server.responses import Response, Send
 
 
 async def supervise() -> int:
@@ -35,7 +35,7 @@ async def be_child(descriptor: int) -> None:
 
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await Answer(str(os.getpid()).encode()).send(send)
+            await Response(str(os.getpid()).encode()).send(send)
 
     await serve(answer, [inherited(descriptor)], stop)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fairlane.server.answers import Send
 from fairlane.server.requests import Receive, Scope
+from fairlane.server.responses import Send
 from tests.server.http.kit import Client, get, listening
 
 Message = dict[str, Any]

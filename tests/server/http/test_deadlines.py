@@ -4,10 +4,10 @@ import asyncio
 
 import msgspec
 
-from fairlane.server.http.limits import Limits
+from fairlane.server.http.limits import ConnectionLimits
 from tests.server.http.kit import CHUNKED, SECONDS, Client, World, get, post, world
 
-HASTY = Limits(
+HASTY = ConnectionLimits(
     header_seconds=0.3,
     body_seconds=0.3,
     idle_seconds=0.3,
@@ -90,7 +90,7 @@ async def test_an_answer_that_nobody_reads() -> None:
 
 
 async def test_two_hundred_slow_clients_do_not_matter() -> None:
-    limits = Limits(header_seconds=2, body_seconds=2, grace_seconds=5)
+    limits = ConnectionLimits(header_seconds=2, body_seconds=2, grace_seconds=5)
     async with world(limits) as server:
         slow = [await server.connect() for _ in range(200)]
         for number, client in enumerate(slow):
@@ -132,7 +132,7 @@ async def test_stopping_ends_long_polls_and_lets_requests_finish() -> None:
 
 
 async def test_stopping_has_an_end() -> None:
-    async with world(Limits(grace_seconds=0.2)) as server:
+    async with world(ConnectionLimits(grace_seconds=0.2)) as server:
         client = await server.connect()
         await client.send(post(b"abc")[:-1])
         await server.application.entered.wait()
@@ -142,7 +142,7 @@ async def test_stopping_has_an_end() -> None:
 
 
 async def test_cancelling_ends_at_once() -> None:
-    async with world(Limits(grace_seconds=60)) as server:
+    async with world(ConnectionLimits(grace_seconds=60)) as server:
         client = await server.connect()
         await client.send(post(b"abc")[:-1])
         await server.application.entered.wait()

@@ -8,13 +8,13 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
 
-from fairlane.server.http.faults import BadRequest
-from fairlane.server.http.limits import RESERVED_FILES, Limits
-from fairlane.server.http.watch import Watch
+from fairlane.server.http.errors import BadRequest
+from fairlane.server.http.limits import RESERVED_FILES, ConnectionLimits
+from fairlane.server.http.watch import ConnectionWatch
 from tests.server.http.kit import CHUNKED, MOST, SECONDS, Client, World, get, post, world
 
 HEAD = b"GET /path HTTP/1.1\r\nHost: a\r\n"
-SMALL = Limits(
+SMALL = ConnectionLimits(
     connections=4,
     requests=2,
     pipelined=3,
@@ -220,7 +220,7 @@ async def test_websockets(server: World) -> None:
     async with asyncio.timeout(SECONDS), connect(f"ws://127.0.0.1:{server.port}/ws") as socket:
         await socket.send("hello")
         assert await socket.recv() == "hello"
-        await socket.send("x" * (Limits().message_bytes + 1))
+        await socket.send("x" * (ConnectionLimits().message_bytes + 1))
         with pytest.raises(ConnectionClosedError) as closed:
             await socket.recv()
     assert closed.value.rcvd is not None
@@ -321,7 +321,7 @@ async def _end(client: Client) -> int | None:
 
 
 def test_connections_need_files() -> None:
-    limits = Limits(connections=10_000)
+    limits = ConnectionLimits(connections=10_000)
     assert limits.within(100_000) == limits
     few = limits.within(1_024)
     assert 800 < few.connections < few.dropped_above() <= 1_024 - RESERVED_FILES
@@ -347,10 +347,10 @@ async def test_one_line_for_a_refusal(server: World, caplog: pytest.LogCaptureFi
 
 
 async def test_a_flood_of_refusals_is_no_flood_of_lines(caplog: pytest.LogCaptureFixture) -> None:
-    watch = Watch(Limits(), {})
+    watch = ConnectionWatch(ConnectionLimits(), {})
     watch.start()
     for _ in range(20):
-        watch.tell(BadRequest(), None)
+        watch.log_refusal(BadRequest(), None)
     async with asyncio.timeout(SECONDS):
         while "15 more requests were refused" not in caplog.messages:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -13,8 +13,8 @@ from fairlane.core.machine import Failed
 from fairlane.core.model import NewWorker, TaskError
 from fairlane.core.tokens import Scope, digest_of, issued
 from fairlane.dashboard.assets import assets
+from fairlane.server.auth import ANYONE, Identity
 from fairlane.server.config import ServerConfig
-from fairlane.server.identity import ANYONE, Identity
 from fairlane.server.operations import Operation
 from fairlane.server.workers import new_worker_id
 from tests.conftest import Servers

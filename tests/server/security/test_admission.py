@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from fairlane.core.model import NewTask
 from fairlane.core.submission import new_task
-from fairlane.server.admission import CLIENTS, Door, Overload, Windows
+from fairlane.server.admission import CLIENTS, AdmissionControl, Overloaded, RateWindows
+from fairlane.server.auth import ANYONE, Identity
 from fairlane.server.config import Admission, ServerConfig
-from fairlane.server.errors import TooMany
-from fairlane.server.identity import ANYONE, Identity
+from fairlane.server.errors import TooManyRequests
 from tests.conftest import Servers
 from tests.fixtures.stores import opened
 from tests.server.http.kit import Reply
@@ -34,7 +34,7 @@ class Clock:
         return self.now
 
 
-def retry_after(error: TooMany) -> int:
+def retry_after(error: TooManyRequests) -> int:
     return int(dict(error.headers)[b"retry-after"])
 
 
@@ -55,12 +55,12 @@ DEFAULT_GRADES = {
 }
 
 
-def accepted(door: Door, depth: int, who: Identity = ANYONE) -> set[str]:
+def accepted(door: AdmissionControl, depth: int, who: Identity = ANYONE) -> set[str]:
     found = set()
     for level in LEVELS:
         try:
             door.admit(who, "", tasks(level), depth)
-        except Overload:
+        except Overloaded:
             continue
         else:
             found.add(level)
@@ -69,9 +69,9 @@ def accepted(door: Door, depth: int, who: Identity = ANYONE) -> set[str]:
 
 @pytest.mark.parametrize("depth", DEFAULT_GRADES)
 def test_grades(depth: int) -> None:
-    assert accepted(Door(Admission()), depth) == DEFAULT_GRADES[depth]
+    assert accepted(AdmissionControl(Admission()), depth) == DEFAULT_GRADES[depth]
     exempt = Identity("vip", "id", exempt=True)
-    assert accepted(Door(Admission()), depth, exempt) == set(LEVELS)
+    assert accepted(AdmissionControl(Admission()), depth, exempt) == set(LEVELS)
 
 
 @pytest.mark.parametrize(
@@ -83,33 +83,33 @@ def test_grades(depth: int) -> None:
     ],
 )
 def test_grades_can_be_turned_off(off: dict[str, Any], left: set[str]) -> None:
-    assert accepted(Door(Admission(**off)), 60_000) == left
+    assert accepted(AdmissionControl(Admission(**off)), 60_000) == left
 
 
 def test_levels_between_the_names_belong_to_a_band() -> None:
-    door = Door(Admission())
+    door = AdmissionControl(Admission())
     for level, depth in {4: 10_000, 7: 50_000, 9: 100_000}.items():
         door.admit(ANYONE, "", [new_task("work", None, priority=level)], depth - 1)
-        with pytest.raises(Overload):
+        with pytest.raises(Overloaded):
             door.admit(ANYONE, "", [new_task("work", None, priority=level)], depth)
 
 
 def test_a_batch_is_refused_for_its_least_important_task() -> None:
-    with pytest.raises(Overload, match="priority low are refused from 10,000 on"):
-        Door(Admission()).admit(ANYONE, "", tasks("critical", "low"), 10_000)
+    with pytest.raises(Overloaded, match="priority low are refused from 10,000 on"):
+        AdmissionControl(Admission()).admit(ANYONE, "", tasks("critical", "low"), 10_000)
 
 
 def test_a_window_slides() -> None:
     clock = Clock(1_020.0)  # where a stretch of 60 s begins
-    windows = Windows(10, 60.0, clock)
+    windows = RateWindows(10, 60.0, clock)
     windows.take("a", 10)
     clock.now += 59
-    with pytest.raises(TooMany):
+    with pytest.raises(TooManyRequests):
         windows.take("a", 1)
     windows.take("b", 10)
     clock.now += 31  # half of the next stretch: half of what was counts
     windows.take("a", 5)
-    with pytest.raises(TooMany):
+    with pytest.raises(TooManyRequests):
         windows.take("a", 1)
     clock.now += 120
     windows.take("a", 10)
@@ -117,24 +117,26 @@ def test_a_window_slides() -> None:
 
 def test_what_is_refused_is_not_counted() -> None:
     clock = Clock()
-    door = Door(Admission(per_minute=5, per_hour=8), clock)
+    door = AdmissionControl(Admission(per_minute=5, per_hour=8), clock)
     door.admit(ANYONE, "x", tasks(*["low"] * 5), 0)
     for _ in range(50):
-        with pytest.raises(TooMany):
+        with pytest.raises(TooManyRequests):
             door.admit(ANYONE, "x", tasks("low"), 0)
     clock.now += 120
-    with pytest.raises(TooMany, match="At most 8 in 3,600 s"):  # the hour refuses: so the minute
+    with pytest.raises(
+        TooManyRequests, match="At most 8 in 3,600 s"
+    ):  # the hour refuses: so the minute
         door.admit(ANYONE, "x", tasks(*["low"] * 4), 0)  # must not count it
     door.admit(ANYONE, "x", tasks(*["low"] * 3), 0)
 
 
 def test_a_window_forgets_those_who_did_nothing_for_longest() -> None:
-    windows = Windows(1, 60.0, Clock())
+    windows = RateWindows(1, 60.0, Clock())
     windows.take("first", 1)
     for number in range(CLIENTS):
         windows.take(str(number), 1)
     windows.take("first", 1)  # forgotten
-    with pytest.raises(TooMany):
+    with pytest.raises(TooManyRequests):
         windows.take(str(CLIENTS - 1), 1)
     assert len(windows._counts) == CLIENTS
 
@@ -145,14 +147,14 @@ def test_a_window_forgets_those_who_did_nothing_for_longest() -> None:
 )
 def test_who_waits_as_told_gets_in(most: int, steps: Sequence[tuple[float, int]]) -> None:
     clock = Clock()
-    windows = Windows(most, 60.0, clock)
+    windows = RateWindows(most, 60.0, clock)
     taken: list[tuple[float, int]] = []
     for pause, amount in steps:
         clock.now += pause
         amount = min(amount, most)
         try:
             windows.take("a", amount)
-        except TooMany as error:
+        except TooManyRequests as error:
             wait = retry_after(error)
             assert 1 <= wait <= 120
             clock.now += wait

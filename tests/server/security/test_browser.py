@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.async_api import BrowserContext, Page
 
-from fairlane.server.answers import Answer, Send
 from fairlane.server.requests import Receive, Scope
+from fairlane.server.responses import Response, Send
 from tests.conftest import Servers
 from tests.fixtures.chromium import chromium
 from tests.fixtures.stores import opened
@@ -33,7 +33,7 @@ async def lair() -> AsyncIterator[int]:
     async def page(scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             body = b"<!doctype html><title>evil</title><body>"
-            await Answer(body, kind=b"text/html", guards=()).send(send)
+            await Response(body, kind=b"text/html", guards=()).send(send)
 
     async with listening(page) as port:
         yield port

@@ -9,8 +9,8 @@ import pytest
 
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.tokens import Token
+from fairlane.server.auth import CACHED_TOKENS, TokenCache
 from fairlane.server.cached import Cached
-from fairlane.server.keys import REMEMBERED, Keys
 
 
 class Looks:
@@ -106,7 +106,7 @@ async def test_a_failure_that_nobody_waits_for_is_not_complained_about() -> None
     assert complaints == []
 
 
-def keys(exist: Callable[[], bool], looks: list[bytes], *, required: bool = False) -> Keys:
+def keys(exist: Callable[[], bool], looks: list[bytes], *, required: bool = False) -> TokenCache:
     async def existing() -> bool:
         return exist()
 
@@ -116,7 +116,7 @@ def keys(exist: Callable[[], bool], looks: list[bytes], *, required: bool = Fals
 
         return Cached(look, 2.0)
 
-    return Keys(Cached(existing, 0.0), find, required=required)
+    return TokenCache(Cached(existing, 0.0), find, required=required)
 
 
 async def test_once_required_always_required() -> None:
@@ -138,9 +138,9 @@ async def test_wrong_secrets_are_remembered_but_not_without_end() -> None:
     for _ in range(3):
         assert await found.token("guess") is None
     assert len(looks) == 1
-    for number in range(REMEMBERED + 5):
+    for number in range(CACHED_TOKENS + 5):
         await found.token(str(number))
-    assert len(found._known) == REMEMBERED
+    assert len(found._known) == CACHED_TOKENS
     looks.clear()
     await found.token("guess")
     assert len(looks) == 1

@@ -15,7 +15,7 @@ from starlette.routing import Mount, Router
 from starlette.types import ASGIApp
 
 from fairlane import Fairlane
-from fairlane.server.app import create_app, lifespan
+from fairlane.server import create_app, lifespan
 from tests.conftest import Servers
 from tests.fixtures.stores import World, opened
 from tests.server.http.kit import Client, listening

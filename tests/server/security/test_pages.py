@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairlane.server.auth import host_of
 from fairlane.server.config import ServerConfig
-from fairlane.server.gate import host_of
 from fairlane.server.routes import OPERATIONS
 from tests.conftest import Servers
 from tests.fixtures.stores import opened

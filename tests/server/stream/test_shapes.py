@@ -11,8 +11,8 @@ from fairlane.core.ids import new_id
 from fairlane.core.journal import place_of
 from fairlane.core.machine import TRANSITIONS
 from fairlane.core.model import Event, moment
-from fairlane.server.stream.clients import MOST_BYTES, SLOW, Client, Ending
-from fairlane.server.stream.items import Item, items_of, mentioned, notice, told
+from fairlane.server.stream.clients import MOST_BYTES, SLOW, Client, Closing
+from fairlane.server.stream.items import Item, items_of, live_item, notice, tasks_with_progress
 from fairlane.server.stream.subscriptions import Subscription
 from fairlane.wire.events import TYPES, EventType, Notice
 from fairlane.wire.tasks import ProgressView
@@ -55,7 +55,7 @@ def test_progress_is_told_once_where_it_was_made_last() -> None:
         event("4", "start"),
         event("5", "complete", OTHER),
     ]
-    assert mentioned(events) == [ONE]
+    assert tasks_with_progress(events) == [ONE]
     items = items_of(events, "0", {ONE: HALF})
     assert [(item.type, item.task_id, item.cursor) for item in items] == [
         ("task.progress", ONE, "3"),
@@ -72,9 +72,9 @@ def test_cursors_can_be_compared(cursors: tuple[str, str]) -> None:
     assert earlier < later
 
 
-TASK = told("task.failed", {}, task_id=ONE, queue="a")
-WORKER = told("worker.dead", {})
-DEPTH = told("queue.depth", {}, queue="a")
+TASK = live_item("task.failed", {}, task_id=ONE, queue="a")
+WORKER = live_item("worker.dead", {})
+DEPTH = live_item("queue.depth", {}, queue="a")
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def client() -> Client:
 
 
 def progress(number: int) -> Item:
-    return told("task.progress", number, str(number), key=("task.progress", ONE), task_id=ONE)
+    return live_item("task.progress", number, str(number), key=("task.progress", ONE), task_id=ONE)
 
 
 async def test_what_is_overtaken_is_passed_over_and_the_rest_is_not() -> None:
     listener = client()
-    start = told("task.started", {}, "2", task_id=ONE)
+    start = live_item("task.started", {}, "2", task_id=ONE)
     listener.offer([progress(1), start, progress(3), TASK, TASK])
     assert [item.type for item in await listener.take()] == [
         "task.started",
@@ -130,11 +130,11 @@ async def test_one_that_reads_nothing_ends() -> None:
     listener = client()
     text = "x" * 1_000
     offered = 0
-    while listener.ending is None:
-        listener.put(told("task.failed", text))
+    while listener.closing is None:
+        listener.put(live_item("task.failed", text))
         offered += len(text)
         assert offered < 2 * MOST_BYTES
-    assert listener.ending == SLOW
+    assert listener.closing == SLOW
     assert await listener.take() == []
     listener.put(TASK)
     assert await listener.take() == []
@@ -143,8 +143,8 @@ async def test_one_that_reads_nothing_ends() -> None:
 async def test_last_words_are_sent_before_the_end() -> None:
     listener = client()
     listener.put(TASK)
-    listener.end(Ending(1008), notice(Notice.ERROR, {"code": "x"}))
+    listener.end(Closing(1008), notice(Notice.ERROR, {"code": "x"}))
     listener.end(SLOW)
     assert [item.type for item in await listener.take()] == ["error"]
     assert await listener.take() == []
-    assert listener.ending == Ending(1008)
+    assert listener.closing == Closing(1008)

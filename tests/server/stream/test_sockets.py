@@ -17,7 +17,7 @@ from fairlane.core.ids import new_id
 from fairlane.core.submission import new_task
 from fairlane.server.stream import hub
 from fairlane.server.stream.clients import MOST_BYTES
-from fairlane.server.stream.reading import Stretch
+from fairlane.server.stream.reader import Stretch
 from tests.conftest import Servers
 from tests.fixtures.stores import opened
 from tests.server.http.kit import SECONDS

@@ -29,7 +29,7 @@ from fairlane.cli.shutdown import run, stop_on_signals
 from fairlane.cli.supervisor import Supervisor
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
-from fairlane.server.http.limits import Limits
+from fairlane.server.http.limits import ConnectionLimits
 from fairlane.server.http.listening import bind, inherited
 
 
@@ -94,7 +94,7 @@ async def _check(app: Fairlane, settings: Settings) -> None:
 async def _serve(app: Fairlane, settings: Settings, sockets: Sequence[socket.socket]) -> None:
     serving = Serving(app, config_of(settings), sockets)
     try:
-        with stop_on_signals(serving.stop, Limits().grace_seconds):
+        with stop_on_signals(serving.stop, ConnectionLimits().grace_seconds):
             await serving.run()
     finally:
         await app.aclose()

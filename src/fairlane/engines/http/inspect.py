@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from fairlane.core import limits
 from fairlane.core.analysis import Analysis
 from fairlane.core.backend import Durability
@@ -22,9 +24,7 @@ from fairlane.engines.http.calls import Request, get, post, read
 from fairlane.engines.http.errors import Reply, code_of
 from fairlane.engines.http.filters import admits_nothing, query_of
 from fairlane.wire.figures import AnalysisView, SampleList
-from fairlane.wire.health import Ready
 from fairlane.wire.limits import ControlsView
-from fairlane.wire.session import Session
 from fairlane.wire.tasks import TaskPage, TasksFound, WhyView
 from fairlane.wire.times import iso_of
 from fairlane.wire.workers import WorkerList
@@ -33,6 +33,15 @@ TASKS: Final = "/api/v1/tasks"
 CONTROL: Final = "/api/v1/control"
 _VERSION: Final = 1
 """Of the API."""
+
+
+class _Session(msgspec.Struct, frozen=True):
+    required: bool
+    name: str | None
+
+
+class _Ready(msgspec.Struct, frozen=True):
+    durability: Durability
 
 
 @reads
@@ -100,8 +109,7 @@ def samples(_: object, since: int, limit: int) -> Flow[list[Sample]]:
 
 @reads
 def durability(_: object) -> Flow[Durability]:
-    found = (yield from get("/readyz", Ready)).durability
-    return Durability(found.engine, dict(found.settings), found.warnings)
+    return (yield from get("/readyz", _Ready)).durability
 
 
 @reads
@@ -122,7 +130,7 @@ def migrate(_: object) -> Flow[int]:
 
 def _known() -> Flow[int]:
     """Whether there is a server here that knows us."""
-    session = yield from get("/auth/session", Session)
+    session = yield from get("/auth/session", _Session)
     if session.required and session.name is None:
         raise AccessDenied(
             "The server wants a token that it knows: give it as token=…, or as FAIRLANE_TOKEN. "

@@ -32,8 +32,8 @@ from fairlane.core.model import (
     Verdict,
 )
 from fairlane.engines.http.calls import MOST_BYTES, part, post
-from fairlane.wire.worker_protocol import Left, Registered
-from fairlane.wire.worker_protocol_bulk import ClaimAnswer, Ending, Failing, PulseView, Verdicts
+from fairlane.wire.worker_protocol import Deregistered, Registered
+from fairlane.wire.worker_protocol_bulk import ClaimAnswer, PulseView, RunError, RunStatus, Verdicts
 
 WORKERS: Final = "/internal/workers"
 _ROOM: Final = MOST_BYTES // 2
@@ -122,7 +122,7 @@ def heartbeat(_: object, beat: Beat) -> Flow[Pulse]:
 @writes
 def forget(_: object, worker_id: str) -> Flow[bool]:
     try:
-        yield from post(f"{WORKERS}/{part(worker_id)}/deregister", {}, Left)
+        yield from post(f"{WORKERS}/{part(worker_id)}/deregister", {}, Deregistered)
     except WorkerGone:
         return False
     return True
@@ -142,17 +142,17 @@ def _words(outcome: Outcome | None, pause: float) -> dict[str, Any]:
     """`pause`: what a handler asked for, brought into range."""
     match outcome:
         case Completed(result):
-            return {"status": Ending.COMPLETED, "result": msgspec.Raw(result)}
+            return {"status": RunStatus.COMPLETED, "result": msgspec.Raw(result)}
         case Failed(error, after):
-            failing = Failing(error.message, error.code, error.retriable, error.traceback)
+            failing = RunError(error.message, error.code, error.retriable, error.traceback)
             wanted = None if after is None else pause
-            return {"status": Ending.FAILED, "error": failing, "after_seconds": wanted}
+            return {"status": RunStatus.FAILED, "error": failing, "after_seconds": wanted}
         case TimedOut():
-            return {"status": Ending.TIMED_OUT}
+            return {"status": RunStatus.TIMED_OUT}
         case Released():
-            return {"status": Ending.RELEASED}
+            return {"status": RunStatus.RELEASED}
         case Snoozed():
-            return {"status": Ending.SNOOZED, "after_seconds": pause}
+            return {"status": RunStatus.SNOOZED, "after_seconds": pause}
         case Lost() | None:
             raise NotSupported("A server is told how a run ended, and decides itself what follows.")
 

@@ -1,1 +1,1 @@
-"""HTTP as it comes over the wire: listening, receiving, refusing what no application should see."""
+"""HTTP connections: listening, receiving, refusing invalid requests before the application."""

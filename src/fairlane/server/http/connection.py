@@ -1,8 +1,8 @@
-"""How a connection lives and ends: uvicorn's, with bounds.
+"""One connection from open to close: uvicorn's, with limits.
 
-What uvicorn lacks: deadlines, a limit that answers in the one shape of errors, refusals in their
-turn when requests were pipelined, and a close that lets the client read them. Deadlines are numbers
-that a sweep looks at (see watch.py): that costs less than uvicorn's own timers.
+What uvicorn lacks: deadlines, limits that respond in the one shape of errors, error responses in
+the right order when requests are pipelined, and a close that lets the client read them. Deadlines
+are numbers that a sweep checks (see watch.py), which costs less than uvicorn's timers.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from fairlane.server.errors import Refused
+from fairlane.server.errors import HttpError
 from fairlane.server.http.cycle import Cycle
-from fairlane.server.http.faults import BadRequest, Busy, TooSlow, last_words
-from fairlane.server.http.watch import NEVER, Watch
+from fairlane.server.http.errors import BadRequest, Busy, TooSlow, closing_response
+from fairlane.server.http.watch import NEVER, ConnectionWatch
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Phase(IntEnum):
-    """How far the request has arrived that comes in at the moment."""
+    """How much of the current request has arrived."""
 
     BETWEEN = 0
     HEADERS = 1
     BODY = 2
     OVER = 3
-    """No more requests: what still comes is thrown away."""
+    """No more requests: further data is discarded."""
 
 
 BETWEEN: Final = Phase.BETWEEN
@@ -41,7 +41,7 @@ OVER: Final = Phase.OVER
 
 
 class Connection(HttpToolsProtocol):
-    """One connection; how requests are read from it is said in protocol.py."""
+    """One connection. protocol.py reads the requests."""
 
     cycle: Cycle | None  # type: ignore[assignment]
 
@@ -52,7 +52,7 @@ class Connection(HttpToolsProtocol):
         app_state: dict[str, Any],  # noqa: ARG002 (uvicorn's, whose lifespan is off)
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        watch: Watch,
+        watch: ConnectionWatch,
     ) -> None:
         super().__init__(config, server_state, watch.state, _loop)
         self.access_log = False
@@ -60,7 +60,7 @@ class Connection(HttpToolsProtocol):
         self._watch = watch
         self._limits = watch.limits
         self._phase = BETWEEN
-        self._fault: Refused | None = None
+        self._fault: HttpError | None = None
         self._working: Cycle | None = None
         self._lingers = False
 
@@ -76,7 +76,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._watch.connections.discard(self)
         super().connection_lost(exc)
-        if self._working is not None:  # which is not uvicorn's `cycle` when requests are pipelined
+        if self._working is not None:  # not uvicorn's `cycle` when requests are pipelined
             self._working.abandon()
 
     def pause_writing(self) -> None:
@@ -98,10 +98,12 @@ class Connection(HttpToolsProtocol):
             super().shutdown()
 
     def expire(self, now: float) -> None:
-        """A deadline has passed."""
+        """Handle a deadline that has passed."""
         arriving = self._phase in {HEADERS, BODY} and self.reading_due > now
         if arriving and self.flow.read_paused:
-            self.receipt_due = now + self._limits.body_seconds  # the application takes its time
+            self.receipt_due = (
+                now + self._limits.body_seconds
+            )  # the application is slow, not the client
         elif arriving:
             self._refuse(TooSlow())
         elif self.transport.is_closing() or self.transport.get_write_buffer_size():
@@ -122,13 +124,13 @@ class Connection(HttpToolsProtocol):
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)  # type: ignore[arg-type]
         elif self._phase is OVER:
-            self._say_last_words()
+            self._send_closing_response()
         elif self._phase is BETWEEN:
             self.receipt_due = self.loop.time() + self._limits.idle_seconds
 
-    def _refuse(self, fault: Refused) -> None:
-        """Answer with this, in its turn, and close."""
-        self._watch.tell(fault, self.client)
+    def _refuse(self, fault: HttpError) -> None:
+        """Send this error after the pending responses, and close."""
+        self._watch.log_refusal(fault, self.client)
         self._fault = fault
         broken = self.cycle if self._phase is BODY else None
         self._phase = OVER
@@ -141,20 +143,20 @@ class Connection(HttpToolsProtocol):
                 if broken.response_started:
                     self.transport.close()
                 else:
-                    self._say_last_words()
-        elif broken is not None:  # answered already
+                    self._send_closing_response()
+        elif broken is not None:  # it has its response already
             self._linger()
         elif self.cycle is None or self.cycle.response_complete:
-            self._say_last_words()
+            self._send_closing_response()
 
-    def _say_last_words(self) -> None:
+    def _send_closing_response(self) -> None:
         if self._fault is not None:
-            self.transport.write(last_words(self._fault, self.server_state.default_headers))
+            self.transport.write(closing_response(self._fault, self.server_state.default_headers))
         self._linger()
 
     def _linger(self) -> None:
-        """Close in a way that lets the client read the answer: with data unread, it would be lost
-        in a reset."""
+        """Close so that the client can read the response: closing with unread data would send a
+        reset, and the response would be lost."""
         self._phase = OVER
         self._lingers = True
         self.flow.resume_reading()

@@ -1,4 +1,4 @@
-"""One request while an application works on it."""
+"""One request, from the application's call to the end of the response."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from fairlane.server.errors import Refused, answer_to
-from fairlane.server.http.faults import STOPPING, Busy
+from fairlane.server.errors import HttpError, response_to
+from fairlane.server.http.errors import STOPPING, Busy
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -27,10 +27,10 @@ logger = logging.getLogger("fairlane.server")
 Message = MutableMapping[str, Any]
 
 _UNUSUAL: Final = frozenset({b"connection", b"transfer-encoding", b"set-cookie"})
-"""Headers that change how an answer is sent, or that are not to be remembered."""
+"""Headers that change how a response is sent, or that must not be cached."""
 
 
-class Unanswered(Refused):
+class InternalError(HttpError):
     """Something went wrong in the server."""
 
     code = "internal_error"
@@ -38,28 +38,28 @@ class Unanswered(Refused):
 
 
 class Cycle(RequestResponseCycle):
-    """As uvicorn has it, but whatever goes wrong is answered in the one shape of errors, and an
-    answer of one piece is sent in one piece."""
+    """uvicorn's cycle, but every error becomes a response in the one shape of errors, and a
+    response in one piece is sent with one write."""
 
     _start: Message | None = None
-    """The head of an answer, which waits for the body to go with it."""
+    """The head of a response, which is sent together with the body."""
 
     async def run_asgi(self, app: ASGI3Application) -> None:
-        """Let the application answer."""
+        """Run the application."""
         try:
             await app(self.scope, self.receive, self.send)
             if not self.response_complete and not self.disconnected:
-                logger.error("The application has left a request without a whole answer")
-                await self._answer(Unanswered())
-        except asyncio.CancelledError:  # the grace of a server that stops is over
-            await self._answer(Busy(STOPPING))
+                logger.error("The application did not complete its response")
+                await self._send_error(InternalError())
+        except asyncio.CancelledError:  # the grace period of a server that stops is over
+            await self._send_error(Busy(STOPPING))
         except Exception as error:  # noqa: BLE001 (an application may raise anything)
-            await self._answer(error)
+            await self._send_error(error)
         finally:
             self.on_response = _nothing
 
     async def send(self, message: Any) -> None:
-        """Take a part of the answer from the application."""
+        """Send a part of the response."""
         if message["type"] == "http.response.start" and not self.response_started:
             self._start = message
             return
@@ -71,7 +71,7 @@ class Cycle(RequestResponseCycle):
         await super().send(message)
 
     def _send_whole(self, start: Message, message: Message) -> bool:
-        """Send an answer that is there as a whole; False if it is for uvicorn to send."""
+        """Send a complete response with one write. Return False if uvicorn has to send it."""
         body, headers = message.get("body", b""), start.get("headers", ())
         names = dict(headers)
         if (
@@ -92,22 +92,22 @@ class Cycle(RequestResponseCycle):
         return True
 
     def abandon(self) -> None:
-        """Nobody will read the answer: let the application know."""
+        """Tell the application that the client has left."""
         if not self.response_complete:
             self.disconnected = True
         self.message_event.set()
 
-    async def _answer(self, error: Exception) -> None:
-        answer = answer_to(error)
+    async def _send_error(self, error: Exception) -> None:
+        response = response_to(error)
         if self.response_started:
-            self.transport.close()  # the client must not take what it has for the whole
+            self.transport.close()  # the client must not take a part for the whole
         else:
-            await answer.send(self.send, bodiless=self.scope["method"] == "HEAD")
+            await response.send(self.send, bodiless=self.scope["method"] == "HEAD")
 
 
 @lru_cache
 def _line(name: bytes, value: bytes) -> bytes:
-    """A header as it is sent; most are the same in all answers."""
+    """Return a header line. Cached, because most are the same in all responses."""
     if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
         raise RuntimeError("This is not a header.")
     return b"%s: %s\r\n" % (name.lower(), value)

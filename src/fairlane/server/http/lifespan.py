@@ -1,6 +1,6 @@
-"""The beginning and the end of an application's life, as ASGI has it.
+"""The lifespan of an ASGI application: startup and shutdown.
 
-uvicorn's own logs what goes wrong and exits; here the caller gets the error.
+uvicorn logs an error and exits; here the caller gets the error.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from starlette.types import ASGIApp, Message
 
 @asynccontextmanager
 async def lifespan(app: ASGIApp) -> AsyncIterator[dict[str, Any]]:
-    """Start the application, and stop it at the end; yields what it keeps for its requests."""
+    """Start the application, and stop it at the end. Yields the state for its requests."""
     state: dict[str, Any] = {}
-    told: asyncio.Queue[Message] = asyncio.Queue()
-    said: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+    inbox: asyncio.Queue[Message] = asyncio.Queue()
+    outbox: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
     scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": state}
 
-    async def life() -> None:
-        await app(scope, told.get, said.put)
+    async def run() -> None:
+        await app(scope, inbox.get, outbox.put)
 
-    living = asyncio.create_task(life())
+    running = asyncio.create_task(run())
     try:
-        await _answered(living, told, said, "startup")
+        await _perform(running, inbox, outbox, "startup")
         try:
             yield state
         finally:
-            await _answered(living, told, said, "shutdown")
+            await _perform(running, inbox, outbox, "shutdown")
     finally:
-        living.cancel()
-        await asyncio.gather(living, return_exceptions=True)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
-async def _answered(
-    living: asyncio.Task[None],
-    told: asyncio.Queue[Message],
-    said: asyncio.Queue[MutableMapping[str, Any]],
+async def _perform(
+    running: asyncio.Task[None],
+    inbox: asyncio.Queue[Message],
+    outbox: asyncio.Queue[MutableMapping[str, Any]],
     event: str,
 ) -> None:
-    told.put_nowait({"type": f"lifespan.{event}"})
-    answer = asyncio.create_task(said.get())
+    inbox.put_nowait({"type": f"lifespan.{event}"})
+    answer = asyncio.create_task(outbox.get())
     try:
-        await asyncio.wait({living, answer}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, answer}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done() or not answer.result()["type"].endswith("complete"):
-            await living  # which raises what went wrong, or knows nothing of lifespans
+            await running  # raises its error, or returns if it has no lifespan
     finally:
         answer.cancel()

@@ -1,4 +1,4 @@
-"""Sockets to listen on."""
+"""Listening sockets."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class AddressUnavailable(FairlaneError):
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """Listen on every address of a host. Port 0: a free one, the same for all of them."""
+    """Listen on every address of a host. Port 0 chooses a free port, the same for all addresses."""
     if not host or not 0 <= port <= 65_535:
-        raise InvalidAddress(f"{shown(host, port)} is no address: {InvalidAddress().message}")
+        raise InvalidAddress(f"{shown(host, port)} is not an address: {InvalidAddress().message}")
     bound: list[socket.socket] = []
     try:
         for family, address in _addresses(host, port):
@@ -43,8 +43,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
 
 
 def bind_path(path: Path) -> socket.socket:
-    """Listen on a socket in the file system, for this user only. One that nobody listens on any
-    more is replaced."""
+    """Listen on a socket in the file system, for this user only. Replaces a stale socket."""
     try:
         _clear(path)
         before = os.umask(0o177)
@@ -57,12 +56,12 @@ def bind_path(path: Path) -> socket.socket:
 
 
 def inherited(descriptor: int) -> socket.socket:
-    """The listening socket that another process bound and passed on."""
+    """Return the listening socket that another process has bound and passed on."""
     return socket.socket(fileno=descriptor)
 
 
 def shown(host: str, port: int) -> str:
-    """An address as people write it."""
+    """Return an address as people write it."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -78,13 +77,13 @@ def _addresses(host: str, port: int) -> list[tuple[int, str]]:
 
 
 def _bound(family: int, address: tuple[str, int] | str) -> socket.socket:
-    # asyncio sends without delay only where the protocol is named.
+    # asyncio sets TCP_NODELAY only if the protocol is given.
     protocol = 0 if family == socket.AF_UNIX else socket.IPPROTO_TCP
     sock = socket.socket(family, socket.SOCK_STREAM, protocol)
     try:
         if family != socket.AF_UNIX:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:  # :: is for everyone, as people expect of it
+        if family == socket.AF_INET6:  # people expect :: to accept IPv4 as well
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(address[0] != "::"))
         sock.bind(address)
         sock.listen(BACKLOG)
@@ -96,7 +95,7 @@ def _bound(family: int, address: tuple[str, int] | str) -> socket.socket:
 
 
 def _clear(path: Path) -> None:
-    """Remove a socket that nobody listens on."""
+    """Remove a stale socket."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -115,15 +114,17 @@ def _clear(path: Path) -> None:
 def _unavailable(address: str, error: OSError) -> AddressUnavailable:
     match error.errno:
         case errno.EADDRINUSE:
-            told = "another program listens there: stop it, or choose another port"
+            reason = "another program listens there: stop it, or choose another port"
         case errno.EACCES | errno.EPERM:
-            told = "this user may not: choose a port above 1023, or a folder that is yours"
+            reason = (
+                "this user may not do that: choose a port above 1023, or a folder that is yours"
+            )
         case errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT:
-            told = "this machine does not have that address: choose one of its own"
+            reason = "this machine does not have that address: choose one of its own"
         case errno.EEXIST:
-            told = "there is something else: choose another path"
+            reason = "something else is there: choose another path"
         case errno.ENOENT | errno.ENOTDIR:
-            told = "there is no such folder: make it, or choose another path"
+            reason = "there is no such folder: make it, or choose another path"
         case _:
-            told = (error.strerror or str(error)).lower()
-    return AddressUnavailable(f"The server cannot listen on {address}: {told}.")
+            reason = (error.strerror or str(error)).lower()
+    return AddressUnavailable(f"The server cannot listen on {address}: {reason}.")

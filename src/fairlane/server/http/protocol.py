@@ -1,7 +1,7 @@
-"""How requests are read: uvicorn's httptools protocol, with limits of size and number.
+"""Reading requests: uvicorn's httptools protocol, with limits on size and number.
 
 A request that arrives in one piece, as nearly all do, costs no more than with uvicorn: sizes are
-added up only where a request is incomplete, or came in a large piece.
+added up only if a request is incomplete or large.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
-from fairlane.server.errors import Refused
-from fairlane.server.http import requestline
+from fairlane.server.errors import HttpError
+from fairlane.server.http import request_head
 from fairlane.server.http.connection import BETWEEN, BODY, HEADERS, OVER, Connection
 from fairlane.server.http.cycle import Cycle
-from fairlane.server.http.faults import BadRequest, Busy, HeadersTooLarge, Refusing, UrlTooLong
+from fairlane.server.http.errors import BadRequest, Busy, HeadersTooLarge, RefusingApp, UrlTooLong
 from fairlane.server.http.watch import NEVER
 
 if TYPE_CHECKING:
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 class Protocol(Connection):
-    """One connection, and what arrives on it."""
+    """One connection, and the requests on it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._upgrades = False
         self._piece = 0
-        """Bytes in the piece that is being parsed."""
+        """Size of the piece that is being parsed."""
         self._barren = 0
-        """Bytes of pieces in which no request, no headers' end and no part of a body was found: a
-        place where one of these is, sets it to -piece, so that it is 0 at the piece's end."""
+        """Bytes of pieces without progress: without the start of a request, the end of headers or a
+        part of a body. Progress sets it to -piece, so that it is 0 at the end of the piece."""
         self._unwanted = 0
-        """Bytes of a body that came after its request was answered."""
+        """Bytes of a body that came after the response to its request."""
 
     def data_received(self, data: bytes) -> None:
         if self._phase is OVER:
@@ -50,7 +50,7 @@ class Protocol(Connection):
             self._refuse(self._fault or BadRequest(f"This is not HTTP: {error}."))
         else:
             if self._phase is not BETWEEN:
-                self._await_the_rest()
+                self._limit_incomplete()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -73,9 +73,9 @@ class Protocol(Connection):
             scope["http_version"] = version
         try:
             if url[:1] != b"/" or b"#" in url:
-                url = requestline.origin_form(method, url, headers)
-            expects, refusal = requestline.examined(headers, version, limits.body_bytes)
-        except Refused as fault:
+                url = request_head.origin_form(method, url, headers)
+            expects, refusal = request_head.check_head(headers, version, limits.body_bytes)
+        except HttpError as fault:
             self._stop(fault)
         self._upgrades = self.parser.should_upgrade()
         if self._upgrades:
@@ -90,8 +90,8 @@ class Protocol(Connection):
         elif len(self.tasks) >= limits.requests:
             app = self._refusing(Busy())
         if len(self.pipeline) >= limits.pipelined:
-            self._stop(BadRequest("Too many requests were sent ahead: wait for answers."))
-        self.headers = []  # of what comes after a chunked body: nobody wants it
+            self._stop(BadRequest("Too many requests were pipelined: wait for responses."))
+        self.headers = []  # for the trailers of a chunked body, which are ignored
         self._phase = BODY
         self._barren, self._unwanted = -piece, 0
         self.receipt_due = NEVER
@@ -138,8 +138,8 @@ class Protocol(Connection):
             cycle.more_body = False
             cycle.message_event.set()
 
-    def _await_the_rest(self) -> None:
-        """A request is incomplete: bound it."""
+    def _limit_incomplete(self) -> None:
+        """Limit the time and size of an incomplete request."""
         limits = self._limits
         headers = self._phase is HEADERS
         if self.receipt_due == NEVER:
@@ -160,27 +160,27 @@ class Protocol(Connection):
             self._stop(HeadersTooLarge())
 
     def _upgrade(self, rest: bytes) -> None:
-        """The client asks for another protocol: WebSocket it may have, any other is passed over."""
+        """Handle a request to change the protocol: to WebSocket; any other is ignored."""
         self._phase = BETWEEN
-        if requestline.wants_websocket(self.scope["headers"]) and self.ws_protocol_class:
+        if request_head.wants_websocket(self.scope["headers"]) and self.ws_protocol_class:
             if self.cycle is not None and not self.cycle.response_complete:
                 self._refuse(
-                    BadRequest("An upgrade must wait for the answers to what came before.")
+                    BadRequest("An upgrade must wait for the responses to earlier requests.")
                 )
                 return
             self._watch.connections.discard(self)
             self.handle_websocket_upgrade()
             return
-        # The parser takes what follows for the other protocol, so that a body would be lost.
+        # The parser takes the rest for the other protocol: a body would be lost.
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self.data_received(requestline.without_upgrade(self.scope, self.url) + rest)
+        self.data_received(request_head.without_upgrade(self.scope, self.url) + rest)
 
-    def _refusing(self, fault: Refused) -> ASGI3Application:
-        self._watch.tell(fault, self.client)
-        return Refusing(fault)  # type: ignore[return-value]
+    def _refusing(self, fault: HttpError) -> ASGI3Application:
+        self._watch.log_refusal(fault, self.client)
+        return RefusingApp(fault)  # type: ignore[return-value]
 
-    def _stop(self, fault: Refused) -> NoReturn:
-        """Stop the parser."""
+    def _stop(self, fault: HttpError) -> NoReturn:
+        """Stop the parser with this error."""
         self._fault = fault
         raise fault

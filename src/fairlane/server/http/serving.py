@@ -1,4 +1,4 @@
-"""Serving an application in the loop that runs, until told to stop."""
+"""Serving an application in the running event loop."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from fairlane.server.http.lifespan import lifespan
-from fairlane.server.http.limits import Limits
+from fairlane.server.http.limits import ConnectionLimits
 from fairlane.server.http.listening import BACKLOG
 from fairlane.server.http.protocol import Protocol
-from fairlane.server.http.watch import Watch
+from fairlane.server.http.watch import ConnectionWatch
 from fairlane.server.http.websocket import Socket
 
-Told = Callable[[], object]
+Callback = Callable[[], object]
 
-DEFAULT: Final = Limits()
+DEFAULT: Final = ConnectionLimits()
 DATE_SECONDS: Final = 1.0
 
 
@@ -30,19 +30,19 @@ async def serve(
     app: ASGIApp,
     sockets: Sequence[socket.socket],
     stop: asyncio.Event,
-    limits: Limits = DEFAULT,
+    limits: ConnectionLimits = DEFAULT,
     *,
-    on_ready: Told | None = None,
-    on_stop: Told | None = None,
+    on_ready: Callback | None = None,
+    on_stop: Callback | None = None,
 ) -> None:
-    """Answer requests on these sockets until `stop` is set, and close them.
+    """Serve requests on these sockets until `stop` is set, and close the sockets.
 
-    Then nobody is let in any more, and requests that run may finish for as long as the grace is.
-    `on_stop` is called at once: whoever waits for something should be told to wait no more. When
-    this is cancelled, it ends at once. Signals are the caller's.
+    Then no connection is accepted, and running requests may finish within the grace period.
+    `on_stop` is called at once: it should end requests that wait for something. Cancelling this
+    ends everything at once. The caller handles signals.
     """
     async with lifespan(app) as state:
-        watch = Watch(limits.within(_files()), state)
+        watch = ConnectionWatch(limits.within(_files()), state)
         server = _Server(_config(app, watch), on_ready)
         watch.start()
         serving = asyncio.create_task(server.serve(list(sockets)))
@@ -60,7 +60,7 @@ async def serve(
 
 
 def _files() -> int:
-    """How many files this process may have open."""
+    """Return how many files this process may open."""
     try:
         import resource  # noqa: PLC0415 (not everywhere)
     except ImportError:
@@ -69,7 +69,7 @@ def _files() -> int:
     return sys.maxsize if most == resource.RLIM_INFINITY else most
 
 
-def _config(app: ASGIApp, watch: Watch) -> uvicorn.Config:
+def _config(app: ASGIApp, watch: ConnectionWatch) -> uvicorn.Config:
     limits = watch.limits
     return uvicorn.Config(
         cast(Any, app),
@@ -78,18 +78,18 @@ def _config(app: ASGIApp, watch: Watch) -> uvicorn.Config:
         ws_max_size=limits.message_bytes,
         ws_ping_interval=limits.ping_seconds,
         ws_ping_timeout=limits.ping_seconds,
-        ws_per_message_deflate=False,  # memory for every client, and bombs
-        lifespan="off",  # ours raises what goes wrong
+        ws_per_message_deflate=False,  # it costs memory per client, and allows decompression bombs
+        lifespan="off",  # ours raises errors
         interface="asgi3",
         log_config=None,
         proxy_headers=False,
         server_header=False,
         backlog=BACKLOG,
-        timeout_graceful_shutdown=cast(int, limits.grace_seconds),  # any number does
+        timeout_graceful_shutdown=cast(int, limits.grace_seconds),  # a float works as well
     )
 
 
-async def _stop(stop: asyncio.Event, server: _Server, on_stop: Told | None) -> None:
+async def _stop(stop: asyncio.Event, server: _Server, on_stop: Callback | None) -> None:
     await stop.wait()
     server.stop()
     if on_stop is not None:
@@ -97,9 +97,9 @@ async def _stop(stop: asyncio.Event, server: _Server, on_stop: Told | None) -> N
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, without its signal handlers, and not looking ten times a second."""
+    """uvicorn's server, without its signal handlers, and without polling ten times a second."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Told | None) -> None:
+    def __init__(self, config: uvicorn.Config, on_ready: Callback | None) -> None:
         super().__init__(config)
         self._stopped = asyncio.Event()
         self._on_ready = on_ready
@@ -115,23 +115,23 @@ class _Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         while not self.should_exit:
-            await self.on_tick(0)  # the date in answers
+            await self.on_tick(0)  # the Date header
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), DATE_SECONDS)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Let nobody in any more. `at_once`: and end the requests that run."""
+        """Accept no more connections. `at_once`: also cancel running requests."""
         self.should_exit = True
         self._stopped.set()
         for connection in list(self.server_state.connections):
-            connection.shutdown()  # so that what is answered from now on says that it is the last
+            connection.shutdown()  # so that further responses say that they are the last
         if at_once:
             self.force_exit = True
             for task in self.server_state.tasks:
                 task.cancel()
 
     async def end(self) -> None:
-        """Let what was cancelled end, and leave no connection behind."""
+        """Wait for cancelled requests, and close all connections."""
         await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
         for connection in list(self.server_state.connections):
             if connection.transport is not None:

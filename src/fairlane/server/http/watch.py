@@ -1,4 +1,4 @@
-"""What the connections of one server share: limits, deadlines, and a log that cannot be flooded."""
+"""What the connections of a server share: limits, deadlines, and a log that cannot be flooded."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import Any, Final, Protocol
 
-from fairlane.server.errors import Refused
-from fairlane.server.http.limits import Limits
+from fairlane.server.errors import HttpError
+from fairlane.server.http.limits import ConnectionLimits
 
 logger = logging.getLogger("fairlane.server")
 
@@ -21,32 +21,32 @@ class Watched(Protocol):
     """A connection with deadlines, in the time of its loop."""
 
     receipt_due: float
-    """When what it waits for must have arrived."""
+    """When the request must have arrived."""
     reading_due: float
-    """When the client must have begun to read what it was sent."""
+    """When the client must have started to read the response."""
 
     def expire(self, now: float) -> None:
-        """A deadline has passed."""
+        """Handle a deadline that has passed."""
 
 
-class Watch:
-    """Looks at all connections twice a second: cheaper than a timer for every request."""
+class ConnectionWatch:
+    """Checks all connections twice a second, which is cheaper than a timer for every request."""
 
-    def __init__(self, limits: Limits, state: dict[str, Any]) -> None:
+    def __init__(self, limits: ConnectionLimits, state: dict[str, Any]) -> None:
         self.limits = limits
         self.state = state
-        """What the application's lifespan gave to its requests."""
+        """The state of the application's lifespan, which its requests see."""
         self.connections: set[Watched] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._lines = 0
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start checking."""
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -61,8 +61,8 @@ class Watch:
             logger.warning("%d more requests were refused", self._lines - LINES_A_SWEEP)
         self._lines = 0
 
-    def tell(self, fault: Refused, client: tuple[str, int] | None) -> None:
-        """Log a refusal; of many at once, only the first."""
+    def log_refusal(self, fault: HttpError, client: tuple[str, int] | None) -> None:
+        """Log a refused request; of many at once, only the first few."""
         self._lines += 1
         if self._lines <= LINES_A_SWEEP:
             where = client[0] if client else "a local client"

@@ -1,8 +1,8 @@
-"""WebSocket connections: uvicorn's, with bounds for clients that send and do not read.
+"""WebSocket connections: uvicorn's, with limits for clients that send and do not read.
 
-What uvicorn lacks: it answers pings while nobody reads the answers, keeps any number of empty
-fragments, waits for a client to read before it may be told that it is dropped, and closes a
-connection in a way that waits for the client for ever, or loses the reason in a reset.
+Problems of uvicorn: it answers pings of a client that does not read, keeps any number of empty
+fragments, cannot close a connection before the client has read, and closes in a way that waits for
+the client for ever or loses the reason in a reset.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from fairlane.server.http.limits import Limits
+from fairlane.server.http.limits import ConnectionLimits
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
     from websockets.frames import Frame
 
 FRAGMENTS: Final = 100
-"""What one message may come in."""
+"""How many fragments a message may have."""
 TOO_BIG: Final = 1009
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """One connection."""
+    """One WebSocket connection."""
 
-    def __init__(self, *args: Any, limits: Limits, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, limits: ConnectionLimits, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.close_timeout = limits.linger_seconds
         self._limits = limits
         self._full = False
-        """The client does not read what it was sent."""
+        """The client does not read."""
         self._over = False
-        """What still comes is thrown away."""
+        """Further data is discarded."""
         self._deadline: asyncio.TimerHandle | None = None
 
     # -- a client that does not read ---------------------------------------------------------------
@@ -60,10 +60,10 @@ class Socket(WebSocketsSansIOProtocol):
 
     async def send(self, message: ASGISendEvent) -> None:
         if message["type"] == "websocket.close":
-            self.writable.set()  # a few bytes more, and it is over
+            self.writable.set()  # the close frame is small
         await super().send(message)
         if self.close_sent:
-            self.handshake_complete = True  # or refused: either way there is nothing to complain of
+            self.handshake_complete = True  # or refused: uvicorn has nothing to report
             self._stay_paused()
             self._end_in(self._limits.linger_seconds)
 
@@ -85,7 +85,7 @@ class Socket(WebSocketsSansIOProtocol):
             self.transport.pause_reading()
 
     def _end_in(self, seconds: float) -> None:
-        """Whether the client has read everything by then or not."""
+        """Abort the connection after this time, whether the client has read everything or not."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = self.loop.call_later(seconds, self.transport.abort)
@@ -97,7 +97,7 @@ class Socket(WebSocketsSansIOProtocol):
             return
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            # Not a handshake as the library reads it: it has written its answer.
+            # The library refused the handshake and has a response: send it.
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
 
@@ -117,7 +117,7 @@ class Socket(WebSocketsSansIOProtocol):
         )
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = self._over = True
-        # Closed with data unread, the reason would be lost in a reset.
+        # Closing with unread data would send a reset, and the reason would be lost.
         self.close_timer = self.loop.call_later(self._limits.linger_seconds, self.transport.abort)
         if self.read_paused:
             self.read_paused = False

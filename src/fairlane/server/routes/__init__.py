@@ -1,4 +1,4 @@
-"""The route table. What is asked most stands first."""
+"""The route table. The busiest routes come first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from fairlane.server.routes import (
     dlq,
     events,
     health,
-    metrics,
     queues,
     session,
     spec,
@@ -30,7 +29,7 @@ _TABLE: Final[list[Operation]] = [
     *tasks_submit.OPERATIONS,
     *worker_protocol.OPERATIONS,
     *worker_protocol_bulk.OPERATIONS,
-    *tasks_change.MANY,  # ahead of what takes any id
+    *tasks_change.MANY,  # before the paths that take any id
     *tasks_read.OPERATIONS,
     *tasks_change.ONE,
     *stats.OPERATIONS,
@@ -40,7 +39,6 @@ _TABLE: Final[list[Operation]] = [
     *workers.OPERATIONS,
     *audit.OPERATIONS,
     *health.OPERATIONS,
-    *metrics.OPERATIONS,
     *spec.OPERATIONS,
     *session.OPERATIONS,
     *store.OPERATIONS,

@@ -1,39 +1,43 @@
-"""The API about itself: `/openapi.json` for programs, `/docs` for people."""
+"""The description of the API: `/openapi.json` for programs, `/docs` for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
 
-from fairlane.server.answers import Answer
 from fairlane.server.docs_page import PAGE_GUARDS, page
 from fairlane.server.openapi import document
 from fairlane.server.operations import READ, Call, Operation
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
 
 
 def describing(table: Sequence[Operation]) -> list[Operation]:
-    """Operations that describe those of a table."""
+    """Return the operations that describe those of a table."""
     described = cache(lambda: document(table))
     shown = cache(lambda: page(described()))
 
-    async def openapi(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+    async def openapi(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
         """The description of the API as OpenAPI 3.1."""
-        return Answer(described())
+        return Response(described())
 
-    async def docs(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+    async def docs(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
         """The description of the API as a page."""
-        return Answer(shown(), kind=b"text/html; charset=utf-8", guards=PAGE_GUARDS)
+        return Response(shown(), kind=b"text/html; charset=utf-8", guards=PAGE_GUARDS)
 
     return [
         Operation(
             method="GET",
             path="/openapi.json",
             handler=openapi,
-            summary="The API for programs",
+            summary="Read the OpenAPI document",
             scopes=READ,
         ),
         Operation(
-            method="GET", path="/docs", handler=docs, summary="The API for people", scopes=READ
+            method="GET",
+            path="/docs",
+            handler=docs,
+            summary="Read the documentation of the API",
+            scopes=READ,
         ),
     ]

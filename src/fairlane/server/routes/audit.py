@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairlane.server.answers import Answer
 from fairlane.server.operations import ADMIN, Call, Operation
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.wire.audit import AuditList, AuditQuery, entry_of
 
 
-async def listed(services: Services, call: Call[None, AuditQuery]) -> Answer:
-    """Who changed what, the newest first."""
+async def list_entries(services: Services, call: Call[None, AuditQuery]) -> Response:
+    """Who changed what, newest first."""
     query = call.query
     page = await services.run(services.ops.audit(query.limit, query.cursor))
-    return Answer(AuditList([entry_of(entry) for entry in page.entries], page.next_cursor))
+    return Response(AuditList([entry_of(entry) for entry in page.entries], page.next_cursor))
 
 
 OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/audit",
-        handler=listed,
+        handler=list_entries,
         summary="List who changed what",
         scopes=ADMIN,
         query=AuditQuery,

@@ -1,14 +1,14 @@
-"""`/`: the dashboard. It holds nothing that is secret: what it shows it asks for, with the rights
-of whoever looks at it."""
+"""`/`: the dashboard. Its files are public: the data comes from the API, with the rights of the
+user."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from fairlane.dashboard.assets import Asset, assets
-from fairlane.server.answers import GUARDS, Answer, Headers
 from fairlane.server.errors import NotFound
 from fairlane.server.operations import OPEN, Call, Operation
+from fairlane.server.responses import GUARDS, Headers, Response
 from fairlane.server.services import Services
 
 POLICY: Final = (
@@ -16,17 +16,17 @@ POLICY: Final = (
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     b"require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""Nothing but its own files, and no text that becomes a script or markup on any way."""
+"""Load only own files, and never turn text into scripts or markup."""
 GZIP: Final = b"gzip"
 
 
-async def shell(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """The page itself, which is asked for anew each time: it names the files of this version."""
+async def shell(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """The page itself. It is fetched each time, because it names the files of this version."""
     return _answer(assets().shell, call, b"no-cache")
 
 
-async def file(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """A file of the page, which may be kept for good."""
+async def file(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """A file of the page. It may be cached for good."""
     known = assets()
     found = known.files.get(call.path["path"])
     if found is None or call.path["version"] != known.version:
@@ -34,12 +34,12 @@ async def file(services: Services, call: Call[None, None]) -> Answer:  # noqa: A
     return _answer(found, call, b"public, max-age=31536000, immutable")
 
 
-def _answer(asset: Asset, call: Call[None, None], caching: bytes) -> Answer:
+def _answer(asset: Asset, call: Call[None, None], caching: bytes) -> Response:
     compressed = GZIP in call.headers.get(b"accept-encoding", b"")
     headers: Headers = ((b"vary", b"accept-encoding"),)
     if compressed:
         headers = (*headers, (b"content-encoding", GZIP))
-    return Answer(
+    return Response(
         asset.compressed if compressed else asset.body,
         headers=headers,
         kind=asset.kind,
@@ -58,7 +58,7 @@ OPERATIONS: Final = [
         method="GET",
         path="/assets/{version}/{path:path}",
         handler=file,
-        summary="What the dashboard loads",
+        summary="Files of the dashboard",
         scopes=OPEN,
     ),
 ]

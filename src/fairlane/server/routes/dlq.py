@@ -2,65 +2,111 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from fairlane.core import limits
+from fairlane.core.analysis import failure_of, mark_of
 from fairlane.core.audit import Action
-from fairlane.server.answers import Answer
-from fairlane.server.changes import level, replayed, swept
-from fairlane.server.failure_group import FailureGroup
+from fairlane.core.filters import Filter, Page, cursor_of
+from fairlane.core.flow import Op
+from fairlane.core.model import Swept
 from fairlane.server.operations import ADMIN, READ, Call, Operation
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.server.tasks import page
-from fairlane.wire.changes import ReplayedView, SweptView
+from fairlane.server.tasks import get_page, new_level, replay_task, sweep, sweep_batches
+from fairlane.wire.changes import Change, ReplayedView, SweptView
 from fairlane.wire.figures import AnalysisView, analysis_of
 from fairlane.wire.filters import DEAD, DeadListQuery, DeadPurgeQuery, DeadReplay, ReplayTerms
 from fairlane.wire.tasks import TaskPage, page_of
 
 
-async def listed(services: Services, call: Call[None, DeadListQuery]) -> Answer:
-    """Dead letters, the newest first."""
+class FailureGroup:
+    """The tasks that match a filter and failed in the same way: a group of the analysis.
+
+    Engines cannot search for the shape of a message: they search for the rest of the filter, and
+    tasks that failed in another way are left out here.
+    """
+
+    def __init__(self, services: Services, chosen: Filter, failure: str) -> None:
+        self._services = services
+        self._chosen = chosen
+        self._failure = failure
+
+    async def page(self, limit: int, cursor: str | None) -> Page:
+        """Return a page of up to `limit` tasks. It may be short although there are more."""
+        found = await self._find(limits.PAGE, cursor)
+        if len(found.tasks) <= limit:
+            return found
+        tasks = found.tasks[:limit]
+        return Page(tasks, cursor_of(tasks[-1].task_id))
+
+    async def change(
+        self, cursor: str | None, apply: Callable[[Sequence[str]], Op[Sequence[Change]]]
+    ) -> Response:
+        """Change the tasks, until all are done or time is up."""
+
+        async def change(cursor: str | None) -> Swept:
+            found = await self._find(limits.BATCH, cursor)
+            if not found.tasks:
+                return Swept(0, 0, found.next_cursor)
+            answers = await self._services.run(apply([task.task_id for task in found.tasks]))
+            applied = sum(answer.applied for answer in answers)
+            return Swept(len(answers), applied, found.next_cursor)
+
+        return await sweep_batches(self._services, cursor, change)
+
+    async def _find(self, number: int, cursor: str | None) -> Page:
+        """Return those of the next `number` tasks that belong to the group."""
+        found = await self._services.run(self._services.ops.page(self._chosen, number, cursor))
+        group = [task for task in found.tasks if mark_of(failure_of(task)) == self._failure]
+        return Page(group, found.next_cursor)
+
+
+async def list_dead(services: Services, call: Call[None, DeadListQuery]) -> Response:
+    """Dead letters, newest first."""
     query = call.query
     if isinstance(query.failure, str):
         group = FailureGroup(services, query.chosen(), query.failure)
-        return Answer(page_of(await group.page(query.limit, query.cursor)))
-    return await page(services, query.chosen(), query.limit, query.cursor)
+        return Response(page_of(await group.page(query.limit, query.cursor)))
+    return Response(page_of(await get_page(services, query.chosen(), query.limit, query.cursor)))
 
 
-async def purge(services: Services, call: Call[None, DeadPurgeQuery]) -> Answer:
+async def purge(services: Services, call: Call[None, DeadPurgeQuery]) -> Response:
     """Delete dead letters for good."""
     query, ops = call.query, services.ops
     if isinstance(query.failure, str):
         group = FailureGroup(services, query.chosen(), query.failure)
-        return await group.changed(query.cursor, partial(ops.delete, among=DEAD))
-    return await swept(services, query.chosen(), query.cursor, ops.delete_where)
+        return await group.change(query.cursor, partial(ops.delete, among=DEAD))
+    return await sweep(services, query.chosen(), query.cursor, ops.delete_where)
 
 
-async def analysis(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """Dead letters in groups of alike failures."""
-    return Answer(analysis_of(await services.run(services.ops.dlq_analysis())))
+async def analyse(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """Dead letters, grouped by the way they failed."""
+    return Response(analysis_of(await services.run(services.ops.dlq_analysis())))
 
 
-async def replay_many(services: Services, call: Call[DeadReplay, None]) -> Answer:
-    """Make dead letters ready again."""
+async def replay_many(services: Services, call: Call[DeadReplay, None]) -> Response:
+    """Make dead letters ready to run again."""
     body, ops = call.body, services.ops
-    how: dict[str, Any] = {"reset_retry_count": body.reset_retry_count, "level": level(body)}
+    how: dict[str, Any] = {"reset_retry_count": body.reset_retry_count, "level": new_level(body)}
     if isinstance(body.failure, str):
         group = FailureGroup(services, body.chosen(), body.failure)
-        return await group.changed(body.cursor, partial(ops.replay, among=DEAD, **how))
-    return await swept(services, body.chosen(), body.cursor, partial(ops.replay_where, **how))
+        return await group.change(body.cursor, partial(ops.replay, among=DEAD, **how))
+    return await sweep(services, body.chosen(), body.cursor, partial(ops.replay_where, **how))
 
 
-async def replay(services: Services, call: Call[ReplayTerms, None]) -> Answer:
-    """Make a dead letter ready again."""
-    return await replayed(services, call.path["task_id"], call.body, DEAD)
+async def replay(services: Services, call: Call[ReplayTerms, None]) -> Response:
+    """Make a dead letter ready to run again."""
+    return await replay_task(services, call.path["task_id"], call.body, DEAD)
 
 
 OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/dlq",
-        handler=listed,
+        handler=list_dead,
         summary="List dead letters",
         scopes=READ,
         query=DeadListQuery,
@@ -79,7 +125,7 @@ OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/dlq/analysis",
-        handler=analysis,
+        handler=analyse,
         summary="Group dead letters by failure",
         scopes=READ,
         returns=AnalysisView,

@@ -1,37 +1,61 @@
-"""`/healthz` and `/readyz`: for whoever starts, watches and stops servers."""
+"""`/healthz` and `/readyz`: for programs that start, watch and stop servers."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
 
 from fairlane import __version__
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.ids import new_id
-from fairlane.server.answers import Answer
 from fairlane.server.operations import OPEN, Call, Operation
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.wire.health import Alive, Ready, ready_of
 
 READY_SECONDS: Final = 1.0
-"""A store that takes longer than this to look for one task is as good as away."""
+"""A store that needs longer to look up one task counts as away."""
 
 
-async def healthz(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+class Alive(msgspec.Struct, frozen=True):
+    """The server answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class DurabilityView(msgspec.Struct, frozen=True):
+    """What the store's settings guarantee; `warnings` say how tasks can get lost."""
+
+    engine: str
+    settings: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """The server and its store answer."""
+
+    status: Literal["ready"] = "ready"
+    version: str
+    durability: DurabilityView
+
+
+async def healthz(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """The process answers; the store is not asked."""
-    return Answer(Alive())
+    return Response(Alive())
 
 
-async def readyz(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """The store can be read, and what it promises."""
+async def readyz(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """The store can be read, and what its settings guarantee."""
     try:
         async with asyncio.timeout(READY_SECONDS):
-            # A task that is not there is looked for where the others are.
             await services.run(services.ops.get([new_id()]))
-            durability = await services.app.backend.driver.durability()
+            found = await services.backend.driver.durability()
     except TimeoutError:
         raise StoreUnavailable(f"It did not answer within {READY_SECONDS:g} s.") from None
-    return Answer(ready_of(__version__, durability))
+    durability = DurabilityView(found.engine, found.settings, found.warnings)
+    return Response(Ready(version=__version__, durability=durability))
 
 
 OPERATIONS: Final = [
@@ -39,7 +63,7 @@ OPERATIONS: Final = [
         method="GET",
         path="/healthz",
         handler=healthz,
-        summary="Whether the server lives",
+        summary="Check that the server runs",
         scopes=OPEN,
         returns=Alive,
     ),
@@ -47,7 +71,7 @@ OPERATIONS: Final = [
         method="GET",
         path="/readyz",
         handler=readyz,
-        summary="Whether the server can do its work",
+        summary="Check that the server can work",
         scopes=OPEN,
         returns=Ready,
     ),

@@ -1,4 +1,4 @@
-"""`/api/v1/{queues,types,control}`: what flows, and how fast."""
+"""`/api/v1/{queues,types,control}`: queues and types, what is paused, what is limited."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, Final
 import msgspec
 
 from fairlane.core.audit import Action
-from fairlane.core.breakdown import queues_of, types_of
+from fairlane.core.breakdown import QueueFacts, queues_of, types_of
 from fairlane.core.flow import Op
 from fairlane.core.lanes import UNRULED, Controls, checked_scope
-from fairlane.server.answers import Answer
+from fairlane.core.states import State
 from fairlane.server.operations import ADMIN, READ, Call, Operation
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.wire.limits import (
     ControlPatch,
@@ -28,36 +29,62 @@ from fairlane.wire.limits import (
     type_rules,
 )
 
+_EMPTY: Final = dict.fromkeys(State, 0)
 
-async def queues(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """All queues, with what is in them."""
+
+class Backlog(msgspec.Struct, frozen=True):
+    """The work in a queue, for autoscalers. `backlog` counts the queued and the executing tasks, so
+    that no busy worker is removed; while the queue is paused, only the executing ones."""
+
+    queue: str
+    backlog: int
+    queued: int
+    executing: int
+    paused: bool
+
+
+async def list_queues(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """All queues, and how many tasks are in them."""
     facts = await services.run(services.ops.facts())
-    return Answer(QueueList(tuple(map(queue_of, queues_of(facts)))))
+    return Response(QueueList(tuple(map(queue_of, queues_of(facts)))))
 
 
-async def pause(services: Services, call: Call[None, None]) -> Answer:
-    """Stop claims of a queue; what runs goes on."""
+async def pause(services: Services, call: Call[None, None]) -> Response:
+    """Stop claims from a queue. Tasks that run continue."""
     return await _set_pause(services, call.path["queue"], paused=True)
 
 
-async def resume(services: Services, call: Call[None, None]) -> Answer:
-    """Let claims of a queue go on."""
+async def resume(services: Services, call: Call[None, None]) -> Response:
+    """Allow claims from a queue again."""
     return await _set_pause(services, call.path["queue"], paused=False)
 
 
-async def _set_pause(services: Services, queue: str, *, paused: bool) -> Answer:
+async def _set_pause(services: Services, queue: str, *, paused: bool) -> Response:
     controls = await services.run(services.ops.pause(paused, queue=queue))
-    return Answer(QueueState(queue=queue, paused=queue in controls.paused_queues))
+    return Response(QueueState(queue=queue, paused=queue in controls.paused_queues))
 
 
-async def types(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """All types, with what is set for them and how many tasks of them there are."""
+async def backlog(services: Services, call: Call[None, None]) -> Response:
+    """How much work is in a queue; zero for an unknown queue."""
+    name = call.path["queue"]
+    checked_scope(name)
     facts = await services.run(services.ops.facts())
-    return Answer(TypeList(tuple(map(type_of, types_of(facts)))))
+    unknown = QueueFacts(name, paused=False, by_status=_EMPTY, oldest_age_seconds=0.0)
+    found = next((each for each in queues_of(facts) if each.queue == name), unknown)
+    paused = found.paused or facts.controls.everything.paused
+    queued, executing = found.by_status[State.QUEUED], found.by_status[State.EXECUTING]
+    waiting = 0 if paused else queued
+    return Response(Backlog(name, executing + waiting, queued, executing, paused))
 
 
-async def patch_type(services: Services, call: Call[TypePatch, None]) -> Answer:
-    """Set what is given for a type. It holds across all workers, from the next claim on."""
+async def list_types(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """All types, with their limits and how many tasks of them there are."""
+    facts = await services.run(services.ops.facts())
+    return Response(TypeList(tuple(map(type_of, types_of(facts)))))
+
+
+async def patch_type(services: Services, call: Call[TypePatch, None]) -> Response:
+    """Change the settings of a type. They hold for all workers, from the next claim on."""
     patch, ops = call.body, services.ops
     type = call.path["type"]
     checked_scope(type)
@@ -72,15 +99,15 @@ async def patch_type(services: Services, call: Call[TypePatch, None]) -> Answer:
     if not isinstance(patch.paused, msgspec.UnsetType):
         changes.append(ops.pause(patch.paused, type=type))
     controls = await _set(services, changes)
-    return Answer(type_rules(type, controls.types.get(type, UNRULED)))
+    return Response(type_rules(type, controls.types.get(type, UNRULED)))
 
 
-async def control(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+async def get_control(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """What is paused and limited."""
-    return Answer(controls_of(await services.run(services.ops.controls())))
+    return Response(controls_of(await services.run(services.ops.controls())))
 
 
-async def set_control(services: Services, call: Call[ControlPatch, None]) -> Answer:
+async def set_control(services: Services, call: Call[ControlPatch, None]) -> Response:
     """Pause or resume everything, or limit the rate of all types together."""
     patch, ops = call.body, services.ops
     changes = []
@@ -88,11 +115,11 @@ async def set_control(services: Services, call: Call[ControlPatch, None]) -> Ans
         changes.append(ops.limit(None, rate=patch.rate))
     if not isinstance(patch.paused, msgspec.UnsetType):
         changes.append(ops.pause(patch.paused))
-    return Answer(controls_of(await _set(services, changes)))
+    return Response(controls_of(await _set(services, changes)))
 
 
 async def _set(services: Services, changes: Sequence[Op[Controls]]) -> Controls:
-    """Make changes, limits first: if one of those cannot be, nothing is changed."""
+    """Make the changes, limits first: if a limit is invalid, nothing is changed."""
     for change in changes[:-1]:
         await services.run(change)
     return await services.run(changes[-1] if changes else services.ops.controls())
@@ -102,7 +129,7 @@ OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/queues",
-        handler=queues,
+        handler=list_queues,
         summary="List queues",
         scopes=READ,
         returns=QueueList,
@@ -127,8 +154,16 @@ OPERATIONS: Final = [
     ),
     Operation(
         method="GET",
+        path="/api/v1/queues/{queue}/backlog",
+        handler=backlog,
+        summary="Measure the work in a queue",
+        scopes=READ,
+        returns=Backlog,
+    ),
+    Operation(
+        method="GET",
         path="/api/v1/types",
-        handler=types,
+        handler=list_types,
         summary="List types",
         scopes=READ,
         returns=TypeList,
@@ -146,8 +181,8 @@ OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/control",
-        handler=control,
-        summary="What is paused and limited",
+        handler=get_control,
+        summary="List what is paused and limited",
         scopes=READ,
         returns=ControlsView,
     ),

@@ -1,5 +1,5 @@
-"""`/auth`: how a browser signs in. A session is a token of its own, made from the one that was
-typed in: the browser keeps its secret where no script can read it."""
+"""`/auth`: how a browser signs in. A session is a new token, made from the one that the user typed:
+the browser keeps its secret in a cookie that no script can read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import msgspec
 from fairlane.core.audit import Action
 from fairlane.core.errors import UnknownToken
 from fairlane.core.tokens import Scope, Token, issued
-from fairlane.server.answers import Answer, Headers
-from fairlane.server.auditing import record
+from fairlane.server.audit import record
+from fairlane.server.auth import COOKIE, UNKNOWN, Identity, cookie_of, secret_of
 from fairlane.server.errors import Unauthorized
-from fairlane.server.gate import COOKIE, UNKNOWN, cookie_of, secret_of
-from fairlane.server.identity import Identity
 from fairlane.server.operations import OPEN, Call, Operation
+from fairlane.server.responses import Headers, Response
 from fairlane.server.services import Services
-from fairlane.wire.session import Session
 
 SESSION_SECONDS: Final = 12 * 3600
 
@@ -28,10 +26,18 @@ class SignIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token: str
 
 
-async def sign_in(services: Services, call: Call[SignIn, None]) -> Answer:
-    """Begin a session. The cookie it sets goes with every further request of the browser."""
+class Session(msgspec.Struct, frozen=True):
+    """Who is signed in. `required`: requests need a token."""
+
+    required: bool
+    name: str | None
+    scopes: list[Scope]
+
+
+async def sign_in(services: Services, call: Call[SignIn, None]) -> Response:
+    """Start a session. The browser sends its cookie with every further request."""
     services.sign_ins.take(call.address, 1)
-    token = await services.keys.token(call.body.token)
+    token = await services.tokens.token(call.body.token)
     if token is None or token.kind == "session":
         raise Unauthorized(UNKNOWN)
     session, secret = issued(
@@ -39,42 +45,42 @@ async def sign_in(services: Services, call: Call[SignIn, None]) -> Answer:
     )
     try:
         await services.run(services.ops.put_token(session))
-    except UnknownToken:  # it was revoked a moment ago
+    except UnknownToken:  # revoked a moment ago
         raise Unauthorized(UNKNOWN) from None
     await _record(services, call, Action.SIGN_IN, token)
     body = Session(required=True, name=token.name, scopes=sorted(token.scopes))
-    return Answer(body, headers=_cookie(call, secret, SESSION_SECONDS))
+    return Response(body, headers=_cookie(call, secret, SESSION_SECONDS))
 
 
-async def sign_out(services: Services, call: Call[None, None]) -> Answer:
-    """End the session that the browser is in."""
+async def sign_out(services: Services, call: Call[None, None]) -> Response:
+    """End the session of the browser."""
     secret = cookie_of(call.headers)
-    token = None if secret is None else await services.keys.token(secret)
+    token = None if secret is None else await services.tokens.token(secret)
     if secret is not None and token is not None and token.kind == "session":
         await services.run(services.ops.drop_token(token.token_id))
-        services.keys.forget(secret)
+        services.tokens.forget(secret)
         await _record(services, call, Action.SIGN_OUT, token)
-    return Answer(status=204, headers=_cookie(call, "", 0))
+    return Response(status=204, headers=_cookie(call, "", 0))
 
 
-async def show(services: Services, call: Call[None, None]) -> Answer:
-    """Who is signed in, if that is needed."""
+async def show(services: Services, call: Call[None, None]) -> Response:
+    """Who is signed in, and whether that is required."""
     secret = secret_of(call.headers)
-    token = None if secret is None else await services.keys.token(secret)
-    required = await services.keys.required()
+    token = None if secret is None else await services.tokens.token(secret)
+    required = await services.tokens.required()
     if token is not None:
-        return Answer(Session(required, token.name, sorted(token.scopes)))
-    return Answer(Session(required, None, [] if required else list(Scope)))
+        return Response(Session(required, token.name, sorted(token.scopes)))
+    return Response(Session(required, None, [] if required else list(Scope)))
 
 
 async def _record(services: Services, call: Call[Any, None], action: Action, token: Token) -> None:
-    # Without its body: that holds the secret.
+    # Without the body, which has the secret.
     known = msgspec.structs.replace(call, body=None, identity=Identity(token.name))
     await record(services, action, known)
 
 
 def _cookie(call: Call[Any, None], secret: str, seconds: int) -> Headers:
-    # A proxy may have taken the TLS off, but the browser says where its page is from.
+    # A proxy may end TLS before us, but the browser says where its page is from.
     tls = call.secure or call.headers.get(b"origin", b"").startswith(b"https://")
     secure = "; Secure" if tls else ""
     text = f"{COOKIE}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
@@ -103,7 +109,7 @@ OPERATIONS: Final = [
         method="GET",
         path="/auth/session",
         handler=show,
-        summary="Who is signed in",
+        summary="Read the session",
         scopes=OPEN,
         returns=Session,
     ),

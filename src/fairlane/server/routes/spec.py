@@ -1,4 +1,4 @@
-"""`/api/tasks`: 001 to the letter. Its words, its status codes, its way of counting."""
+"""`/api/tasks`: the API of specification 001 (see `fairlane.wire.spec`)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from fairlane.core.audit import Action
 from fairlane.core.filters import Filter, new_filter
 from fairlane.core.model import Task
 from fairlane.core.states import State
-from fairlane.server.answers import Answer
-from fairlane.server.errors import Refused, TaskNotFound
+from fairlane.server.errors import HttpError, TaskNotFound
 from fairlane.server.operations import ADMIN, OWN, READ, SUBMIT, Call, Operation
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.server.tasks import one_task, task_id_of
-from fairlane.server.traces import bringing
+from fairlane.server.tasks import get_task, task_id_of, trace_submission
 from fairlane.wire import spec
 from fairlane.wire.times import Moment, iso_of
 from fairlane.wire.values import Attempts, Due, NameText, Rate
@@ -24,13 +23,13 @@ from fairlane.wire.values import Attempts, Due, NameText, Rate
 PAGE: Final = 50
 LARGEST_PAGE: Final = 100
 FURTHEST: Final = 100_000
-"""Who wants to see more tasks than this had better go on from a cursor: `/api/v1/tasks`."""
+"""The largest offset. `/api/v1/tasks` has cursors, which go further."""
 
 _FAILED: Final = frozenset({State.RETRYING, State.FAILED, State.DEAD_LETTER})
 _DELETABLE: Final = _FAILED | {State.COMPLETED, State.CANCELLED}
 
 
-class WrongState(Refused):
+class WrongState(HttpError):
     """The task is in another state."""
 
     code = "wrong_state"
@@ -39,14 +38,14 @@ class WrongState(Refused):
 class SpecOptions(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
 ):
-    """How a task is to be run."""
+    """How a task runs."""
 
     max_attempts: Attempts = spec.MAX_ATTEMPTS
     run_after: Due | None = None
 
 
 class SpecRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A task to be submitted. Its payload is any JSON."""
+    """A new task. Its payload is any JSON."""
 
     type: NameText
     payload: msgspec.Raw
@@ -81,7 +80,7 @@ class SpecPage(msgspec.Struct, frozen=True):
 
 
 class SpecRetried(msgspec.Struct, frozen=True, rename="camel"):
-    """A task that is tried again."""
+    """A task that was replayed."""
 
     id: str
     status: str
@@ -90,7 +89,7 @@ class SpecRetried(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SpecRate(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Tasks that begin in a second, all types and workers together; 0 is unlimited."""
+    """How many tasks may start in a second, of all types on all workers; 0 means unlimited."""
 
     tasks_per_second: Rate
 
@@ -102,7 +101,7 @@ class SpecPaused(msgspec.Struct, frozen=True):
 
 
 class SpecCleanup(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Up to when completed tasks are deleted."""
+    """Completed tasks older than this are deleted."""
 
     older_than: Due
 
@@ -113,7 +112,7 @@ class SpecDeleted(msgspec.Struct, frozen=True):
     deleted: int
 
 
-async def create(services: Services, call: Call[SpecRequest, None]) -> Answer:
+async def create(services: Services, call: Call[SpecRequest, None]) -> Response:
     """Store a task."""
     body = call.body
     new = spec.new_spec_task(
@@ -122,30 +121,30 @@ async def create(services: Services, call: Call[SpecRequest, None]) -> Answer:
         max_attempts=body.options.max_attempts,
         run_after=body.options.run_after,
     )
-    with bringing(call.headers, (new,)) as (task,):
+    with trace_submission(call.headers, (new,)) as (task,):
         await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
     created = iso_of(accepted.created_at)
-    return Answer(SpecAccepted(accepted.task_id, task.type, "pending", created), 201)
+    return Response(SpecAccepted(accepted.task_id, task.type, "pending", created), 201)
 
 
-async def show(services: Services, call: Call[None, None]) -> Answer:
-    """A task with everything that is known of it."""
-    return Answer(_shown(await one_task(services, call.path["task_id"])))
+async def show(services: Services, call: Call[None, None]) -> Response:
+    """Everything about a task."""
+    return Response(_shown(await get_task(services, call.path["task_id"])))
 
 
-async def page(services: Services, call: Call[None, SpecListQuery]) -> Answer:
+async def page(services: Services, call: Call[None, SpecListQuery]) -> Response:
     """Tasks, newest first."""
     query = call.query
     chosen = _filter(query)
     total = await services.run(services.ops.total(chosen))
-    tasks = await _stretch(services, chosen, query.offset, query.limit)
+    tasks = await _slice(services, chosen, query.offset, query.limit)
     shown = [_shown(task) for task in tasks]
-    return Answer(SpecPage(shown, total.count, query.limit, query.offset))
+    return Response(SpecPage(shown, total.count, query.limit, query.offset))
 
 
-async def _stretch(services: Services, chosen: Filter, offset: int, limit: int) -> list[Task]:
-    """So many tasks after the first `offset` ones."""
+async def _slice(services: Services, chosen: Filter, offset: int, limit: int) -> list[Task]:
+    """Return `limit` tasks after the first `offset` ones."""
     ids: list[str] = []
     cursor: str | None = None
     while True:
@@ -159,7 +158,7 @@ async def _stretch(services: Services, chosen: Filter, offset: int, limit: int) 
     return [task for task in tasks if task is not None]
 
 
-async def retry(services: Services, call: Call[None, None]) -> Answer:
+async def replay(services: Services, call: Call[None, None]) -> Response:
     """Run a failed task again, at once and with all its attempts."""
     task_id = task_id_of(call.path["task_id"])
     (answer,) = await services.run(services.ops.replay([task_id], among=_FAILED))
@@ -167,56 +166,56 @@ async def retry(services: Services, call: Call[None, None]) -> Answer:
         raise TaskNotFound
     if not answer.applied:
         raise WrongState(f"Only a failed task can be tried again; it is {answer.state}.")
-    return Answer(SpecRetried(task_id, "pending", 0, None))
+    return Response(SpecRetried(task_id, "pending", 0, None))
 
 
-async def cancel(services: Services, call: Call[None, None]) -> Answer:
-    """End a task that has not ended."""
+async def cancel(services: Services, call: Call[None, None]) -> Response:
+    """Cancel a task that has not ended."""
     task_id = task_id_of(call.path["task_id"])
     (answer,) = await services.run(services.ops.cancel([task_id]))
     if answer.state is None:
         raise TaskNotFound
     if not answer.applied:
         raise WrongState(f"Only a task that has not ended can be cancelled; it is {answer.state}.")
-    return Answer(_shown(await one_task(services, task_id)))
+    return Response(_shown(await get_task(services, task_id)))
 
 
-async def delete(services: Services, call: Call[None, None]) -> Answer:
-    """Take away a task that has ended."""
+async def delete(services: Services, call: Call[None, None]) -> Response:
+    """Delete a task that has ended."""
     task_id = task_id_of(call.path["task_id"])
     (answer,) = await services.run(services.ops.delete([task_id], among=_DELETABLE))
     if answer.state is None:
         raise TaskNotFound
     if not answer.applied:
         raise WrongState(f"Only a task that has ended can be deleted; it is {answer.state}.")
-    return Answer(status=204)
+    return Response(status=204)
 
 
-async def stats(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
+async def stats(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """How many tasks there are in each status."""
-    return Answer(spec.stats_of(await services.run(services.ops.stats())))
+    return Response(spec.stats_of(await services.run(services.ops.stats())))
 
 
-async def pause(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """Let no further task begin."""
+async def pause(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """Start no more tasks."""
     controls = await services.run(services.ops.pause(paused=True))
-    return Answer(SpecPaused(controls.everything.paused))
+    return Response(SpecPaused(controls.everything.paused))
 
 
-async def resume(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """Let tasks begin again."""
+async def resume(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """Start tasks again."""
     controls = await services.run(services.ops.pause(paused=False))
-    return Answer(SpecPaused(controls.everything.paused))
+    return Response(SpecPaused(controls.everything.paused))
 
 
-async def limit_rate(services: Services, call: Call[SpecRate, None]) -> Answer:
-    """Set how many tasks may begin in a second."""
+async def limit_rate(services: Services, call: Call[SpecRate, None]) -> Response:
+    """Set how many tasks may start in a second."""
     op = services.ops.limit(None, rate=call.body.tasks_per_second)
     controls = await services.run(op)
-    return Answer(SpecRate(controls.everything.rate))
+    return Response(SpecRate(controls.everything.rate))
 
 
-async def clean_up(services: Services, call: Call[None, SpecCleanup]) -> Answer:
+async def clean_up(services: Services, call: Call[None, SpecCleanup]) -> Response:
     """Delete tasks that completed before a time."""
     chosen = new_filter(status=State.COMPLETED, ended_before=call.query.older_than)
     deleted, cursor = 0, None
@@ -225,7 +224,7 @@ async def clean_up(services: Services, call: Call[None, SpecCleanup]) -> Answer:
         deleted += swept.applied
         cursor = swept.cursor
         if cursor is None:
-            return Answer(SpecDeleted(deleted))
+            return Response(SpecDeleted(deleted))
 
 
 def _filter(query: SpecListQuery) -> Filter:
@@ -234,7 +233,7 @@ def _filter(query: SpecListQuery) -> Filter:
         found = {state for state, name in spec.STATUS.items() if name == status}
         if not found:
             known = ", ".join(dict.fromkeys(spec.STATUS.values()))
-            raise Refused(f"A status is one of {known}.", details={"field": "status"})
+            raise HttpError(f"A status is one of {known}.", details={"field": "status"})
         states |= found
     type = None if isinstance(query.type, msgspec.UnsetType) else query.type
     return new_filter(status=states or None, type=type)
@@ -291,7 +290,7 @@ OPERATIONS: Final = [
     _operation(
         "POST",
         "/{task_id}/retry",
-        retry,
+        replay,
         scopes=ADMIN,
         returns=SpecRetried,
         action=Action.REPLAY,

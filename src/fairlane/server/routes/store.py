@@ -1,6 +1,6 @@
-"""`/internal/store`: the store's own books, for Fairlane's client over HTTP.
+"""`/internal/store`: the store's counters and journal, for Fairlane's client over HTTP.
 
-What others want to know of them stands in `/api/v1`, in words that stay: `queue/stats`, `events`.
+For everyone else there is `/api/v1`, whose shapes are stable: `queue/stats`, `events`.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.facts import Facts
 from fairlane.core.model import Events
-from fairlane.server.answers import Answer
 from fairlane.server.operations import READ, Call, Operation
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
 
 
 class JournalQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where to go on from (from the oldest, if left out), and about how far."""
+    """The cursor to continue from (default: the oldest entry), and about how many events."""
 
     cursor: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=limits.PAGE)] = 100
 
 
-async def facts(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """Counters, the ends of what is queued, limits, workers: all at one glance."""
-    return Answer(await services.run(services.ops.facts()))
+async def facts(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """Counters, heads of the queues, limits and workers, read together."""
+    return Response(await services.run(services.ops.facts()))
 
 
-async def journal(services: Services, call: Call[None, JournalQuery]) -> Answer:
-    """Transitions, oldest first, by the names that the store has for them."""
-    return Answer(await services.run(services.ops.events(call.query.cursor, call.query.limit)))
+async def journal(services: Services, call: Call[None, JournalQuery]) -> Response:
+    """The journal, oldest first, with the store's own names."""
+    return Response(await services.run(services.ops.events(call.query.cursor, call.query.limit)))
 
 
 OPERATIONS: Final = [
@@ -39,7 +39,7 @@ OPERATIONS: Final = [
         method="GET",
         path="/internal/store/facts",
         handler=facts,
-        summary="The counters themselves",
+        summary="Read the store's counters",
         scopes=READ,
         returns=Facts,
     ),
@@ -47,7 +47,7 @@ OPERATIONS: Final = [
         method="GET",
         path="/internal/store/events",
         handler=journal,
-        summary="The journal itself",
+        summary="Read the store's journal",
         scopes=READ,
         query=JournalQuery,
         returns=Events,

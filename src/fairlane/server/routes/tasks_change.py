@@ -11,11 +11,10 @@ from fairlane.core.filters import Filter
 from fairlane.core.flow import Op
 from fairlane.core.machine import Verb
 from fairlane.core.model import Swept
-from fairlane.server.answers import Answer
-from fairlane.server.changes import applied, level, replayed, swept
 from fairlane.server.operations import ADMIN, SUBMIT, Call, Operation
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.server.tasks import task_id_of
+from fairlane.server.tasks import check_applied, new_level, replay_task, sweep, task_id_of
 from fairlane.wire.changes import (
     CancelledView,
     Change,
@@ -30,49 +29,51 @@ ById = Callable[..., Op[Sequence[Change]]]
 ByFilter = Callable[[Filter, str | None], Op[Swept]]
 
 
-async def cancel_one(services: Services, call: Call[None, None]) -> Answer:
-    """Cancel a task. If it runs, its worker is told to stop, and its result is refused."""
+async def cancel_one(services: Services, call: Call[None, None]) -> Response:
+    """Cancel a task. If it runs, its worker is asked to stop, and its result is refused."""
     (answer,) = await services.run(services.ops.cancel([task_id_of(call.path["task_id"])]))
-    applied(answer, Verb.CANCEL)
-    return Answer(cancelled_of(answer))
+    check_applied(answer, Verb.CANCEL)
+    return Response(cancelled_of(answer))
 
 
-async def retry_one(services: Services, call: Call[ReplayTerms, None]) -> Answer:
-    """Make a task ready again that failed, died, was cancelled, or waits for its time."""
-    return await replayed(services, call.path["task_id"], call.body)
+async def replay_one(services: Services, call: Call[ReplayTerms, None]) -> Response:
+    """Make a task ready to run again that failed, is a dead letter, was cancelled, or waits for its
+    time."""
+    return await replay_task(services, call.path["task_id"], call.body)
 
 
-async def cancel(services: Services, call: Call[TaskSweep, None]) -> Answer:
-    """Cancel what is not over. What runs is told to stop."""
+async def cancel(services: Services, call: Call[TaskSweep, None]) -> Response:
+    """Cancel tasks that have not ended. Workers are asked to stop the ones that run."""
     ops = services.ops
-    return await _changed(services, call.body, ops.cancel, ops.cancel_where)
+    return await _change(services, call.body, ops.cancel, ops.cancel_where)
 
 
-async def retry(services: Services, call: Call[TaskReplay, None]) -> Answer:
-    """Make tasks ready again that failed, died, were cancelled, or wait for their time."""
+async def replay(services: Services, call: Call[TaskReplay, None]) -> Response:
+    """Make tasks ready to run again that failed, are dead letters, were cancelled, or wait for
+    their time."""
     ops = services.ops
     how: dict[str, Any] = {
         "reset_retry_count": call.body.reset_retry_count,
-        "level": level(call.body),
+        "level": new_level(call.body),
     }
-    return await _changed(
+    return await _change(
         services, call.body, partial(ops.replay, **how), partial(ops.replay_where, **how)
     )
 
 
-async def delete(services: Services, call: Call[TaskSweep, None]) -> Answer:
+async def delete(services: Services, call: Call[TaskSweep, None]) -> Response:
     """Delete tasks that have ended. Those that wait to be retried are cancelled first."""
     ops = services.ops
-    return await _changed(services, call.body, ops.delete, ops.delete_where)
+    return await _change(services, call.body, ops.delete, ops.delete_where)
 
 
-async def _changed(
+async def _change(
     services: Services, which: TaskSweep, by_id: ById, by_filter: ByFilter
-) -> Answer:
+) -> Response:
     named = which.named()
     if named is None:
-        return await swept(services, which.chosen(), which.cursor, by_filter)
-    return Answer(changes_of(await services.run(by_id(named, among=which.among()))))
+        return await sweep(services, which.chosen(), which.cursor, by_filter)
+    return Response(changes_of(await services.run(by_id(named, among=which.among()))))
 
 
 ONE: Final = [
@@ -88,7 +89,7 @@ ONE: Final = [
     Operation(
         method="POST",
         path="/api/v1/tasks/{task_id}/retry",
-        handler=retry_one,
+        handler=replay_one,
         summary="Retry a task",
         scopes=ADMIN,
         body=ReplayTerms,
@@ -112,7 +113,7 @@ MANY: Final = [
     Operation(
         method="POST",
         path="/api/v1/tasks/retry",
-        handler=retry,
+        handler=replay,
         summary="Retry many tasks",
         scopes=ADMIN,
         body=TaskReplay,

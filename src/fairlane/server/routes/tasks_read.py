@@ -1,20 +1,22 @@
-"""`/api/v1/tasks`: looking at tasks, and waiting for what becomes of them."""
+"""`/api/v1/tasks`: reading tasks, and waiting for their results."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+import asyncio
+from collections.abc import Coroutine
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from fairlane.core.filters import Total
 from fairlane.core.model import Task
 from fairlane.core.states import TERMINAL
-from fairlane.server.answers import Answer
 from fairlane.server.errors import TaskNotFound
 from fairlane.server.operations import OWN, READ, Call, Operation
+from fairlane.server.requests import ClientGone
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.server.tasks import found_page, one_task, page, task_id_of
-from fairlane.server.waiting import waited
+from fairlane.server.tasks import get_page, get_task, task_id_of
 from fairlane.wire.filters import TaskListQuery, TaskQuery
 from fairlane.wire.tasks import (
     SummaryPage,
@@ -25,83 +27,115 @@ from fairlane.wire.tasks import (
     TasksFound,
     WhyView,
     detail_of,
+    page_of,
     result_of,
     summaries_of,
     task_of,
     why_of,
 )
 
+T = TypeVar("T")
+
 
 class DetailQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`include_history`: with the states that it went through."""
+    """`include_history`: also return the states that the task went through."""
 
     include_history: bool = False
 
 
 class ResultQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`wait`: for so many seconds at the most; a server may have a limit of its own."""
+    """`wait`: seconds to wait at most for the result; the server may wait less."""
 
     wait: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
-async def listed(services: Services, call: Call[None, TaskListQuery]) -> Answer:
-    """Tasks, the newest first. A page may be short, or even empty, although there is more."""
+async def list_tasks(services: Services, call: Call[None, TaskListQuery]) -> Response:
+    """Tasks, newest first. A page may be short, or even empty, although there are more."""
     query = call.query
-    return await page(services, query.chosen(), query.limit, query.cursor)
+    return Response(page_of(await get_page(services, query.chosen(), query.limit, query.cursor)))
 
 
-async def summaries(services: Services, call: Call[None, TaskListQuery]) -> Answer:
-    """The same without payloads, results, runs and tracebacks: for lists that are drawn often."""
+async def list_summaries(services: Services, call: Call[None, TaskListQuery]) -> Response:
+    """Tasks without payloads, results, runs and tracebacks: for lists that are read often."""
     query = call.query
-    found = await found_page(services, query.chosen(), query.limit, query.cursor)
-    return Answer(summaries_of(found))
+    found = await get_page(services, query.chosen(), query.limit, query.cursor)
+    return Response(summaries_of(found))
 
 
-async def counted(services: Services, call: Call[None, TaskQuery]) -> Answer:
-    """How many tasks there are. `exact` is false when there are more than were looked at."""
-    return Answer(await services.run(services.ops.total(call.query.chosen())))
+async def count(services: Services, call: Call[None, TaskQuery]) -> Response:
+    """How many tasks there are. `exact` is false if there are more than were counted."""
+    return Response(await services.run(services.ops.total(call.query.chosen())))
 
 
-async def lookup(services: Services, call: Call[TaskLookup, None]) -> Answer:
-    """Everything about some tasks."""
+async def lookup(services: Services, call: Call[TaskLookup, None]) -> Response:
+    """Everything about the tasks with these ids."""
     tasks = await services.run(services.ops.get(call.body.task_ids))
-    return Answer(TasksFound(tuple(None if task is None else task_of(task) for task in tasks)))
+    return Response(TasksFound(tuple(None if task is None else task_of(task) for task in tasks)))
 
 
-async def detail(services: Services, call: Call[None, DetailQuery]) -> Answer:
+async def detail(services: Services, call: Call[None, DetailQuery]) -> Response:
     """Everything about a task."""
-    task = await one_task(services, call.path["task_id"])
+    task = await get_task(services, call.path["task_id"])
     if not call.query.include_history:
-        return Answer(detail_of(task))
+        return Response(detail_of(task))
     facts = await services.run(services.ops.facts())
-    return Answer(detail_of(task, facts.now))
+    return Response(detail_of(task, facts.now))
 
 
-async def result(services: Services, call: Call[None, ResultQuery]) -> Answer:
-    """What became of a task: 200 once it has ended, 202 as long as it has not."""
+async def result(services: Services, call: Call[None, ResultQuery]) -> Response:
+    """The result of a task: 200 once it has ended, 202 until then."""
     wanted = task_id_of(call.path["task_id"])
     seconds = min(call.query.wait, services.config.longest_wait)
     task: Task | None = None
     if seconds:
-        task = await waited(services, call, services.results.wait(wanted), seconds)
+        task = await _wait_for(services, call, services.results.wait(wanted), seconds)
     if task is None:
-        task = await one_task(services, wanted)
-    return Answer(result_of(task), 200 if task.status in TERMINAL else 202)
+        task = await get_task(services, wanted)
+    return Response(result_of(task), 200 if task.status in TERMINAL else 202)
 
 
-async def why(services: Services, call: Call[None, None]) -> Answer:
+async def why(services: Services, call: Call[None, None]) -> Response:
     """Why a waiting task waits."""
     reasons = await services.run(services.ops.why(task_id_of(call.path["task_id"])))
     if reasons is None:
         raise TaskNotFound
-    return Answer(why_of(reasons))
+    return Response(why_of(reasons))
+
+
+async def _wait_for(
+    services: Services, call: Call[Any, Any], work: Coroutine[Any, Any, T], seconds: float
+) -> T | None:
+    """Return the result of `work`; None after `seconds`, or when the server is to stop.
+
+    Raises ClientGone if the client leaves.
+    """
+    loop = asyncio.get_running_loop()
+    working = loop.create_task(work)
+    leaving = loop.create_task(_leave(call))
+    stopping = loop.create_task(services.stopping.wait())
+    try:
+        await asyncio.wait(
+            (working, leaving, stopping), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if working.done():
+            return working.result()
+        if leaving.done():
+            raise ClientGone
+        return None
+    finally:
+        for task in (working, leaving, stopping):
+            task.cancel()
+
+
+async def _leave(call: Call[Any, Any]) -> None:
+    await call.left()
 
 
 OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/tasks",
-        handler=listed,
+        handler=list_tasks,
         summary="List tasks",
         scopes=READ,
         query=TaskListQuery,
@@ -110,8 +144,8 @@ OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/tasks/summaries",
-        handler=summaries,
-        summary="List tasks in short",
+        handler=list_summaries,
+        summary="List summaries of tasks",
         scopes=READ,
         query=TaskListQuery,
         returns=SummaryPage,
@@ -119,7 +153,7 @@ OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/tasks/count",
-        handler=counted,
+        handler=count,
         summary="Count tasks",
         scopes=READ,
         query=TaskQuery,
@@ -129,7 +163,7 @@ OPERATIONS: Final = [
         method="POST",
         path="/api/v1/tasks/lookup",
         handler=lookup,
-        summary="Look at some tasks",
+        summary="Read tasks by id",
         scopes=OWN,
         body=TaskLookup,
         returns=TasksFound,
@@ -138,7 +172,7 @@ OPERATIONS: Final = [
         method="GET",
         path="/api/v1/tasks/{task_id}",
         handler=detail,
-        summary="Look at a task",
+        summary="Read a task",
         scopes=OWN,
         query=DetailQuery,
         returns=TaskDetail,
@@ -147,7 +181,7 @@ OPERATIONS: Final = [
         method="GET",
         path="/api/v1/tasks/{task_id}/result",
         handler=result,
-        summary="Wait for a task",
+        summary="Wait for the result of a task",
         scopes=OWN,
         query=ResultQuery,
         returns=TaskResult,
@@ -157,7 +191,7 @@ OPERATIONS: Final = [
         method="GET",
         path="/api/v1/tasks/{task_id}/why",
         handler=why,
-        summary="Why a task waits",
+        summary="Explain why a task waits",
         scopes=OWN,
         returns=WhyView,
     ),

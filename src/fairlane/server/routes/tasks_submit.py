@@ -1,4 +1,4 @@
-"""`/api/v1/tasks`: submitting."""
+"""`/api/v1/tasks`: submitting tasks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fairlane.core.estimates import Position
 from fairlane.core.model import NewTask
 from fairlane.core.priority import shown_as
 from fairlane.core.states import State
-from fairlane.server.answers import Answer, Headers
-from fairlane.server.errors import Unfit
+from fairlane.server.errors import InvalidRequest
 from fairlane.server.operations import BATCH_BYTES, SUBMIT, Call, Operation
-from fairlane.server.requests import decoded
+from fairlane.server.requests import decode
+from fairlane.server.responses import Headers, Response
 from fairlane.server.services import Services
-from fairlane.server.traces import bringing
+from fairlane.server.tasks import trace_submission
 from fairlane.wire.submission import (
     BatchAccepted,
     BatchItem,
@@ -34,9 +34,9 @@ REPLAYED: Final[Headers] = ((b"idempotent-replayed", b"true"),)
 _reader: Final = msgspec.json.Decoder(TaskRequest)
 
 
-async def submit(services: Services, call: Call[TaskRequest, None]) -> Answer:
-    """Store a task. The same idempotency key again answers with the same task."""
-    with bringing(call.headers, (call.body.task(_key_of(call)),)) as (task,):
+async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
+    """Store a task. A second request with the same idempotency key returns the same task."""
+    with trace_submission(call.headers, (call.body.task(_key_of(call)),)) as (task,):
         outlook = await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
         while accepted.known:
@@ -57,24 +57,24 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Answer:
         created_at=iso_of(accepted.created_at),
         trace_id=_trace_of(task),
     )
-    return Answer(body, 201)
+    return Response(body, 201)
 
 
-async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Answer:
-    """Store up to 1,000 tasks, all or none. Each that does not fit is named by its index."""
-    with bringing(call.headers, _batch(call.body.tasks)) as tasks:
+async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Response:
+    """Store up to 1,000 tasks, all or none. The response names invalid tasks by their index."""
+    with trace_submission(call.headers, _batch(call.body.tasks)) as tasks:
         await services.admit(call.identity, call.address, tasks)
         accepted = await services.run(services.ops.submit(tasks))
     items = tuple(
         BatchItem(each.task_id, each.state, iso_of(each.created_at), each.known)
         for each in accepted
     )
-    return Answer(BatchAccepted(items), 201)
+    return Response(BatchAccepted(items), 201)
 
 
-async def _known(services: Services, task_id: str) -> Answer | None:
-    """The task that was submitted under this key before; None if it has just been deleted, and its
-    key is free again."""
+async def _known(services: Services, task_id: str) -> Response | None:
+    """Return the task that has this key already; None if it was deleted a moment ago, which frees
+    the key."""
     (task,) = await services.run(services.ops.get([task_id]))
     if task is None:
         return None
@@ -91,12 +91,12 @@ async def _known(services: Services, task_id: str) -> Answer | None:
         created_at=iso(task.created_at),
         trace_id=task.trace_id,
     )
-    return Answer(body, 200, REPLAYED)
+    return Response(body, 200, REPLAYED)
 
 
 def _batch(given: Sequence[msgspec.Raw]) -> list[NewTask]:
     if not given:
-        raise Unfit("A batch has at least one task.")
+        raise InvalidRequest("A batch has at least one task.")
     if len(given) > limits.SUBMIT_BATCH:
         raise BatchTooLarge(
             f"At most {limits.SUBMIT_BATCH:,} tasks are submitted at once, not {len(given):,}."
@@ -104,9 +104,9 @@ def _batch(given: Sequence[msgspec.Raw]) -> list[NewTask]:
     tasks, errors = [], []
     for index, raw in enumerate(given):
         try:
-            request: TaskRequest = decoded(_reader, bytes(raw))
+            request: TaskRequest = decode(_reader, bytes(raw))
             tasks.append(request.task())
-        except (Unfit, InvalidInput) as error:
+        except (InvalidRequest, InvalidInput) as error:
             errors.append({"index": index, "code": error.code, "message": error.message})
     if errors:
         count = "One task does" if len(errors) == 1 else f"{len(errors):,} tasks do"
@@ -116,7 +116,7 @@ def _batch(given: Sequence[msgspec.Raw]) -> list[NewTask]:
     return tasks
 
 
-class InvalidBatch(Unfit):
+class InvalidBatch(InvalidRequest):
     """Some of the tasks do not fit, so none was submitted."""
 
     code = "invalid_batch"
@@ -133,7 +133,7 @@ def _key_of(call: Call[TaskRequest, None]) -> str | None:
     try:
         return key.decode("utf-8")
     except UnicodeDecodeError:
-        raise Unfit("The header Idempotency-Key is not UTF-8.") from None
+        raise InvalidRequest("The header Idempotency-Key is not UTF-8.") from None
 
 
 OPERATIONS: Final = [

@@ -1,4 +1,4 @@
-"""`/internal/workers`: the worker protocol, which any language can speak."""
+"""`/internal/workers`: the worker protocol, for workers in any language."""
 
 from __future__ import annotations
 
@@ -11,76 +11,76 @@ from fairlane.core.errors import LeaseLost, WorkerGone
 from fairlane.core.machine import Released
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.core.text import NAME_RULE, is_name, shown
-from fairlane.server.answers import Answer
-from fairlane.server.errors import TaskNotFound, Unfit
+from fairlane.server.errors import InvalidRequest, TaskNotFound
 from fairlane.server.operations import BODY_BYTES, WORKER, Call, Operation
 from fairlane.server.reports import RunReport, attempt_of
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.server.tasks import task_id_of
-from fairlane.server.workers import Known, check_owner, new_worker_id, owns
+from fairlane.server.workers import KnownWorker, check_owner, new_worker_id, owns
 from fairlane.wire.worker_protocol import (
     POLL_INTERVAL_MS,
-    Begun,
+    Acknowledged,
+    Deregistered,
     HandedTask,
-    Heard,
     Heartbeat,
-    HeartbeatHeard,
-    Left,
+    HeartbeatReply,
     Poll,
-    Polled,
-    Progressed,
+    PollReply,
     Registered,
     Registration,
-    ResultHeard,
+    ResultAcknowledged,
     RunResult,
+    TaskProgress,
+    TaskStart,
     line,
 )
 
 LEASE_SHARE: Final = 3
-"""A poll waits for this part of the worker's lease at the most: the next one is a sign of life."""
+"""A poll waits for at most 1/3 of the worker's lease: the next poll counts as a heartbeat."""
 
 
-async def register(services: Services, call: Call[Registration, None]) -> Answer:
+async def register(services: Services, call: Call[Registration, None]) -> Response:
     """Give a worker its id."""
     body = call.body
     known = body.worker_id
     renews = known is not None and owns(known, call.identity)
     worker = body.worker(known if renews and known else new_worker_id(call.identity, body.name))
     await services.run(services.ops.register(worker))
-    services.workers.registered(worker)
-    return Answer(Registered(worker.worker_id, POLL_INTERVAL_MS, body.heartbeat_interval_ms))
+    services.workers.remember(worker)
+    return Response(Registered(worker.worker_id, POLL_INTERVAL_MS, body.heartbeat_interval_ms))
 
 
-async def poll(services: Services, call: Call[Poll, None]) -> Answer:
-    """Hand out tasks; wait for some, if the worker would."""
+async def poll(services: Services, call: Call[Poll, None]) -> Response:
+    """Return tasks; wait for some, if the worker asks for that."""
     body, worker_id = call.body, caller(call)
     known = await services.workers.touch(worker_id)
     in_line = known.status is WorkerStatus.ACTIVE
-    seconds = patience(services, known, body.wait_seconds)
+    seconds = wait_seconds(services, known, body.wait_seconds)
     ask, repeats = _ask(body, worker_id, known), body.request_id is not None
     grant = await services.polls.take(ask, seconds, call.left, in_line=in_line, repeats=repeats)
-    return Answer(Polled([HandedTask.of(task) for task in grant.tasks]))
+    return Response(PollReply([HandedTask.of(task) for task in grant.tasks]))
 
 
-async def start(services: Services, call: Call[Begun, None]) -> Answer:
-    """Note that a task begins only now: its time limit counts from here."""
+async def start(services: Services, call: Call[TaskStart, None]) -> Response:
+    """Record that a task starts only now: its timeout counts from here."""
     worker_id, task_id = caller(call), task_id_of(call.body.task_id)
     attempt = await _attempt(services, worker_id, task_id, call.body.attempt)
     op = services.ops.start(worker_id, [Start(task_id, attempt)])
-    return await _heard(services, worker_id, await services.run(op))
+    return await _acknowledge(services, worker_id, await services.run(op))
 
 
-async def progress(services: Services, call: Call[Progressed, None]) -> Answer:
-    """Note how far a task has come."""
+async def progress(services: Services, call: Call[TaskProgress, None]) -> Response:
+    """Record the progress of a task."""
     worker_id, task_id, body = caller(call), task_id_of(call.body.task_id), call.body
     attempt = await _attempt(services, worker_id, task_id, body.attempt)
     report = Report(task_id, attempt, body.progress_percent, line(body.status_message))
     op = services.ops.progress(worker_id, [report])
-    return await _heard(services, worker_id, await services.run(op))
+    return await _acknowledge(services, worker_id, await services.run(op))
 
 
-async def result(services: Services, call: Call[RunResult, None]) -> Answer:
-    """Record what became of a task. Saying the same again is no mistake."""
+async def result(services: Services, call: Call[RunResult, None]) -> Response:
+    """Record the result of a run. Reporting the same result twice is not an error."""
     worker_id, task_id, body = caller(call), task_id_of(call.body.task_id), call.body
     report = RunReport(
         worker_id, task_id, body.attempt, body.outcome(), body.execution_duration_seconds
@@ -88,18 +88,18 @@ async def result(services: Services, call: Call[RunResult, None]) -> Answer:
     judgement = await services.reports.send(report)
     _check(judgement.verdict)
     assert judgement.state is not None
-    await touched(services, worker_id)
-    return Answer(ResultHeard(status=judgement.state))
+    await touch(services, worker_id)
+    return Response(ResultAcknowledged(status=judgement.state))
 
 
-async def heartbeat(services: Services, call: Call[Heartbeat, None]) -> Answer:
-    """A worker is alive; tell it what it should know."""
+async def heartbeat(services: Services, call: Call[Heartbeat, None]) -> Response:
+    """Record that a worker is alive. The response says whether to drain, and which runs to stop."""
     body, worker_id = call.body, caller(call)
     status = None if body.status is None else WorkerStatus(body.status)
     beat = Beat(worker_id, body.current_load, status, body.checked_health())
     pulse = await services.workers.beat(beat)
-    return Answer(
-        HeartbeatHeard(
+    return Response(
+        HeartbeatReply(
             acknowledged=True,
             should_drain=pulse.status is WorkerStatus.DRAINING,
             cancelled=[task_id for task_id, _ in pulse.let_go],
@@ -107,8 +107,8 @@ async def heartbeat(services: Services, call: Call[Heartbeat, None]) -> Answer:
     )
 
 
-async def deregister(services: Services, call: Call[None, None]) -> Answer:
-    """A worker leaves: what it still has goes to others, at no cost."""
+async def deregister(services: Services, call: Call[None, None]) -> Response:
+    """Remove a worker. Its tasks go to other workers, and lose no retry."""
     worker_id = caller(call)
     workers = await services.run(services.ops.workers())
     held = [each.current_tasks for each in workers if each.worker_id == worker_id]
@@ -118,11 +118,13 @@ async def deregister(services: Services, call: Call[None, None]) -> Answer:
     judgements = await asyncio.gather(*map(services.reports.send, reports))
     await services.run(services.ops.forget(worker_id))
     services.workers.forget(worker_id)
-    return Answer(Left(released=sum(each.verdict is Verdict.APPLIED for each in judgements)))
+    return Response(
+        Deregistered(released=sum(each.verdict is Verdict.APPLIED for each in judgements))
+    )
 
 
-def patience(services: Services, known: Known, wanted: float) -> float:
-    """How long a worker's call is kept waiting for a task."""
+def wait_seconds(services: Services, known: KnownWorker, wanted: float) -> float:
+    """Return how long a worker's call may wait for a task."""
     seconds = min(wanted, services.config.longest_wait, known.lease / LEASE_SHARE)
     if known.status is not WorkerStatus.ACTIVE:
         seconds = min(seconds, POLL_INTERVAL_MS / 1_000)
@@ -130,18 +132,18 @@ def patience(services: Services, known: Known, wanted: float) -> float:
 
 
 def caller(call: Call[Any, Any]) -> str:
-    """The worker that calls. Raises WorkerGone when its id was not given to this token."""
+    """Return the id of the calling worker. Raises WorkerGone if the id belongs to another token."""
     worker_id = call.path["worker_id"]
     check_owner(worker_id, call.identity)
     return worker_id
 
 
-def _ask(body: Poll, worker_id: str, known: Known) -> Ask:
+def _ask(body: Poll, worker_id: str, known: KnownWorker) -> Ask:
     capabilities = known.capabilities if body.capabilities is None else body.capabilities
     check_names((*capabilities, *([] if body.request_id is None else [body.request_id])))
     return Ask(
         worker_id,
-        body.request_id or "",  # a poll without one gets a new one each time the store is asked
+        body.request_id or "",  # without one, each claim gets a new id
         body.available_capacity,
         types=known.types,
         queues=known.queues,
@@ -150,14 +152,14 @@ def _ask(body: Poll, worker_id: str, known: Known) -> Ask:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise Unfit for what cannot be a name."""
+    """Raise InvalidRequest for an invalid name."""
     for name in names:
         if not is_name(name):
-            raise Unfit(f"A capability or request id has {NAME_RULE}. Got {shown(name)}.")
+            raise InvalidRequest(f"A capability or request id has {NAME_RULE}. Got {shown(name)}.")
 
 
 async def _attempt(services: Services, worker_id: str, task_id: str, given: int | None) -> int:
-    """The attempt a worker speaks of: its last one, if it does not say."""
+    """Return the attempt that a worker means: its last one, if it does not say."""
     if given is not None:
         return given
     (task,) = await services.run(services.ops.get([task_id]))
@@ -169,10 +171,10 @@ async def _attempt(services: Services, worker_id: str, task_id: str, given: int 
     return attempt
 
 
-async def _heard(services: Services, worker_id: str, verdicts: list[Verdict]) -> Answer:
+async def _acknowledge(services: Services, worker_id: str, verdicts: list[Verdict]) -> Response:
     _check(*verdicts)
-    await touched(services, worker_id)
-    return Answer(Heard())
+    await touch(services, worker_id)
+    return Response(Acknowledged())
 
 
 def _check(verdict: Verdict) -> None:
@@ -182,16 +184,16 @@ def _check(verdict: Verdict) -> None:
         raise LeaseLost
 
 
-async def touched(services: Services, worker_id: str) -> None:
-    """Every call is a sign of life, also of a worker that is not to get tasks any more."""
-    with suppress(WorkerGone):  # the call itself was well
+async def touch(services: Services, worker_id: str) -> None:
+    """Count a call as a heartbeat, also from a worker that gets no more tasks."""
+    with suppress(WorkerGone):  # the call itself has succeeded
         await services.workers.touch(worker_id)
 
 
 def operation(
     name: str, handler: Any, summary: str, body: Any, returns: Any, most: int = BODY_BYTES
 ) -> Operation:
-    """A call of the worker protocol."""
+    """Return an operation of the worker protocol."""
     return Operation(
         method="POST",
         path=f"/internal/workers/{name}",
@@ -206,11 +208,13 @@ def operation(
 
 
 OPERATIONS: Final = [
-    operation("{worker_id}/result", result, "Report what became of a task", RunResult, ResultHeard),
-    operation("{worker_id}/poll", poll, "Ask for tasks", Poll, Polled),
-    operation("{worker_id}/start", start, "Report that a task begins", Begun, Heard),
-    operation("{worker_id}/progress", progress, "Report progress", Progressed, Heard),
-    operation("{worker_id}/heartbeat", heartbeat, "Give a sign of life", Heartbeat, HeartbeatHeard),
+    operation(
+        "{worker_id}/result", result, "Report the result of a run", RunResult, ResultAcknowledged
+    ),
+    operation("{worker_id}/poll", poll, "Ask for tasks", Poll, PollReply),
+    operation("{worker_id}/start", start, "Report that a task starts", TaskStart, Acknowledged),
+    operation("{worker_id}/progress", progress, "Report progress", TaskProgress, Acknowledged),
+    operation("{worker_id}/heartbeat", heartbeat, "Send a heartbeat", Heartbeat, HeartbeatReply),
     operation("register", register, "Register a worker", Registration, Registered),
-    operation("{worker_id}/deregister", deregister, "Leave", None, Left),
+    operation("{worker_id}/deregister", deregister, "Deregister a worker", None, Deregistered),
 ]

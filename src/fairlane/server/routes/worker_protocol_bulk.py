@@ -10,58 +10,64 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
-from fairlane.server.answers import Answer
 from fairlane.server.operations import BATCH_BYTES, Call
 from fairlane.server.reports import RunReport
-from fairlane.server.routes.worker_protocol import caller, check_names, operation, patience, touched
+from fairlane.server.responses import Response
+from fairlane.server.routes.worker_protocol import (
+    caller,
+    check_names,
+    operation,
+    touch,
+    wait_seconds,
+)
 from fairlane.server.services import Services
-from fairlane.server.workers import Known
+from fairlane.server.workers import KnownWorker
 from fairlane.wire.worker_protocol import Heartbeat, line
 from fairlane.wire.worker_protocol_bulk import (
-    Advances,
-    Attempted,
-    Beginnings,
     Claim,
     ClaimAnswer,
     EndedRuns,
+    HeldRun,
+    ProgressReports,
     PulseView,
+    StartReports,
     Verdicts,
 )
 
 
-async def claim(services: Services, call: Call[Claim, None]) -> Answer:
-    """Hand out tasks, which have not begun yet; wait for some, if the worker would."""
+async def claim(services: Services, call: Call[Claim, None]) -> Response:
+    """Return tasks, which have not started yet; wait for some, if the worker asks for that."""
     body, worker_id = call.body, caller(call)
     known = await services.workers.touch(worker_id)
     ask = _ask(body, worker_id, known)
-    # Who has no room now is not kept waiting, so that it can ask for what it has room for later.
-    seconds = patience(services, known, body.wait_seconds) if ask.slots else 0.0
+    # A worker without free slots does not wait, so that it can ask again once it has some.
+    seconds = wait_seconds(services, known, body.wait_seconds) if ask.slots else 0.0
     in_line = known.status is WorkerStatus.ACTIVE
     grant = await services.polls.take(ask, seconds, call.left, in_line=in_line, begins=False)
-    return Answer(ClaimAnswer.of(grant))
+    return Response(ClaimAnswer.of(grant))
 
 
-async def starts(services: Services, call: Call[Beginnings, None]) -> Answer:
-    """Note that tasks run, and since when: their time limits count from then."""
+async def starts(services: Services, call: Call[StartReports, None]) -> Response:
+    """Record when tasks started: their timeouts count from then."""
     worker_id = caller(call)
-    begun = [Start(each.task_id, each.attempt, each.seconds) for each in call.body.starts]
-    verdicts = await services.run(services.ops.start(worker_id, _bounded(begun)))
-    return await _judged(services, worker_id, verdicts)
+    started = [Start(each.task_id, each.attempt, each.seconds) for each in call.body.starts]
+    verdicts = await services.run(services.ops.start(worker_id, _bounded(started)))
+    return await _verdicts(services, worker_id, verdicts)
 
 
-async def reports(services: Services, call: Call[Advances, None]) -> Answer:
-    """Note how far tasks have come."""
+async def reports(services: Services, call: Call[ProgressReports, None]) -> Response:
+    """Record the progress of tasks."""
     worker_id = caller(call)
     made = [
         Report(each.task_id, each.attempt, each.progress_percent, line(each.status_message))
         for each in call.body.reports
     ]
     verdicts = await services.run(services.ops.progress(worker_id, _bounded(made)))
-    return await _judged(services, worker_id, verdicts)
+    return await _verdicts(services, worker_id, verdicts)
 
 
-async def results(services: Services, call: Call[EndedRuns, None]) -> Answer:
-    """Record how runs ended. Saying the same again is no mistake."""
+async def results(services: Services, call: Call[EndedRuns, None]) -> Response:
+    """Record how runs ended. Reporting the same result twice is not an error."""
     worker_id = caller(call)
     ended = [
         RunReport(
@@ -75,21 +81,21 @@ async def results(services: Services, call: Call[EndedRuns, None]) -> Answer:
         for each in _bounded(call.body.results)
     ]
     judged = await services.settled(ended)
-    return await _judged(services, worker_id, [each.verdict for each in judged])
+    return await _verdicts(services, worker_id, [each.verdict for each in judged])
 
 
-async def pulse(services: Services, call: Call[Heartbeat, None]) -> Answer:
-    """A worker is alive; tell it for how long that holds, and which runs are no longer its own."""
+async def pulse(services: Services, call: Call[Heartbeat, None]) -> Response:
+    """Record that a worker is alive. The response says until when, and which runs it has lost."""
     body, worker_id = call.body, caller(call)
     status = None if body.status is None else WorkerStatus(body.status)
-    felt = await services.workers.beat(
+    beat = await services.workers.beat(
         Beat(worker_id, body.current_load, status, body.checked_health())
     )
-    gone = tuple(Attempted(task_id, attempt) for task_id, attempt in felt.let_go)
-    return Answer(PulseView(felt.remaining, felt.status, gone))
+    gone = tuple(HeldRun(task_id, attempt) for task_id, attempt in beat.let_go)
+    return Response(PulseView(beat.remaining, beat.status, gone))
 
 
-def _ask(body: Claim, worker_id: str, known: Known) -> Ask:
+def _ask(body: Claim, worker_id: str, known: KnownWorker) -> Ask:
     def or_known(given: Any, registered: Any) -> Any:
         return registered if isinstance(given, msgspec.UnsetType) else given
 
@@ -109,26 +115,30 @@ def _ask(body: Claim, worker_id: str, known: Known) -> Ask:
 
 def _bounded(items: Sequence[Any]) -> Sequence[Any]:
     if len(items) > limits.BATCH:
-        raise BatchTooLarge(f"At most {limits.BATCH} runs are told of at once, not {len(items):,}.")
+        raise BatchTooLarge(
+            f"At most {limits.BATCH} runs are reported at once, not {len(items):,}."
+        )
     return items
 
 
-async def _judged(services: Services, worker_id: str, verdicts: Sequence[Verdict]) -> Answer:
-    await touched(services, worker_id)
-    return Answer(Verdicts.of(verdicts))
+async def _verdicts(services: Services, worker_id: str, verdicts: Sequence[Verdict]) -> Response:
+    await touch(services, worker_id)
+    return Response(Verdicts.of(verdicts))
 
 
 OPERATIONS: Final = [
     operation(
         "{worker_id}/results",
         results,
-        "Report what became of tasks",
+        "Report the results of runs",
         EndedRuns,
         Verdicts,
         BATCH_BYTES,
     ),
-    operation("{worker_id}/claim", claim, "Take tasks to run and to hold", Claim, ClaimAnswer),
-    operation("{worker_id}/starts", starts, "Report that tasks run", Beginnings, Verdicts),
-    operation("{worker_id}/reports", reports, "Report progress of tasks", Advances, Verdicts),
-    operation("{worker_id}/pulse", pulse, "Give a sign of life", Heartbeat, PulseView),
+    operation("{worker_id}/claim", claim, "Claim tasks to run and to hold", Claim, ClaimAnswer),
+    operation("{worker_id}/starts", starts, "Report that tasks started", StartReports, Verdicts),
+    operation(
+        "{worker_id}/reports", reports, "Report progress of tasks", ProgressReports, Verdicts
+    ),
+    operation("{worker_id}/pulse", pulse, "Send a heartbeat", Heartbeat, PulseView),
 ]

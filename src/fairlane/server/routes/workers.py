@@ -1,4 +1,4 @@
-"""`/api/v1/workers`: looking at workers, and sending them home."""
+"""`/api/v1/workers`: reading and draining workers."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from typing import Final
 from fairlane.core.audit import Action
 from fairlane.core.model import WorkerStatus
 from fairlane.core.text import is_name
-from fairlane.server.answers import Answer
 from fairlane.server.errors import WorkerNotFound
 from fairlane.server.operations import ADMIN, READ, Call, Operation
+from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.wire.workers import WorkerList, WorkerState, WorkerView, worker_of, workers_of
 
 
-async def listed(services: Services, call: Call[None, None]) -> Answer:  # noqa: ARG001
-    """All workers, the dead ones included until they are cleared away."""
-    return Answer(workers_of(await services.run(services.ops.workers())))
+async def list_workers(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """All workers. Dead ones are listed until they are removed."""
+    return Response(workers_of(await services.run(services.ops.workers())))
 
 
-async def one(services: Services, call: Call[None, None]) -> Answer:
-    """A worker."""
+async def get_worker(services: Services, call: Call[None, None]) -> Response:
+    """One worker."""
     worker_id = call.path["worker_id"]
     for worker in await services.run(services.ops.workers()):
         if worker.worker_id == worker_id:
-            return Answer(worker_of(worker))
+            return Response(worker_of(worker))
     raise WorkerNotFound
 
 
-async def drain(services: Services, call: Call[None, None]) -> Answer:
-    """Let a worker finish what it runs, and leave."""
+async def drain(services: Services, call: Call[None, None]) -> Response:
+    """Let a worker finish its tasks and stop."""
     worker_id = call.path["worker_id"]
     draining = WorkerStatus.DRAINING
     if not is_name(worker_id) or not await services.run(services.ops.mark(worker_id, draining)):
         raise WorkerNotFound("There is no worker with this id, or it is dead.")
-    return Answer(WorkerState(worker_id, draining))
+    return Response(WorkerState(worker_id, draining))
 
 
 OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/workers",
-        handler=listed,
+        handler=list_workers,
         summary="List workers",
         scopes=READ,
         returns=WorkerList,
@@ -49,8 +49,8 @@ OPERATIONS: Final = [
     Operation(
         method="GET",
         path="/api/v1/workers/{worker_id}",
-        handler=one,
-        summary="Look at a worker",
+        handler=get_worker,
+        summary="Read a worker",
         scopes=READ,
         returns=WorkerView,
     ),

@@ -1,6 +1,6 @@
-"""Live events: the journal, told to whoever listens.
+"""Live events: the journal, sent to clients as it grows.
 
-One reader follows the journal while there are clients (`hub`), and hands what it finds to each of
-them (`clients`) that wants it (`subscriptions`). They are reached by
-server-sent events (`sse`) or by WebSocket (`fairlane.server.sockets`).
+One reader follows the journal while there are clients (`hub`), and gives each of them (`clients`)
+the events that it wants (`subscriptions`), over server-sent events (`sse`) or WebSocket
+(`websocket`).
 """

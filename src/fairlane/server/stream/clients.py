@@ -1,4 +1,4 @@
-"""Those who listen: what each of them still has to be sent, and why it ends."""
+"""Clients of live events: what each of them still has to be sent, and why it ends."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from fairlane.wire.events import Notice
 logger = logging.getLogger("fairlane.server")
 
 MOST_BYTES: Final = 2 * 1024 * 1024
-"""What may wait for a client. It must hold what is read of the journal at once."""
+"""What may wait to be sent to a client. One read of the journal must fit."""
 ROOM_BYTES: Final = MOST_BYTES // 4
 PIECE_BYTES: Final = 64 * 1024
 LAST_SECONDS: Final = 1.0
-"""How long a client may take to be told why it is dropped."""
+"""How long sending the reason may take when a client is dropped."""
 
 
-class Ending(NamedTuple):
-    """Why a client is no longer told anything, as WebSocket says it. Without a code: it left."""
+class Closing(NamedTuple):
+    """Why a client gets no more events: a WebSocket close code and reason. No code: it left."""
 
     code: int | None
     reason: str = ""
 
 
-GONE: Final = Ending(None)
-STOPPING: Final = Ending(1012, "The server is being stopped: come back with your cursor.")
-SLOW: Final = Ending(1013, "Events were not read fast enough: come back with your cursor.")
-UNWELCOME: Final = Ending(1008, "The token was revoked, or has expired.")
-AWAY: Final = Ending(1013, "The store is away: come back in a moment with your cursor.")
-BROKEN: Final = Ending(1011, "Something went wrong in the server.")
+GONE: Final = Closing(None)
+STOPPING: Final = Closing(1012, "The server stops: connect again with your cursor.")
+SLOW: Final = Closing(1013, "Events were not read fast enough: connect again with your cursor.")
+REVOKED: Final = Closing(1008, "The token was revoked, or has expired.")
+AWAY: Final = Closing(1013, "The store is away: connect again in a moment with your cursor.")
+BROKEN: Final = Closing(1011, "Something went wrong in the server.")
 
-Welcome = Callable[[], Awaitable[bool]]
-"""Whether a client may still listen."""
+Allowed = Callable[[], Awaitable[bool]]
+"""Returns whether a client may still listen."""
 
 
 class Client:
-    """One of those who listen. Nobody waits for it: what it does not read in time is too much."""
+    """A client. Nothing waits for it: one that reads too slowly is dropped."""
 
-    def __init__(self, subscription: Subscription, welcome: Welcome) -> None:
+    def __init__(self, subscription: Subscription, allowed: Allowed) -> None:
         self.subscription = subscription
-        self.welcome = welcome
+        self.allowed = allowed
         self.after: Place | None = None
-        """What lies before this in the journal, it knows already."""
+        """It knows the journal up to this place."""
         self.cursor: str | None = None
-        """The last one that it was given."""
-        self.ending: Ending | None = None
+        """The last one that was queued for it."""
+        self.closing: Closing | None = None
         self.ended = asyncio.Event()
         self._figures: dict[object, int] = {}
         self._pending: OrderedDict[object, Item] = OrderedDict()
@@ -62,19 +62,20 @@ class Client:
         self._room = asyncio.Event()
 
     def begin(self, cursor: str | None) -> None:
-        """The past has been told: from here on it hears what happens."""
+        """Go live: the client has received the past, and gets new events from here on."""
         self._live = True
         self.subscribe(self.subscription, cursor)
 
     def subscribe(self, subscription: Subscription, cursor: str | None) -> None:
-        """Go by another subscription from here on. Before it is live it is told so once it is."""
+        """Replace the subscription. If the client is not live yet, the change takes effect once it
+        is."""
         self.subscription = subscription
         self._figures.clear()
         if self._live:
             self.put(notice(Notice.READY, subscription.shown(), cursor))
 
     def offer(self, items: Iterable[Item]) -> None:
-        """News from the journal."""
+        """Queue those of these events that the client wants."""
         wants = self.subscription.wants
         for item in items:
             if self.after is not None:
@@ -85,15 +86,15 @@ class Client:
                 self.put(item)
 
     def offer_figures(self, figures: Iterable[tuple[Item, int]]) -> None:
-        """Figures, each with a number that tells whether it changed."""
-        for item, mark in figures:
-            if self._figures.get(item.key) != mark and self.subscription.wants(item):
-                self._figures[item.key] = mark
+        """Queue the figures that changed. Each comes with a hash of its content."""
+        for item, digest in figures:
+            if self._figures.get(item.key) != digest and self.subscription.wants(item):
+                self._figures[item.key] = digest
                 self.put(item)
 
     def put(self, item: Item) -> None:
-        """Send this, in its turn."""
-        if self.ending is not None:
+        """Queue an item. It replaces an unsent one with the same key."""
+        if self.closing is not None:
             return
         key = id(item) if item.key is None else item.key
         replaced = self._pending.pop(key, None)
@@ -108,21 +109,21 @@ class Client:
         else:
             self._news.set()
 
-    def end(self, ending: Ending, last: Item | None = None) -> None:
-        """Tell it no more, but for this."""
-        if self.ending is not None:
+    def end(self, closing: Closing, last: Item | None = None) -> None:
+        """End the client: drop what is queued, and send at most this item."""
+        if self.closing is not None:
             return
         self._pending.clear()
         self._bytes = 0
         if last is not None:
             self.put(last)
-        self.ending = ending
+        self.closing = closing
         self.ended.set()
         self._news.set()
         self._room.set()
 
     async def take(self) -> list[Item]:
-        """The next items to send, as soon as there are some; none when it has ended."""
+        """Wait for items, and return the next ones to send; none when the client has ended."""
         await self._news.wait()
         taken: list[Item] = []
         size = 0
@@ -131,23 +132,23 @@ class Client:
             size += len(item.text)
             taken.append(item)
         self._bytes -= size
-        if not self._pending and self.ending is None:
+        if not self._pending and self.closing is None:
             self._news.clear()
         if self._bytes < ROOM_BYTES:
             self._room.set()
         return taken
 
     async def room(self) -> None:
-        """Wait until there is room for more of the past, or it has ended."""
-        while self._bytes >= ROOM_BYTES and self.ending is None:
+        """Wait until there is room for more of the past, or the client has ended."""
+        while self._bytes >= ROOM_BYTES and self.closing is None:
             self._room.clear()
             await self._room.wait()
 
 
 async def accompany(client: Client, *work: Coroutine[Any, Any, None]) -> None:
-    """Do for a client what is to be done at the same time, until it ends. The first of that is to
-    send it what there is to send, and may finish."""
-    tasks = [asyncio.create_task(_ending(client, each)) for each in work]
+    """Run the work of a client concurrently until the client ends. The first coroutine sends the
+    items: it gets a moment to finish."""
+    tasks = [asyncio.create_task(_end_on_error(client, each)) for each in work]
     try:
         await client.ended.wait()
         await asyncio.wait(tasks[:1], timeout=LAST_SECONDS)
@@ -157,14 +158,14 @@ async def accompany(client: Client, *work: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _ending(client: Client, work: Coroutine[Any, Any, None]) -> None:
-    """Whatever goes wrong ends a client, rather than leave it without a word."""
+async def _end_on_error(client: Client, work: Coroutine[Any, Any, None]) -> None:
+    """End the client if its work fails."""
     try:
         await work
     except StoreError:
         client.end(AWAY)
-    except OSError:  # of ASGI: it has gone
+    except OSError:  # how ASGI says that the client has left
         client.end(GONE)
     except Exception:
-        logger.exception("A client of live events had to go")
+        logger.exception("Live events of a client failed")
         client.end(BROKEN)

@@ -1,4 +1,4 @@
-"""Events that are not about what happened, but about how things stand."""
+"""Events about the current state: queue depths and metrics. They are not in the journal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlane.core.facts import Facts
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import State
 from fairlane.core.stats import Recovery, Throughput, WorkerStats, stats_of
-from fairlane.server.stream.items import Item, told
+from fairlane.server.stream.items import Item, live_item
 from fairlane.wire.events import EventType
 
 
@@ -37,7 +37,7 @@ class MetricsData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures_of(facts: Facts) -> list[tuple[Item, int]]:
-    """Each with a number that changes with it."""
+    """Return the figures, each with a hash of its content."""
     outlook = outlook_of(facts)
     queues = sorted({lane.queue for lane in facts.lanes.values()})
     figures = [
@@ -65,5 +65,5 @@ def _depth(queue: str, levels: Mapping[int, int]) -> DepthData:
 
 
 def _figure(type: EventType, data: Any, queue: str | None = None) -> tuple[Item, int]:
-    item = told(type.value, data, key=(type, queue), queue=queue)
+    item = live_item(type.value, data, key=(type, queue), queue=queue)
     return item, hash(msgspec.json.encode(data))

@@ -1,8 +1,8 @@
-"""Following the journal on behalf of all who listen to a server process.
+"""Following the journal for all clients of a server process.
 
-One reader looks at the journal every few hundredths of a second, while anybody listens. Hints would
-not spare it that: they tell of new work only, and may get lost. A client that comes back with a
-cursor first reads the past by itself, at its own pace, until it has met the reader.
+One reader polls the journal every 30 ms while there are clients. Hints from the store could not
+replace polling: they announce new work only, and may get lost. A client that returns with a cursor
+first reads the past at its own pace, until it has caught up with the reader.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from typing import Final
 from fairlane.backoff import Backoff
 from fairlane.core.errors import StoreError
 from fairlane.core.journal import place_of
-from fairlane.server.http.faults import Busy
+from fairlane.server.http.errors import Busy
 from fairlane.server.store_guard import StoreGuard
 from fairlane.server.stream.clients import (
     BROKEN,
+    REVOKED,
     STOPPING,
-    UNWELCOME,
     Client,
-    Ending,
+    Closing,
 )
 from fairlane.server.stream.figures import figures_of
 from fairlane.server.stream.items import notice
-from fairlane.server.stream.reading import Reader, Stretch
+from fairlane.server.stream.reader import Reader, Stretch
 from fairlane.wire.events import Notice
 
 logger = logging.getLogger("fairlane.server")
 
 LOOK_SECONDS: Final = 0.03
 FIGURES_SECONDS: Final = 1.0
-WELCOME_SECONDS: Final = 2.0
-"""How often it is looked whether clients may still listen."""
+ALLOWED_SECONDS: Final = 2.0
+"""How often the hub checks whether clients may still listen."""
 CURSOR_SECONDS: Final = 10.0
-"""How often clients that hear nothing are told how far they have come."""
+"""How often clients without events get a new cursor."""
 READERS: Final = 4
-"""Clients that read the past at the same time."""
+"""How many clients may read the past at the same time."""
 
 
 class Hub:
-    """All who listen to a server process."""
+    """All clients of a server process."""
 
     def __init__(self, store: StoreGuard, stopping: asyncio.Event, most: int) -> None:
         self.reader = Reader(store)
         self._store = store
         self._stopping = stopping
         self._most = most
-        self._guests: set[Client] = set()
+        self._clients: set[Client] = set()
         self._live: dict[Client, None] = {}
-        """Those who have met the reader."""
+        """Those that have caught up with the reader."""
         self._cursor: str | None = None
         self._beginning = asyncio.Lock()
         self._past = asyncio.Semaphore(READERS)
@@ -61,32 +61,38 @@ class Hub:
 
     @property
     def listening(self) -> int:
-        """How many listen."""
-        return len(self._guests)
+        """How many clients there are."""
+        return len(self._clients)
 
     def check_room(self) -> None:
-        """Raise Busy unless one more may listen."""
-        if self._stopping.is_set() or len(self._guests) >= self._most:
+        """Raise Busy if there is no room for another client."""
+        if self._stopping.is_set() or len(self._clients) >= self._most:
             raise Busy("Too many clients listen to this server: try again in a moment.")
 
     @contextmanager
     def guest(self, client: Client) -> Iterator[None]:
-        """Look after a client."""
-        self._guests.add(client)
+        """Serve a client inside this block."""
+        self._clients.add(client)
         if not self._work:
             loop = asyncio.get_running_loop()
-            tasks = (self._follow, self._measure, self._check, self._note, self._watch)
-            self._work = [loop.create_task(self._kept(each)) for each in tasks]
+            tasks = (
+                self._follow,
+                self._measure,
+                self._check_allowed,
+                self._send_cursors,
+                self._watch,
+            )
+            self._work = [loop.create_task(self._repeat(each)) for each in tasks]
         try:
             yield
         finally:
-            self._guests.discard(client)
+            self._clients.discard(client)
             self._live.pop(client, None)
-            if not self._guests:
-                self._rest()
+            if not self._clients:
+                self._stop_work()
 
     async def past(self, cursor: str | None) -> Stretch:
-        """The beginning of what a client has missed since a cursor; without one, nothing was.
+        """Return the first part of what happened since a cursor; nothing without a cursor.
 
         Raises InvalidCursor.
         """
@@ -95,9 +101,9 @@ class Hub:
         async with self._past:
             return await self.reader.resume(cursor)
 
-    async def tell(self, client: Client, past: Stretch) -> None:
-        """Tell a client of the past, and have it told of what happens from then on."""
-        while client.ending is None:
+    async def catch_up(self, client: Client, past: Stretch) -> None:
+        """Send a client the past, until it can follow live."""
+        while client.closing is None:
             if past.reset:
                 client.put(notice(Notice.RESET))
             client.offer(past.items)
@@ -118,37 +124,37 @@ class Hub:
             return self._cursor
 
     async def stop(self) -> None:
-        """Nobody listens any more."""
-        self._dismiss(STOPPING)
+        """End all clients."""
+        self._end_all(STOPPING)
         work = self._work
-        self._rest()
+        self._stop_work()
         await asyncio.gather(*work, return_exceptions=True)
 
-    def _rest(self) -> None:
+    def _stop_work(self) -> None:
         for task in self._work:
             task.cancel()
         self._work = []
         self._cursor = None
 
-    def _dismiss(self, ending: Ending) -> None:
-        for client in list(self._guests):
-            client.end(ending)
+    def _end_all(self, closing: Closing) -> None:
+        for client in list(self._clients):
+            client.end(closing)
 
-    # -- what goes on while somebody listens -------------------------------------------------------
+    # -- background work, while there are clients --------------------------------------------------
 
-    async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something over and over, however often the store is away."""
+    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a piece of work, however often the store is away."""
         backoff = Backoff()
         while True:
             try:
                 await work()
                 backoff = Backoff()
             except StoreError as error:
-                logger.warning("Live events have to wait: %s", error)
+                logger.warning("Live events are delayed: %s", error)
                 await asyncio.sleep(backoff.next())
             except Exception:
-                logger.exception("Live events have come to an end")
-                self._dismiss(BROKEN)
+                logger.exception("Live events failed")
+                self._end_all(BROKEN)
                 await asyncio.sleep(backoff.next())
 
     async def _follow(self) -> None:
@@ -177,13 +183,13 @@ class Hub:
             for client in wanting:
                 client.offer_figures(figures)
 
-    async def _check(self) -> None:
-        await asyncio.sleep(WELCOME_SECONDS)
-        for client in list(self._guests):
-            if not await client.welcome():
-                client.end(UNWELCOME)
+    async def _check_allowed(self) -> None:
+        await asyncio.sleep(ALLOWED_SECONDS)
+        for client in list(self._clients):
+            if not await client.allowed():
+                client.end(REVOKED)
 
-    async def _note(self) -> None:
+    async def _send_cursors(self) -> None:
         await asyncio.sleep(CURSOR_SECONDS)
         for client in self._live:
             if client.after is None and client.cursor != self._cursor:
@@ -191,5 +197,5 @@ class Hub:
 
     async def _watch(self) -> None:
         await self._stopping.wait()
-        self._dismiss(STOPPING)
+        self._end_all(STOPPING)
         await asyncio.sleep(CURSOR_SECONDS)

@@ -1,4 +1,4 @@
-"""Events on their way to clients."""
+"""Events to be sent to clients."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Item:
-    """An event. It becomes JSON once, however many clients want it, and only if one does.
+    """An event. It is encoded once for all clients, when the first one wants it.
 
-    `key`: a later item with the same one takes the place of this one, as long as it was not sent.
+    `key`: a later item with the same key replaces this one, if it was not sent yet.
     """
 
     __slots__ = ("_text", "cursor", "event", "key", "place", "queue", "task_id", "type")
@@ -53,33 +53,33 @@ class Item:
 
     @property
     def figure(self) -> bool:
-        """It is not out of the journal."""
+        """Whether this is a figure: it does not come from the journal."""
         return self.type in FIGURES
 
     @property
     def text(self) -> str:
-        """The JSON."""
+        """The event as JSON."""
         if not self._text:
             self._text = _encode(self.event).decode()
         return self._text
 
 
-def told(type: str, data: Any, cursor: str | None = None, **options: Any) -> Item:
-    """An event that is not out of the journal."""
+def live_item(type: str, data: Any, cursor: str | None = None, **options: Any) -> Item:
+    """Return an event that does not come from the journal."""
     now = iso(datetime.now(UTC))
     given = msgspec.UNSET if cursor is None else cursor
     return Item(LiveEvent(type=type, timestamp=now, data=data, cursor=given), **options)
 
 
 def notice(notice: Notice, data: Any = None, cursor: str | None = None) -> Item:
-    """What a stream says of itself. That something was missed keeps its place; of the others, the
-    last one counts."""
+    """Return a notice about the stream itself. Every `reset` is sent; of other notices the last
+    one replaces earlier ones."""
     key = None if notice is Notice.RESET else notice
-    return told(notice.value, {} if data is None else data, cursor, key=key)
+    return live_item(notice.value, {} if data is None else data, cursor, key=key)
 
 
-def mentioned(events: Sequence[Event]) -> list[str]:
-    """Tasks whose progress is news: whatever else they did afterwards makes it old."""
+def tasks_with_progress(events: Sequence[Event]) -> list[str]:
+    """Return the tasks whose last event is progress: a later event makes the report outdated."""
     last = {each.task_id: each for each in events if each.verb in TYPES}
     return [
         task_id for task_id, event in last.items() if task_id is not None and _is_progress(event)
@@ -89,15 +89,15 @@ def mentioned(events: Sequence[Event]) -> list[str]:
 def items_of(
     events: Sequence[Event], after: str | None, progress: Mapping[str, ProgressView]
 ) -> list[Item]:
-    """Whole entries of the journal, read after a cursor.
+    """Return the items of whole journal entries, read after a cursor.
 
-    Of an entry with several events, only the last one carries the entry's cursor. A client that
-    goes on from an earlier one hears the entry again, rather than miss the rest of it.
+    Of an entry with several events, only the last one carries the entry's cursor: a client that
+    resumes in the middle of an entry gets the whole entry again, and misses nothing.
     """
     items: list[Item] = []
     previous, current = after, after
     place: Place = ()
-    # Told once each, where it was made last.
+    # Of several progress events of a task, only the last one is sent.
     latest = {
         each.task_id: number
         for number, each in enumerate(events)
@@ -113,12 +113,12 @@ def items_of(
                 continue
             report = progress[str(each.task_id)]
         ends_entry = number + 1 == len(events) or events[number + 1].cursor != current
-        told = event_of(each, current if ends_entry else previous, report)
-        if told is None:
+        live = event_of(each, current if ends_entry else previous, report)
+        if live is None:
             continue
-        queue = told.data.queue if isinstance(told.data, TaskData) else None
-        key = None if report is None else (told.type, each.task_id)
-        items.append(Item(told, place, key=key, task_id=each.task_id, queue=queue))
+        queue = live.data.queue if isinstance(live.data, TaskData) else None
+        key = None if report is None else (live.type, each.task_id)
+        items.append(Item(live, place, key=key, task_id=each.task_id, queue=queue))
     return items
 
 

@@ -1,4 +1,4 @@
-"""What a client wants to hear of."""
+"""Which events a client wants."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fairlane.wire.events import FIGURES, EventQuery, EventType, Subscribe
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """A filter; None is no limit.
+    """A filter of events; None means all.
 
-    Tasks and queues limit what is about tasks and queues. What is about neither passes if it was
-    asked for by name, and otherwise only where there are no such limits.
+    `task_ids` and `queues` restrict events about tasks and queues. An event about neither passes if
+    its type is named in `types`, or if there are no such restrictions.
     """
 
     types: frozenset[str] | None = None
@@ -22,7 +22,7 @@ class Subscription(msgspec.Struct, frozen=True):
     queues: frozenset[str] | None = None
 
     def wants(self, item: Item) -> bool:
-        """Whether an event passes."""
+        """Return whether an event passes."""
         types = self.types
         if types is None:
             if item.figure:
@@ -34,12 +34,12 @@ class Subscription(msgspec.Struct, frozen=True):
         )
 
     def names_any(self, types: frozenset[EventType]) -> bool:
-        """Whether one of these was asked for by name."""
+        """Return whether one of these types is named."""
         return self.types is not None and not self.types.isdisjoint(types)
 
     @property
     def figures(self) -> bool:
-        """Whether anything is wanted that is not in the journal."""
+        """Whether figures are wanted, which are not in the journal."""
         return self.names_any(FIGURES)
 
     @property
@@ -48,7 +48,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return self.types is None or EventType.PROGRESS in self.types
 
     def shown(self) -> dict[str, Any]:
-        """As a client is told."""
+        """Return the subscription as the client sees it."""
         return {
             "subscribe": sorted(self.types or ()),
             "task_ids": sorted(self.task_ids or ()),
@@ -63,12 +63,12 @@ def _within(names: frozenset[str] | None, name: str | None, *, named: bool) -> b
 
 
 def by_message(message: Subscribe) -> Subscription:
-    """As a client said."""
+    """Return the subscription in a WebSocket message."""
     return _subscription(message.subscribe, message.task_ids, message.queues)
 
 
 def by_query(query: EventQuery) -> Subscription:
-    """As an address says."""
+    """Return the subscription in a query."""
     return _subscription(query.type, query.task_id, query.queue)
 
 

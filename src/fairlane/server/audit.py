@@ -1,4 +1,4 @@
-"""What is written to the audit log once a request has changed something."""
+"""Writing to the audit log after a request has changed something."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ logger = logging.getLogger("fairlane.audit")
 
 
 async def record(services: Services, action: Action, call: Call[Any, Any]) -> None:
-    """Note who did what to what. It has been done: that it cannot be noted does not undo it."""
+    """Write an audit entry for a request. The change is already made: if the entry cannot be
+    written, log that and go on."""
     asked = [part for part in (call.query, call.body) if part is not None]
     detail = {name: value for part in asked for name, value in msgspec.to_builtins(part).items()}
     entry = NewAudit.of(

@@ -7,17 +7,17 @@ from typing import Final, NamedTuple
 
 from fairlane.core.journal import place_of
 from fairlane.server.store_guard import StoreGuard
-from fairlane.server.stream.items import Item, items_of, mentioned
+from fairlane.server.stream.items import Item, items_of, tasks_with_progress
 from fairlane.wire.tasks import ProgressView, progress_of
 
 AT_ONCE: Final = 200
-"""Events that are read at once; an entry of the journal is read whole."""
+"""About how many events are read at once; a journal entry is never split."""
 TASKS_AT_ONCE: Final = 20
-"""Tasks whose progress is looked up at once: each may carry a large payload."""
+"""Tasks whose progress is read at once: each may have a large payload."""
 
 
 class Stretch(NamedTuple):
-    """A part of the journal, and where to go on. `full`: there is probably more."""
+    """A part of the journal, and the cursor to continue from. `full`: there is probably more."""
 
     items: list[Item]
     cursor: str
@@ -32,21 +32,21 @@ class Reader:
         self._store = store
 
     async def tail(self) -> str:
-        """The cursor of now."""
+        """Return the cursor of the journal's end."""
         return await self._store.run(self._store.ops.tail())
 
     async def read(
         self, after: str | None, limit: int = AT_ONCE, *, progress: bool = True
     ) -> Stretch:
-        """What happened after a cursor. Raises InvalidCursor."""
+        """Return what happened after a cursor. Raises InvalidCursor."""
         found = await self._store.run(self._store.ops.events(after, limit))
-        reports = await self._reports(mentioned(found.events)) if progress else {}
+        reports = await self._reports(tasks_with_progress(found.events)) if progress else {}
         items = items_of(found.events, after, reports)
         return Stretch(items, found.cursor, found.reset, len(found.events) >= limit)
 
     async def resume(self, after: str, limit: int = AT_ONCE) -> Stretch:
-        """What happened after a cursor that a client kept, perhaps of a store that was made anew
-        since. Raises InvalidCursor."""
+        """Return what happened after a cursor of a client, which may be from before the store was
+        recreated. Raises InvalidCursor."""
         stretch = await self.read(after, limit)
         if stretch.items or stretch.cursor != after:
             return stretch
@@ -55,7 +55,7 @@ class Reader:
         return (await self.read(None, limit))._replace(reset=True)
 
     async def _reports(self, task_ids: Sequence[str]) -> dict[str, ProgressView]:
-        """What tasks last said of themselves, which is not in the journal."""
+        """Return the last progress reports of tasks, which are not in the journal."""
         reports: dict[str, ProgressView] = {}
         for start in range(0, len(task_ids), TASKS_AT_ONCE):
             part = task_ids[start : start + TASKS_AT_ONCE]

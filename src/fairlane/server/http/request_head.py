@@ -1,4 +1,4 @@
-"""What the head of a request says about how it is to be read."""
+"""Checking the head of a request."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httptools
 
-from fairlane.server.errors import Refused, TooLarge
-from fairlane.server.http.faults import BadRequest, Compressed, WrongVersion
+from fairlane.server.errors import BodyTooLarge, HttpError
+from fairlane.server.http.errors import BadRequest, Compressed, WrongVersion
 
 if TYPE_CHECKING:
     from uvicorn._types import HTTPScope
 
 HeaderList = list[tuple[bytes, bytes]]
 
-_TELLING: Final = frozenset(
+_CHECKED: Final = frozenset(
     {b"host", b"content-length", b"transfer-encoding", b"content-encoding", b"expect"}
 )
 _HOPS: Final = frozenset({b"upgrade", b"connection", b"http2-settings"})
 
 
-def examined(headers: HeaderList, version: str, most: int) -> tuple[bool, Refused | None]:
-    """Whether the client waits to be asked for the body, and why the request is refused, if it is.
+def check_head(headers: HeaderList, version: str, most: int) -> tuple[bool, HttpError | None]:
+    """Return whether the client waits for "100 Continue", and the error if the request is refused.
 
-    Raises what the connection cannot go on after.
+    Raises errors after which the connection must be closed.
     """
     hosts, expects, refusal = 0, False, None
     for name, value in headers:
-        if name in _TELLING:
+        if name in _CHECKED:
             if name == b"host":
                 hosts += 1
             elif name == b"content-length":
                 if int(value) > most:
-                    raise TooLarge(f"The body has more than {most:,} bytes: send less at once.")
+                    raise BodyTooLarge(f"The body has more than {most:,} bytes: send less at once.")
             elif name == b"expect":
                 expects = value.lower() == b"100-continue"
             elif name == b"content-encoding":
@@ -49,9 +49,9 @@ def examined(headers: HeaderList, version: str, most: int) -> tuple[bool, Refuse
 
 
 def origin_form(method: str, url: bytes, headers: HeaderList) -> bytes:
-    """The path and query of a URL that does not begin with a path.
+    """Return the path and query of a URL that does not begin with a path.
 
-    `http://host/path`, as for proxies, is for the host it names, whatever the header says.
+    `http://host/path`, as for proxies, sets the Host header.
     """
     if url == b"*" and method == "OPTIONS":
         return url
@@ -69,12 +69,12 @@ def origin_form(method: str, url: bytes, headers: HeaderList) -> bytes:
 
 
 def wants_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request that asks for another protocol asks for WebSocket."""
+    """Return whether an upgrade request asks for WebSocket."""
     return any(name == b"upgrade" and value.lower() == b"websocket" for name, value in headers)
 
 
 def without_upgrade(scope: HTTPScope, url: bytes) -> bytes:
-    """The head of a request as if it had not asked for another protocol."""
+    """Return the head of a request without its wish for an upgrade."""
     headers = list(scope["headers"])
     closes = any(name == b"connection" and b"close" in value.lower() for name, value in headers)
     return b"\r\n".join(

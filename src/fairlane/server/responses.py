@@ -1,4 +1,4 @@
-"""What a server answers with."""
+"""Responses of the server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON: Final = b"application/json"
 NO_CONTENT: Final = 204
-"""Which must not even tell that its body has no length."""
+"""A response with this status has no Content-Length."""
 
-# Nothing here is to be framed, guessed at, kept by a cache, or to load anything from elsewhere.
+# A response must not be framed, sniffed or cached, and must not load anything from elsewhere.
 GUARDS: Final[Headers] = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -27,8 +27,9 @@ GUARDS: Final[Headers] = (
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """A body (bytes are sent as they are, None is nothing, all else becomes JSON) and its head."""
+class Response(msgspec.Struct, frozen=True):
+    """A status, headers and a body: bytes are sent as they are, None means no body, anything else
+    becomes JSON."""
 
     body: Any = None
     status: int = 200
@@ -37,7 +38,7 @@ class Answer(msgspec.Struct, frozen=True):
     guards: Headers = GUARDS
 
     async def send(self, send: Send, *, bodiless: bool = False) -> None:
-        """Send it. `bodiless`: the head alone, as for HEAD."""
+        """Send the response. `bodiless`: without its body, as for HEAD."""
         body = self._encoded()
         headers = [*self.guards, *self.headers]
         if self.status != NO_CONTENT:
