@@ -30,7 +30,8 @@ from fairlane.core.errors import (
     WorkerGone,
 )
 from fairlane.core.submission import new_task
-from fairlane.engines.http.errors import Reply, error_of
+from fairlane.engines.http.errors import error_of
+from fairlane.http_client import Reply
 
 NOTHING_LISTENS = 1
 
@@ -87,7 +88,8 @@ def test_every_refusal_is_the_error_that_it_tells_of(
     [(None, 0.0), ("7", 7.0), (" 2 ", 2.0), ("999999999999", 60.0), ("soon", 0.0), ("-1", 0.0)],
 )
 def test_how_long_a_server_wants_to_be_left_alone(given: str | None, pause: float) -> None:
-    error = error_of(Reply(503, told("store_unavailable"), given))
+    headers = [] if given is None else [(b"retry-after", given.encode())]
+    error = error_of(Reply(503, told("store_unavailable"), headers))
     assert isinstance(error, StoreUnavailable)
     assert error.after == pause
 

@@ -23,7 +23,7 @@ from tests.fixtures.serving import ROOT
 from tests.fixtures.stores import World, opened
 
 SECONDS = 60.0
-UNTRUSTED = "shows a certificate that cannot be trusted"
+UNTRUSTED = "has a certificate that cannot be trusted"
 
 
 class Site(NamedTuple):

@@ -108,8 +108,8 @@ def test_without_its_library_there_is_no_webhook(
         return imported(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    for module in ("webhook", "http"):
-        monkeypatch.delitem(sys.modules, f"fairlane.handlers.{module}", raising=False)
+    for module in ("handlers.webhook", "handlers.http", "http_client"):
+        monkeypatch.delitem(sys.modules, f"fairlane.{module}", raising=False)
     app = Fairlane("sqlite://")
     with caplog.at_level(logging.WARNING):
         handlers.register(app, Settings())

@@ -9,13 +9,13 @@ from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-import h11
 import msgspec
 
 from fairlane import __version__
 from fairlane.handlers.addresses import REFUSED, resolved
-from fairlane.handlers.http import Answer, Target, request
+from fairlane.handlers.http import Target, request
 from fairlane.handlers.settings import WebhookSettings, trusting
+from fairlane.http_client import InvalidRequest, ProtocolError, Reply
 from fairlane.runtime.context import Context
 from fairlane.runtime.outcomes import Fail, Retry
 
@@ -65,11 +65,11 @@ def webhook_handler(settings: WebhookSettings) -> Callable[..., Awaitable[dict[s
                     settings.keep_bytes,
                     context,
                 )
-        except h11.LocalProtocolError as error:
+        except InvalidRequest as error:
             raise Fail(f"The request cannot be sent: {error}.", code=REFUSED) from None
         except TimeoutError:
             raise Undelivered(f"{target.host} did not answer within {limit:g} s.") from None
-        except (OSError, h11.RemoteProtocolError) as error:
+        except (OSError, ProtocolError) as error:
             raise Undelivered(f"{target.host} could not be asked: {error}.") from None
         return _judged(answer, target.host)
 
@@ -124,13 +124,13 @@ def _headers(given: Mapping[str, str], content: bytes, task_id: str) -> dict[str
     }
 
 
-def _judged(answer: Answer, host: str) -> dict[str, Any]:
+def _judged(answer: Reply, host: str) -> dict[str, Any]:
     status = answer.status
     if 200 <= status < 300:
         return {"status": status, "body": answer.body.decode("utf-8", "replace")}
     said = f"{host} answered {status}"
     if status in {429, 503}:
-        after = retry_after(answer.headers.get("retry-after"))
+        after = retry_after(answer.header("retry-after"))
         if after is not None:
             raise Retry(f"{said} and asked to wait.", after=after)
     if status >= 500 or status in _AGAIN:

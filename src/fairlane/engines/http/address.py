@@ -1,4 +1,4 @@
-"""Where a server is, as a store URL says it."""
+"""The address of a server, and what every request to it says."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from fairlane import http_client
 from fairlane.core.errors import InvalidStoreURL
+from fairlane.engines.http.calls import Request
 
 _RULE = (
-    "The URL of a server is http://host:port or https://host, with the path it is mounted at if "
-    "there is one. Its token is not part of it: give it as token=…, or as FAIRLANE_TOKEN."
+    "The URL of a server is http://host:port or https://host, followed by the path where it is "
+    "mounted, if there is one. The token is not part of it: give it as token=…, or as "
+    "FAIRLANE_TOKEN."
 )
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A server. `prefix` is the path that it is mounted at, without the last slash."""
+    """A server. `prefix` is the path where it is mounted, without the last slash."""
 
     host: str
     port: int
@@ -24,19 +27,41 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """As the Host header has it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+        """The Host header."""
+        return http_client.host_header(self.host, self.port, tls=self.tls)
 
     @property
     def shown(self) -> str:
-        """As users read it."""
+        """The address in error messages."""
         return f"The server at {'https' if self.tls else 'http'}://{self.authority}{self.prefix}"
 
 
+class Head:
+    """The parts that all requests to a server have in common."""
+
+    def __init__(self, address: Address, token: str | None) -> None:
+        self.address = address
+        self._headers = [
+            ("host", address.authority),
+            ("user-agent", "fairlane"),
+            ("accept", "application/json"),
+        ]
+        if token is not None:
+            self._headers.append(("authorization", f"Bearer {token}"))
+
+    def request(self, request: Request) -> http_client.Request:
+        """Return a request as it is sent."""
+        headers, body = self._headers, request.body or b""
+        if request.method != "GET":
+            length = ("content-length", str(len(body)))
+            headers = [*headers, length, ("content-type", "application/json")]
+        target = self.address.prefix + request.path
+        return http_client.Request(request.method, target, headers, body)
+
+
 def address_of(url: str) -> Address:
-    """The address in a URL. Raises InvalidStoreURL, which does not quote it: it may hold secrets
-    that do not belong there."""
+    """Return the address in a URL. Raises InvalidStoreURL, without the URL in its message: it may
+    hold secrets that do not belong there."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

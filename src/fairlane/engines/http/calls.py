@@ -1,4 +1,4 @@
-"""What the operations of this engine ask of its driver, and what they make of the answers."""
+"""Requests of this engine's operations, and how replies are decoded."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ import msgspec
 
 from fairlane.core.errors import BatchTooLarge, NotAFairlaneStore
 from fairlane.core.flow import Flow
-from fairlane.engines.http.errors import Reply, error_of
+from fairlane.engines.http.errors import error_of
+from fairlane.http_client import Reply
 
 T = TypeVar("T")
 
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""What a server takes at once."""
+"""The largest body that a server accepts."""
+REPLY_SECONDS: Final = 30.0
+"""How long a reply may take, beyond the time that the server was asked to wait."""
+IDLE: Final = 16
+"""How many idle connections are kept."""
+CLOSED: Final = "This application has closed its connections to the server."
 
 _encode: Final = msgspec.json.Encoder().encode
 _OK: Final = range(200, 300)
 
 
 class Request(NamedTuple):
-    """A request. `seconds`: how long the server may keep its answer back, at the caller's wish."""
+    """A request. `seconds`: how long the server may wait before it replies."""
 
     method: str
     path: str
@@ -32,24 +38,24 @@ class Request(NamedTuple):
 
 
 def get(path: str, kind: type[T], query: Mapping[str, Any] | None = None) -> Flow[T]:
-    """What there is at a path; lists in the query are repeated."""
+    """GET a path. Lists in the query become repeated parameters."""
     target = f"{path}?{urlencode(query, doseq=True)}" if query else path
-    return (yield from asked(Request("GET", target), kind))
+    return (yield from send(Request("GET", target), kind))
 
 
 def post(path: str, body: Any, kind: type[T], seconds: float = 0.0) -> Flow[T]:
-    """The answer to a body, which becomes JSON."""
-    return (yield from asked(Request("POST", path, encoded(body), seconds), kind))
+    """POST a body, which becomes JSON."""
+    return (yield from send(Request("POST", path, encode(body), seconds), kind))
 
 
-def asked(request: Request, kind: type[T]) -> Flow[T]:
-    """The answer to a request, read. Raises what the server says went wrong."""
+def send(request: Request, kind: type[T]) -> Flow[T]:
+    """Send a request, and return the decoded reply. Raises the error that the server reports."""
     reply: Reply = yield request
-    return read(reply, kind)
+    return decode(reply, kind)
 
 
-def read(reply: Reply, kind: type[T]) -> T:
-    """An answer, read. Raises what the server says went wrong."""
+def decode(reply: Reply, kind: type[T]) -> T:
+    """Return the decoded reply. Raises the error that the server reports."""
     if reply.status not in _OK:
         raise error_of(reply)
     try:
@@ -57,14 +63,14 @@ def read(reply: Reply, kind: type[T]) -> T:
         found = decoder.decode(reply.body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NotAFairlaneStore(
-            f"The server answers in a way that is not understood here ({error}): it is of another "
-            "version, or no Fairlane server at all."
+            f"The reply of the server cannot be decoded ({error}): it is another version, or not a "
+            "Fairlane server."
         ) from None
     return found
 
 
-def encoded(body: Any) -> bytes:
-    """A body as it is sent. Raises BatchTooLarge."""
+def encode(body: Any) -> bytes:
+    """Return a body as JSON. Raises BatchTooLarge."""
     sent = _encode(body)
     if len(sent) > MOST_BYTES:
         raise BatchTooLarge(
@@ -75,7 +81,7 @@ def encoded(body: Any) -> bytes:
 
 
 def part(name: str) -> str:
-    """A name as part of a path."""
+    """Return a name as part of a path."""
     return quote(name, safe="")
 
 

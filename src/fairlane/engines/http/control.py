@@ -1,4 +1,4 @@
-"""pause, limit, cancel, replay, delete, mark: what operators change."""
+"""pause, limit, cancel, replay, delete, mark: changes by operators."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.model import Cancelled, Deleted, Replayed, Swept, WorkerStatus
 from fairlane.core.states import State
-from fairlane.engines.http.calls import Request, asked, encoded, part, post, read
-from fairlane.engines.http.errors import Reply, code_of, details_of
+from fairlane.engines.http.calls import Request, decode, encode, part, post, send
+from fairlane.engines.http.errors import code_of, details_of
 from fairlane.engines.http.filters import admits_nothing, body_of
 from fairlane.engines.http.inspect import CONTROL, TASKS, controls_now
+from fairlane.http_client import Reply
 from fairlane.wire.changes import CancelledView, ChangeView, SweptView
 from fairlane.wire.limits import ControlsView, QueueState, TypeRules
 from fairlane.wire.workers import WorkerState
@@ -31,7 +32,7 @@ def pause(
         verb = "pause" if paused else "resume"
         yield from post(f"/api/v1/queues/{part(queue)}/{verb}", {}, QueueState)
     if type is not None:
-        yield from _patched(type, {"paused": paused})
+        yield from _patch_type(type, {"paused": paused})
     if queue is None and type is None:
         yield from post(CONTROL, {"paused": paused}, ControlsView)
     return (yield from controls_now())
@@ -63,23 +64,23 @@ def limit(
             "within_seconds": wanted.breaker.within,
             "cooldown_seconds": wanted.breaker.cooldown,
         }
-    yield from _patched(type, patch)
+    yield from _patch_type(type, patch)
     return (yield from controls_now())
 
 
-def _patched(type: str, patch: dict[str, Any]) -> Flow[TypeRules]:
+def _patch_type(type: str, patch: dict[str, Any]) -> Flow[TypeRules]:
     checked_scope(type)
-    request = Request("PATCH", f"/api/v1/types/{part(type)}", encoded(patch))
-    return (yield from asked(request, TypeRules))
+    request = Request("PATCH", f"/api/v1/types/{part(type)}", encode(patch))
+    return (yield from send(request, TypeRules))
 
 
 @writes
 def cancel(
     _: object, task_ids: Sequence[str], *, among: frozenset[State] | None = None
 ) -> Flow[list[Cancelled]]:
-    if len(task_ids) == 1 and among is None:  # which takes no more rights than to submit
-        return [(yield from _cancelled(task_ids[0]))]
-    changes = yield from _changed("cancel", task_ids, {}, among)
+    if len(task_ids) == 1 and among is None:  # needs only the scope to submit
+        return [(yield from _cancel_one(task_ids[0]))]
+    changes = yield from _change("cancel", task_ids, {}, among)
     return [
         Cancelled(each.task_id, each.applied, each.previous_status, each.worker_id or None)
         for each in changes
@@ -96,7 +97,7 @@ def replay(
     among: frozenset[State] | None = None,
 ) -> Flow[list[Replayed]]:
     terms = _terms(reset_retry_count, level)
-    changes = yield from _changed("retry", task_ids, terms, among)
+    changes = yield from _change("retry", task_ids, terms, among)
     return [Replayed(each.task_id, each.applied, each.previous_status) for each in changes]
 
 
@@ -104,13 +105,13 @@ def replay(
 def delete(
     _: object, task_ids: Sequence[str], *, among: frozenset[State] | None = None
 ) -> Flow[list[Deleted]]:
-    changes = yield from _changed("delete", task_ids, {}, among)
+    changes = yield from _change("delete", task_ids, {}, among)
     return [Deleted(each.task_id, each.applied, each.previous_status) for each in changes]
 
 
 @writes
 def cancel_where(_: object, filter: Filter, cursor: str | None = None) -> Flow[Swept]:
-    return (yield from _swept("cancel", filter, cursor, {}))
+    return (yield from _sweep("cancel", filter, cursor, {}))
 
 
 @writes
@@ -122,27 +123,29 @@ def replay_where(
     reset_retry_count: bool = True,
     level: int | None = None,
 ) -> Flow[Swept]:
-    return (yield from _swept("retry", filter, cursor, _terms(reset_retry_count, level)))
+    return (yield from _sweep("retry", filter, cursor, _terms(reset_retry_count, level)))
 
 
 @writes
 def delete_where(_: object, filter: Filter, cursor: str | None = None) -> Flow[Swept]:
-    return (yield from _swept("delete", filter, cursor, {}))
+    return (yield from _sweep("delete", filter, cursor, {}))
 
 
 @writes
 def mark(_: object, worker_id: str, status: WorkerStatus) -> Flow[bool]:
     if status is not WorkerStatus.DRAINING:
-        raise NotSupported("Over HTTP a worker can be drained; how it is otherwise it says itself.")
+        raise NotSupported(
+            "Over HTTP a worker can be drained; its other statuses it reports itself."
+        )
     path = f"/api/v1/workers/{part(worker_id)}/drain"
     reply: Reply = yield Request("POST", path, b"{}")
     if code_of(reply) == "worker_not_found":
         return False
-    read(reply, WorkerState)
+    decode(reply, WorkerState)
     return True
 
 
-def _cancelled(task_id: str) -> Flow[Cancelled]:
+def _cancel_one(task_id: str) -> Flow[Cancelled]:
     checked_all([task_id])
     reply: Reply = yield Request("DELETE", f"{TASKS}/{task_id}")
     match code_of(reply):
@@ -151,11 +154,11 @@ def _cancelled(task_id: str) -> Flow[Cancelled]:
         case "conflict":
             return Cancelled(task_id, applied=False, state=State(details_of(reply)["status"]))
         case _:
-            done = read(reply, CancelledView)
+            done = decode(reply, CancelledView)
             return Cancelled(task_id, True, done.previous_status, done.worker_id)  # noqa: FBT003
 
 
-def _changed(
+def _change(
     verb: str, task_ids: Sequence[str], terms: dict[str, Any], among: frozenset[State] | None
 ) -> Flow[tuple[ChangeView, ...]]:
     checked_all(task_ids)
@@ -168,7 +171,7 @@ def _changed(
     return answer.results
 
 
-def _swept(verb: str, filter: Filter, cursor: str | None, terms: dict[str, Any]) -> Flow[Swept]:
+def _sweep(verb: str, filter: Filter, cursor: str | None, terms: dict[str, Any]) -> Flow[Swept]:
     if admits_nothing(filter):
         return Swept(0, 0, None)
     body = {**body_of(filter, cursor), **terms}

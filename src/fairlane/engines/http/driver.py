@@ -1,7 +1,7 @@
-"""A server as a driver: one side for asyncio, one for ordinary code.
+"""A driver for a server: one side for asyncio, one for ordinary code.
 
-Nothing is sent again behind an operation's back but what met a connection that had died while it
-was idle. Operations can be repeated, and `persist` does.
+A request is repeated here only if its connection was closed while idle. Operations are safe to
+repeat, and `persist` repeats them.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from fairlane.core.backend import Durability
 from fairlane.core.errors import InvalidStoreURL, NotSupported
 from fairlane.core.flow import Op
 from fairlane.core.text import is_plain
-from fairlane.engines.http.address import address_of
+from fairlane.engines.http.address import Head, address_of
 from fairlane.engines.http.driver_async import AsyncSide
 from fairlane.engines.http.driver_sync import SyncSide
-from fairlane.engines.http.driver_wire import Head
 
 T = TypeVar("T")
 
 _ALONE = (
-    "A server does not share its transactions over HTTP: use the store's own URL for that, or "
-    "submit with an idempotency key, and write so that a repetition does no harm."
+    "There are no transactions over HTTP: use the store's own URL, or submit with an idempotency "
+    "key, and write so that a repetition does no harm."
 )
 GAP_SECONDS = 0.05
 
 
 class HttpWakeup:
-    """There are no hints over HTTP: a claim stays with the server until there is a task."""
+    """No hints: over HTTP, a claim waits on the server until there is a task."""
 
     async def wait(self, seconds: float) -> bool:
         await asyncio.sleep(min(seconds, GAP_SECONDS))

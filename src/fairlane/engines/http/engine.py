@@ -1,4 +1,4 @@
-"""A server as an engine: its verbs, each at home in its own module."""
+"""A server as an engine: its operations."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from fairlane.core import queries
 from fairlane.core.backend import Backend
 from fairlane.engines.http import control, events, inspect, submit, workers
 from fairlane.engines.http.driver import HttpDriver
-from fairlane.engines.http.unsupported import OWN, SCHEDULES, TOKENS, TOLD, unsupported
+from fairlane.engines.http.unsupported import AUDIT, OWN, SCHEDULES, TOKENS, unsupported
 
 
 class HttpOperations:
-    """What can be asked of a server."""
+    """The operations of a server."""
 
     submit = submit.submit
     claim = workers.claim
@@ -55,7 +55,7 @@ class HttpOperations:
     bury = unsupported("bury", OWN)
     fire = unsupported("fire", OWN)
     shift_clock = unsupported("shift_clock", OWN)
-    record = unsupported("record", TOLD)
+    record = unsupported("record", AUDIT)
     schedules = unsupported("schedules", SCHEDULES)
     put_schedule = unsupported("put_schedule", SCHEDULES)
     drop_schedule = unsupported("drop_schedule", SCHEDULES)
@@ -69,9 +69,9 @@ class HttpOperations:
 def connect(
     url: str, *, token: str | None = None, ca_file: str | None = None, patience: float = 10.0
 ) -> Backend:
-    """A backend on a server. Connects to nothing yet.
+    """Return a backend for a server. Does not connect yet.
 
-    `ca_file`: certificates to trust, in PEM, where the system's own are not enough.
+    `ca_file`: certificates to trust, in PEM, instead of the system's.
     """
     operations = HttpOperations()
     driver = HttpDriver(

@@ -1,9 +1,10 @@
-"""What a server that refuses something means to a user: the same errors that a store raises."""
+"""Errors of a server and of connections to it, as the errors that every store raises."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -15,20 +16,26 @@ from fairlane.core.errors import (
     InvalidInput,
     NotAFairlaneStore,
     StoreBusy,
+    StoreError,
     StoreUnavailable,
     StoreUnusable,
 )
+from fairlane.http_client import Disconnected, ProtocolError, Reply
 
 LONGEST_PAUSE: Final = 60.0
-"""However long a server asks to be left alone."""
+"""The longest pause that a server may ask for."""
 
 
-class Reply(NamedTuple):
-    """An answer."""
+_NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"}
 
-    status: int
-    body: bytes
-    retry_after: str | None = None
+
+class Address(Protocol):
+    """A server, as far as error messages need it."""
+
+    @property
+    def tls(self) -> bool: ...
+    @property
+    def shown(self) -> str: ...
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -63,76 +70,104 @@ _BY_STATUS: Final[dict[int, type[FairlaneError]]] = {
 
 
 def error_of(reply: Reply) -> FairlaneError:
-    """The error that an answer tells of."""
-    told = _told(reply)
-    error = _without_words(reply) if told is None else _with_words(reply.status, told)
+    """Return the error that a reply reports."""
+    reported = _reported(reply)
+    error = _by_status(reply) if reported is None else _by_code(reply.status, reported)
     if isinstance(error, StoreUnavailable):
-        error.after = _pause(reply.retry_after)
+        error.after = _pause(reply.header("retry-after"))
     return error
 
 
+def connection_error(address: Address, error: BaseException) -> BaseException:
+    """Return the error for a connection that could not be made, or was lost."""
+    who = address.shown
+    match error:
+        case StoreError():
+            return error
+        case ssl.SSLCertVerificationError():
+            return StoreUnusable(
+                f"{who} has a certificate that cannot be trusted: "
+                f"{error.verify_message.rstrip('.')}. Check ca_file and the host in the URL."
+            )
+        case ssl.SSLError(reason=reason) if reason in _NO_TLS:
+            return StoreUnusable(f"{who} does not speak TLS: use http://.")
+        case TimeoutError():
+            return StoreUnavailable(f"{who} does not answer.")
+        case Disconnected() | ProtocolError() | ConnectionResetError() | BrokenPipeError():
+            hint = "" if address.tls else " If it expects TLS, use https://."
+            return StoreUnavailable(f"{who} closed the connection.{hint}")
+        case OSError():
+            return StoreUnavailable(f"{who} cannot be reached at the moment.")
+        case _:
+            return error
+
+
 def code_of(reply: Reply) -> str | None:
-    """The code of the error that an answer tells of."""
-    told = _told(reply)
-    return None if told is None else told.code
+    """Return the code of the error that a reply reports, if it is one."""
+    reported = _reported(reply)
+    return None if reported is None else reported.code
 
 
 def details_of(reply: Reply) -> dict[str, Any]:
-    """What else an error says."""
-    told = _told(reply)
-    return {} if told is None else told.details
+    """Return the details of the error that a reply reports."""
+    reported = _reported(reply)
+    return {} if reported is None else reported.details
 
 
-def _told(reply: Reply) -> _Error | None:
+def _reported(reply: Reply) -> _Error | None:
     try:
         return _body.decode(reply.body).error
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
-def _with_words(status: int, told: _Error) -> FairlaneError:
-    known = _CLASSES.get(told.code)
+def _by_code(status: int, reported: _Error) -> FairlaneError:
+    known = _CLASSES.get(reported.code)
     if known is not None:
-        return known(told.message)
-    if told.code == "invalid_batch":
-        return _first_of(told)
-    if told.code == "unauthorized" and "needed" in told.message:
-        return AccessDenied("The server wants a token: give it as token=…, or as FAIRLANE_TOKEN.")
+        return known(reported.message)
+    if reported.code == "invalid_batch":
+        return _first_of(reported)
+    if reported.code == "unauthorized" and "needed" in reported.message:
+        return AccessDenied(
+            "The server requires a token: give it as token=…, or as FAIRLANE_TOKEN."
+        )
     if status >= 500:
-        return StoreUnavailable(f"The server is in trouble: {told.message}")
-    if told.code == "not_found":
+        return StoreUnavailable(f"The server failed: {reported.message}")
+    if reported.code == "not_found":
         return _no_server(status)
-    return _BY_STATUS.get(status, InvalidInput)(told.message)
+    return _BY_STATUS.get(status, InvalidInput)(reported.message)
 
 
-def _first_of(told: _Error) -> FairlaneError:
-    """Of several tasks that do not fit, the first is enough."""
+def _first_of(reported: _Error) -> FairlaneError:
+    """Return the error of the first invalid task of a batch."""
     try:
-        first = told.details["errors"][0]
+        first = reported.details["errors"][0]
         return _CLASSES.get(first["code"], InvalidInput)(first["message"])
     except (KeyError, IndexError, TypeError):
-        return InvalidInput(told.message)
+        return InvalidInput(reported.message)
 
 
-def _without_words(reply: Reply) -> FairlaneError:
-    """What a proxy says, or who knows who."""
+def _by_status(reply: Reply) -> FairlaneError:
+    """Return the error for a reply that is not in our shape: a proxy's, for example."""
     if reply.status >= 500:
-        return StoreUnavailable(f"The server is away: what stands before it says {reply.status}.")
+        return StoreUnavailable(
+            f"The server is away: a proxy in front of it replied {reply.status}."
+        )
     known = _BY_STATUS.get(reply.status)
     if known is None:
         return _no_server(reply.status)
-    return known(f"What stands before the server refused the request ({reply.status}).")
+    return known(f"A proxy in front of the server refused the request ({reply.status}).")
 
 
 def _no_server(status: int) -> NotAFairlaneStore:
     return NotAFairlaneStore(
-        f"There is no Fairlane server at this address, or one that is too old: it says {status}. "
-        "Check the URL, and the path it is mounted at."
+        f"There is no Fairlane server at this address, or it is too old: it replied {status}. "
+        "Check the URL, and the path where the server is mounted."
     )
 
 
 def _pause(given: str | None) -> float:
-    """Seconds to wait, as far as the server said so in seconds."""
+    """Return the seconds in a Retry-After header; 0 if it has none."""
     if given is None or not given.strip().isdecimal():
         return 0.0
     return min(float(given.strip()[:9]), LONGEST_PAUSE)

@@ -1,4 +1,4 @@
-"""facts, events, tail, audit: what a store has written down."""
+"""facts, events, tail, audit: the store's counters, journal and audit log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def facts(_: object) -> Flow[Facts]:
 
 @reads
 def events(_: object, after: str | None, limit: int) -> Flow[Events]:
-    return (yield from get(f"{_STORE}/events", Events, _stretch(limit, after)))
+    return (yield from get(f"{_STORE}/events", Events, _page(limit, after)))
 
 
 @reads
@@ -33,10 +33,10 @@ def tail(_: object) -> Flow[str]:
 
 @reads
 def audit(_: object, limit: int, cursor: str | None = None) -> Flow[AuditPage]:
-    query = _stretch(checked_limit(limit), cursor)
+    query = _page(checked_limit(limit), cursor)
     answer = yield from get("/api/v1/audit", AuditList, query)
     return AuditPage([decode.audit_of(each) for each in answer.entries], answer.next_cursor)
 
 
-def _stretch(limit: int, cursor: str | None) -> dict[str, Any]:
+def _page(limit: int, cursor: str | None) -> dict[str, Any]:
     return {"limit": limit, **({} if cursor is None else {"cursor": cursor})}

@@ -1,4 +1,4 @@
-"""Filters in the words of the API."""
+"""Filters as parameters of the API."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from fairlane.wire.times import iso_of
 
 
 def admits_nothing(filter: Filter) -> bool:
-    """Whether no task could be meant: over HTTP, nothing named means that all are."""
+    """Return whether no task can match. Over HTTP, an empty list would mean no restriction."""
     chosen = (filter.states, filter.types, filter.queues, filter.levels)
     return any(each is not None and not each for each in chosen)
 
 
 def query_of(filter: Filter) -> dict[str, Any]:
-    """A filter as parameters of a query."""
-    words = _words(filter)
-    tags = words.pop("tags", None)
+    """Return a filter as parameters of a query."""
+    given = _parameters(filter)
+    tags = given.pop("tags", None)
     if tags:
-        words["tag"] = [f"{name}:{value}" for name, value in tags.items()]
-    return words
+        given["tag"] = [f"{name}:{value}" for name, value in tags.items()]
+    return given
 
 
 def body_of(filter: Filter, cursor: str | None) -> dict[str, Any]:
-    """A filter as the body of a change."""
-    body = _words(filter)
+    """Return a filter as the body of a change."""
+    body = _parameters(filter)
     if filter == EVERYTHING:
         body["all"] = True
     if cursor is not None:
@@ -34,10 +34,10 @@ def body_of(filter: Filter, cursor: str | None) -> dict[str, Any]:
     return body
 
 
-def _words(filter: Filter) -> dict[str, Any]:
+def _parameters(filter: Filter) -> dict[str, Any]:
     if filter.workflow_id is not None or filter.schedule_id is not None:
-        raise NotSupported("A server does not choose tasks by workflow or schedule yet.")
-    words: dict[str, Any] = {
+        raise NotSupported("A server cannot filter tasks by workflow or schedule yet.")
+    given: dict[str, Any] = {
         "status": None if filter.states is None else sorted(filter.states),
         "type": None if filter.types is None else sorted(filter.types),
         "queue": None if filter.queues is None else sorted(filter.queues),
@@ -47,5 +47,5 @@ def _words(filter: Filter) -> dict[str, Any]:
     }
     for name in ("since", "until", "ended_before"):
         time = getattr(filter, name)
-        words[name] = None if time is None else iso_of(time)
-    return {name: value for name, value in words.items() if value is not None}
+        given[name] = None if time is None else iso_of(time)
+    return {name: value for name, value in given.items() if value is not None}

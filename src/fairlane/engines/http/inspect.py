@@ -1,4 +1,4 @@
-"""get, find, page, stats, workers and the rest: looking without touching."""
+"""get, find, page, stats, workers and the rest: reading."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from fairlane.core.model import Task, Worker
 from fairlane.core.stats import Stats
 from fairlane.core.why import Reason
 from fairlane.engines.http import decode
-from fairlane.engines.http.calls import Request, get, post, read
-from fairlane.engines.http.errors import Reply, code_of
+from fairlane.engines.http.calls import Request, get, post
+from fairlane.engines.http.calls import decode as decode_reply
+from fairlane.engines.http.errors import code_of
 from fairlane.engines.http.filters import admits_nothing, query_of
+from fairlane.http_client import Reply
 from fairlane.wire.figures import AnalysisView, SampleList
 from fairlane.wire.limits import ControlsView
 from fairlane.wire.tasks import TaskPage, TasksFound, WhyView
@@ -70,7 +72,7 @@ def why(_: object, task_id: str) -> Flow[list[Reason] | None]:
     reply: Reply = yield Request("GET", f"{TASKS}/{task_id}/why")
     if code_of(reply) == "task_not_found":
         return None
-    answer = read(reply, WhyView)
+    answer = decode_reply(reply, WhyView)
     return [Reason(each.code, each.message) for each in answer.reasons]
 
 
@@ -91,7 +93,7 @@ def controls(_: object) -> Flow[Controls]:
 
 
 def controls_now() -> Flow[Controls]:
-    """What is paused and limited."""
+    """Return what is paused and limited."""
     return decode.controls_of((yield from get(CONTROL, ControlsView)))
 
 
@@ -114,26 +116,26 @@ def durability(_: object) -> Flow[Durability]:
 
 @reads
 def version(_: object) -> Flow[int]:
-    return (yield from _known())
+    return (yield from _check_access())
 
 
 @reads
 def verify(_: object) -> Flow[None]:
-    yield from _known()
+    yield from _check_access()
 
 
 @reads
 def migrate(_: object) -> Flow[int]:
-    """The server sees to its store: there is nothing to be done but to see that it is there."""
-    return (yield from _known())
+    """Check that the server is there: it migrates its store itself."""
+    return (yield from _check_access())
 
 
-def _known() -> Flow[int]:
-    """Whether there is a server here that knows us."""
+def _check_access() -> Flow[int]:
+    """Return the version of the API. Raises AccessDenied if the server does not know our token."""
     session = yield from get("/auth/session", _Session)
     if session.required and session.name is None:
         raise AccessDenied(
-            "The server wants a token that it knows: give it as token=…, or as FAIRLANE_TOKEN. "
+            "The server requires a valid token: give it as token=…, or as FAIRLANE_TOKEN. "
             "`fairlane token create` makes one."
         )
     return _VERSION

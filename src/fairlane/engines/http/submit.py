@@ -1,4 +1,4 @@
-"""submit: tasks to be stored, all or none."""
+"""submit: storing tasks, all or none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def submit(_: object, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
 
 
 def _request(task: NewTask) -> dict[str, Any]:
-    """A task in the words of the API. Everything is resolved already, but for the clock."""
+    """Return a task as the API takes it. Everything is resolved, except times relative to now."""
     spec = task.spec
     request: dict[str, Any] = {
         "task_id": task.task_id,

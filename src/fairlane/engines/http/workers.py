@@ -1,4 +1,4 @@
-"""register, claim, start, progress, settle, heartbeat, forget: what workers do."""
+"""register, claim, start, progress, settle, heartbeat, forget: the operations of workers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from fairlane.wire.worker_protocol_bulk import ClaimAnswer, PulseView, RunError,
 
 WORKERS: Final = "/internal/workers"
 _ROOM: Final = MOST_BYTES // 2
-"""What a batch of results may have about: escapes make texts longer on their way."""
+"""About the maximum size of a batch of results: escapes in JSON make texts longer."""
 
 
 @writes
@@ -79,13 +79,13 @@ def claim(_: object, ask: Ask) -> Flow[Grant]:
 @writes
 def start(_: object, worker_id: str, starts: Sequence[Start]) -> Flow[list[Verdict]]:
     checked_all([each.task_id for each in starts])
-    return (yield from _judged(worker_id, "starts", {"starts": list(starts)}, len(starts)))
+    return (yield from _send(worker_id, "starts", {"starts": list(starts)}, len(starts)))
 
 
 @writes
 def progress(_: object, worker_id: str, reports: Sequence[Report]) -> Flow[list[Verdict]]:
     checked_all([each.task_id for each in reports])
-    told = [
+    sent = [
         {
             "task_id": each.task_id,
             "attempt": each.attempt,
@@ -94,7 +94,7 @@ def progress(_: object, worker_id: str, reports: Sequence[Report]) -> Flow[list[
         }
         for each in reports
     ]
-    return (yield from _judged(worker_id, "reports", {"reports": told}, len(told)))
+    return (yield from _send(worker_id, "reports", {"reports": sent}, len(sent)))
 
 
 @writes
@@ -102,12 +102,12 @@ def settle(
     _: object, settlements: Sequence[Settlement], *, reaping: bool = False
 ) -> Flow[list[Verdict]]:
     if reaping:
-        raise NotSupported("The server looks after dead workers and time limits itself.")
+        raise NotSupported("The server handles dead workers and timeouts itself.")
     checked_all([each.task_id for each in settlements])
     verdicts: list[Verdict] = []
     for batch in _batches(settlements):
         body = {"results": [_ended_run(each) for each in batch]}
-        verdicts += yield from _judged(batch[0].worker_id, "results", body, len(batch))
+        verdicts += yield from _send(batch[0].worker_id, "results", body, len(batch))
     return verdicts
 
 
@@ -129,7 +129,7 @@ def forget(_: object, worker_id: str) -> Flow[bool]:
 
 
 def _ended_run(settlement: Settlement) -> dict[str, Any]:
-    """How a run ended, for a server to decide what follows from it."""
+    """Return how a run ended. The server decides what follows."""
     return {
         "task_id": settlement.task_id,
         "attempt": settlement.attempt,
@@ -154,11 +154,11 @@ def _words(outcome: Outcome | None, pause: float) -> dict[str, Any]:
         case Snoozed():
             return {"status": RunStatus.SNOOZED, "after_seconds": pause}
         case Lost() | None:
-            raise NotSupported("A server is told how a run ended, and decides itself what follows.")
+            raise NotSupported("A server decides itself what follows from the end of a run.")
 
 
 def _batches(settlements: Sequence[Settlement]) -> Iterator[list[Settlement]]:
-    """Runs of one worker each, few enough for one request."""
+    """Yield batches of one worker each, small enough for one request."""
     batch: list[Settlement] = []
     room = _ROOM
     for each in settlements:
@@ -173,10 +173,10 @@ def _batches(settlements: Sequence[Settlement]) -> Iterator[list[Settlement]]:
         yield batch
 
 
-def _judged(worker_id: str, call: str, body: Any, count: int) -> Flow[list[Verdict]]:
+def _send(worker_id: str, call: str, body: Any, count: int) -> Flow[list[Verdict]]:
     try:
         answer = yield from post(f"{WORKERS}/{part(worker_id)}/{call}", body, Verdicts)
-    except WorkerGone:  # it was never this server's: none of it can be its own
+    except WorkerGone:  # the server does not know the worker: nothing of this can be its own
         return [Verdict.STALE] * count
     return list(answer.verdicts)
 
