@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairlane.core.facts import Facts
-from fairlane.telemetry.exposition import exposition
+from fairlane.telemetry.metrics import exposition
 
 
 class Scraped:

@@ -21,7 +21,7 @@ from fairlane.core.model import Verdict
 from fairlane.core.submission import new_task
 from fairlane.telemetry import transitions
 from fairlane.telemetry.logs import FIELDS, MOST, MOST_TRACE, JsonFormatter
-from fairlane.telemetry.watch import Watch, watching
+from fairlane.telemetry.observer import Observer, new_observer
 from tests.cli.kit import start, write_app
 from tests.fixtures.stores import World, settlement
 from tests.unit.make import claimed
@@ -117,7 +117,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
 
     keeper = Keeper()
     before = transitions.logger.level
-    transitions.ask_for_them()
+    transitions.enable()
     transitions.logger.addHandler(keeper)
     yield told
     transitions.logger.removeHandler(keeper)
@@ -200,20 +200,20 @@ async def test_long_runs_tell_of_their_start(
 
 
 def test_what_is_refused_is_not_told_as_done(lines: list[dict[str, Any]]) -> None:
-    watch = Watch(None, logged=True)
+    observer = Observer(None, logged=True)
     tasks = [claimed(task_id=str(number)) for number in range(3)]
-    watch.claimed(tasks, 0)
+    observer.claimed(tasks, 0)
     late = [settlement(task) for task in tasks[:2]]
-    watch.settled(tasks[:2], late, [Verdict.APPLIED, Verdict.STALE], 0)
-    watch.settled(tasks[2:], [settlement(tasks[2])], [], 0)  # the store would not hear of it
+    observer.settled(tasks[:2], late, [Verdict.APPLIED, Verdict.STALE], 0)
+    observer.settled(tasks[2:], [settlement(tasks[2])], [], 0)  # the store would not hear of it
     assert [line["event"] for line in lines[3:]] == ["completed", "refused", "refused"]
 
 
 async def test_a_worker_watches_nothing_unless_asked(quick: Fairlane, memory: World) -> None:
-    assert watching() is None
+    assert new_observer() is None
     logging.getLogger("fairlane").setLevel(logging.INFO)
     try:
-        assert watching() is None, "what the program says of itself is something else"
+        assert new_observer() is None, "what the program says of itself is something else"
     finally:
         logging.getLogger("fairlane").setLevel(logging.NOTSET)
 

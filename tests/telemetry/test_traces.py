@@ -17,7 +17,7 @@ from fairlane import Context, Fail, Fairlane, Retry
 from fairlane.core.errors import FairlaneError
 from fairlane.core.submission import new_task
 from fairlane.telemetry import tracing
-from fairlane.telemetry.watch import watching
+from fairlane.telemetry.observer import new_observer
 from tests.cli.kit import start
 from tests.fixtures.stores import World
 from tests.telemetry.kept import ELSEWHERE, Kept, is_under, kept, trace_of
@@ -170,7 +170,7 @@ async def test_off_means_off(
 ) -> None:
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     assert tracing.spans() is None
-    assert watching() is None
+    assert new_observer() is None
 
     @quick.task()
     async def work() -> None: ...

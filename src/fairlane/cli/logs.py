@@ -6,14 +6,14 @@ import logging
 
 from fairlane.cli.errors import scrubbed
 from fairlane.cli.settings import Settings
+from fairlane.telemetry import transitions
 from fairlane.telemetry.logs import JsonFormatter
-from fairlane.telemetry.transitions import ask_for_them
 
 
 def log_to_stderr(settings: Settings, *, supervised: bool = False) -> None:
     """The program's own messages go to stderr, unless the application set up logging itself."""
     if settings.log_transitions:
-        ask_for_them()
+        transitions.enable()
     if logging.getLogger().handlers:
         return
     handler = logging.StreamHandler()

@@ -1,4 +1,4 @@
-"""Log records as JSON: one event, one line, whatever is in it."""
+"""Log records as JSON, one object on one line."""
 
 from __future__ import annotations
 
@@ -8,31 +8,41 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from fairlane.core.text import concealed, storable
 
 FIELDS: Final = "fairlane_fields"
-"""Where a record carries what its message says, field by field: `extra={FIELDS: {…}}`. A field
-"message" takes the message's place."""
+"""Where a record carries the fields of its message: `extra={FIELDS: {…}}`. A field "message"
+replaces the message."""
 FINISHED: Final = "fairlane_finished"
-"""Where a record that stands for several carries their lines, as `JsonFormatter` writes them."""
+"""Where a record that stands for several carries their finished lines."""
 MOST: Final = 8_192
-"""Characters of one text."""
+"""The most characters of one text."""
 MOST_TRACE: Final = 32_768
-"""Characters of a traceback."""
+"""The most characters of a traceback."""
 SECRET: Final = 1_024
-"""Characters that a secret may have."""
+"""The most characters of a secret."""
 
 
 def stamp(seconds: float) -> str:
-    """A time as it is told, of seconds since the epoch."""
+    """Return a time as lines show it, of seconds since the epoch."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
 
 
-class JsonFormatter(logging.Formatter):
-    """A record as an object on one line, in ASCII: no character in it does anything to whoever
-    reads it, be it a terminal or a program that takes U+2028 for the end of a line.
+def encode(line: Mapping[str, object]) -> str:
+    """Return an object as JSON in ASCII."""
+    encoded = msgspec.json.encode(line).decode()
+    if not encoded.isascii():  # rare, and msgspec has no option for it
+        encoded = json.dumps(line, ensure_ascii=True, separators=(",", ":"))
+    return encoded.replace("\x7f", "\\u007f")
 
-    `clean` takes secrets out of texts.
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as a JSON object on one line, in ASCII.
+
+    ASCII has no U+2028, which some programs read as the end of a line, and once it is escaped
+    nothing that controls a terminal. `clean` removes secrets from texts.
     """
 
     def __init__(self, clean: Callable[[str], str] = concealed) -> None:
@@ -41,9 +51,11 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         finished = getattr(record, FINISHED, None)
-        if isinstance(finished, str):
-            return finished
-        told: dict[str, Any] = {
+        return finished if isinstance(finished, str) else encode(self.line(record))
+
+    def line(self, record: logging.LogRecord) -> dict[str, Any]:
+        """Return the object, without secrets."""
+        line: dict[str, Any] = {
             "time": stamp(record.created),
             "level": record.levelname,
             "logger": record.name,
@@ -52,17 +64,17 @@ class JsonFormatter(logging.Formatter):
         }
         fields = getattr(record, FIELDS, None)
         if isinstance(fields, Mapping):
-            told |= {name: self._value(value) for name, value in fields.items()}
+            line |= {name: self._value(value) for name, value in fields.items()}
         if record.exc_info:
             # The end of a traceback says most.
             trace = self.formatException(record.exc_info)[-MOST_TRACE:]
-            told["exception"] = self._text(trace, MOST_TRACE)
-        return json.dumps(told, ensure_ascii=True, separators=(",", ":")).replace("\x7f", "\\u007f")
+            line["exception"] = self._text(trace, MOST_TRACE)
+        return line
 
     def _value(self, value: object) -> object:
         return self._text(value, MOST) if isinstance(value, str) else value
 
     def _text(self, text: str, most: int) -> str:
-        # Cut first: no pattern need look through megabytes. But not to size: a secret of which only
-        # the beginning is left would not be known for one.
+        # Cut first: no pattern has to search megabytes. But not to size: a secret that was cut
+        # short would not be recognised.
         return storable(self._clean(text[: most + SECRET]), most)

@@ -1,16 +1,24 @@
-"""The facts of a store as Prometheus metrics. Pure: the same facts, the same metrics, wherever.
+"""The facts of a store as Prometheus metrics: the same facts give the same metrics on every server.
 
-Two vocabularies, both complete: the plain names, and those that begin with `taskqueue_` (where the
-band `medium` is called `normal`). What neither has a name for begins with `fairlane_`.
+There are two complete sets of names: plain ones, and those that begin with `taskqueue_` (where the
+band `medium` is called `normal`). Metrics that neither set has begin with `fairlane_`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
-from prometheus_client.core import Metric
+from prometheus_client import generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
 
 from fairlane.core.breakdown import queues_of
 from fairlane.core.facts import Facts, Stream
@@ -19,16 +27,36 @@ from fairlane.core.machine import EXPIRED, NOT_RETRIABLE, RETRIES_EXHAUSTED, TIM
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import State
 from fairlane.core.stats import Stats, age_percentile, stats_of
-from fairlane.telemetry.builders import Value, counter, gauge, histogram, one
-from fairlane.telemetry.counts import Counts
+from fairlane.telemetry.counts import Counts, Durations
 
 PERCENTILES: Final = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 RETRY_REASONS: Final = ("error", TIMED_OUT, WORKER_LOST)
 FAILURE_REASONS: Final = (RETRIES_EXHAUSTED, TIMED_OUT, WORKER_LOST, NOT_RETRIABLE, EXPIRED)
 
 
+CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+Value = tuple[Sequence[str], float]
+"""Label values and a number."""
+
+
+def exposition(facts: Facts, version: str) -> bytes:
+    """Return the metrics of a store in Prometheus' text format."""
+    return generate_latest(_Collected(families(facts, version)))
+
+
+class _Collected(Collector):
+    """Metrics as a collector: counters live in the store, not in this process."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
 def families(facts: Facts, version: str) -> list[Metric]:
-    """Everything that `/metrics` tells. `version` is that of the program."""
+    """Return all metrics. `version` is that of the program."""
     stats, counts = stats_of(facts), Counts(facts)
     return [
         *_queues(facts, stats),
@@ -36,19 +64,19 @@ def families(facts: Facts, version: str) -> list[Metric]:
         *_workers(stats, counts),
         *_taskqueue(stats, counts),
         *_controls(facts),
-        gauge("fairlane_build_info", "What runs.", ["version"], [((version,), 1)]),
+        _gauge("fairlane_build_info", "What runs.", ["version"], [((version,), 1)]),
     ]
 
 
 def _queues(facts: Facts, stats: Stats) -> Iterator[Metric]:
     bands = stats.queues.items()
-    yield gauge(
+    yield _gauge(
         "queue_depth",
         "Tasks that wait to run now, by the priority they were submitted with.",
         ["priority"],
         [((band,), found.depth) for band, found in bands],
     )
-    yield gauge(
+    yield _gauge(
         "queue_age_seconds",
         "How long waiting tasks have been ready. An estimate from the ends of each queue.",
         ["priority", "percentile"],
@@ -58,19 +86,19 @@ def _queues(facts: Facts, stats: Stats) -> Iterator[Metric]:
             for name, share in PERCENTILES.items()
         ],
     )
-    yield gauge(
+    yield _gauge(
         "fairlane_queue_age_seconds",
         "The same for all priorities together.",
         ["percentile"],
         [((n,), age_percentile(facts.streams, facts.now, s)) for n, s in PERCENTILES.items()],
     )
-    yield gauge(
+    yield _gauge(
         "fairlane_queue_oldest_age_seconds",
         "How long the task that waits longest has been ready.",
         ["priority"],
         [((band,), found.oldest_age_seconds) for band, found in bands],
     )
-    yield gauge(
+    yield _gauge(
         "fairlane_queue_tasks",
         "Tasks of a queue that wait to run now, or run.",
         ["queue", "status"],
@@ -87,58 +115,58 @@ def _of(band: Band, facts: Facts) -> list[Stream]:
 
 
 def _lifecycle(stats: Stats, counts: Counts) -> Iterator[Metric]:
-    yield counter(
+    yield _counter(
         "tasks_promoted_total",
         "Claims of tasks that counted as a higher priority because of their age.",
         ["from", "to"],
         [(pair, counts.promoted[pair]) for pair in combinations(Band, 2)],
     )
-    yield histogram(
+    yield _histogram(
         "task_duration_seconds",
         "How long runs took, by the status that they left their task in.",
         ["priority", "status"],
         {(band, state): found for (band, state), found in sorted(counts.by_band.items())},
     )
     retries = {(band, reason): 0 for band in Band for reason in RETRY_REASONS} | counts.retries
-    yield counter(
+    yield _counter(
         "task_retries_total",
         "Runs that are followed by another one.",
         ["priority", "reason"],
         retries.items(),
     )
-    yield gauge(
+    yield _gauge(
         "task_state_total",
         "Tasks that there are.",
         ["status"],
         [((state,), count) for state, count in stats.by_status.items()],
     )
     failed = dict.fromkeys(FAILURE_REASONS, 0) | counts.failed
-    yield counter(
+    yield _counter(
         "tasks_failed_total",
         "Tasks that ended without success, dead letters included.",
         ["reason"],
         [((reason,), times) for reason, times in failed.items()],
     )
-    yield counter(
-        "tasks_dlq_total", "Tasks that became dead letters.", [], one(counts.dead_letters)
+    yield _counter(
+        "tasks_dlq_total", "Tasks that became dead letters.", [], _one(counts.dead_letters)
     )
-    yield counter(
+    yield _counter(
         "fairlane_task_timeouts_total",
         "Runs that took longer than their time limit.",
         [],
-        one(counts.timeouts),
+        _one(counts.timeouts),
     )
-    yield counter(
+    yield _counter(
         "fairlane_stale_results_total",
         "Results that were refused: the task was no longer that worker's.",
         [],
-        one(counts.stale_results),
+        _one(counts.stale_results),
     )
 
 
 def _workers(stats: Stats, counts: Counts) -> Iterator[Metric]:
     workers = stats.workers
-    yield gauge(
+    yield _gauge(
         "workers_total",
         "Workers that there are.",
         ["status"],
@@ -151,49 +179,49 @@ def _workers(stats: Stats, counts: Counts) -> Iterator[Metric]:
     )
     # A worker may hold a little more than it can run at once, to have it at hand.
     used = min(1.0, workers.used_capacity / workers.total_capacity) if workers.total_capacity else 0
-    yield gauge(
+    yield _gauge(
         "worker_capacity_used_ratio",
         "The part of all living workers' slots that is taken.",
         [],
-        one(used),
+        _one(used),
     )
-    yield counter(
+    yield _counter(
         "worker_heartbeat_failures_total",
         "Workers that were declared dead because they fell silent.",
         [],
-        one(counts.lost_workers),
+        _one(counts.lost_workers),
     )
 
 
 def _taskqueue(stats: Stats, counts: Counts) -> Iterator[Metric]:
-    yield counter(
+    yield _counter(
         "taskqueue_tasks_submitted_total",
         "Tasks that were submitted.",
         ["type", "priority"],
         [((type, _NORMAL[band]), n) for (type, band), n in sorted(counts.submitted.items())],
     )
-    yield counter(
+    yield _counter(
         "taskqueue_tasks_completed_total",
         "Tasks that ended, however they did.",
         ["type", "status"],
         sorted(counts.ended.items()),
     )
-    yield histogram(
+    yield _histogram(
         "taskqueue_task_duration_seconds",
         "How long runs took, however they ended.",
         ["type"],
         {(type,): found for type, found in sorted(counts.by_type.items())},
     )
-    yield gauge(
+    yield _gauge(
         "taskqueue_queue_depth",
         "Tasks that wait to run now.",
         ["priority"],
         [((_NORMAL[band],), found.depth) for band, found in stats.queues.items()],
     )
-    yield gauge(
-        "taskqueue_active_workers", "Workers that take tasks.", [], one(stats.workers.active)
+    yield _gauge(
+        "taskqueue_active_workers", "Workers that take tasks.", [], _one(stats.workers.active)
     )
-    yield gauge("taskqueue_dlq_size", "Dead letters that there are.", [], one(stats.dlq_size))
+    yield _gauge("taskqueue_dlq_size", "Dead letters that there are.", [], _one(stats.dlq_size))
 
 
 _NORMAL: Final = {band: "normal" if band is Band.MEDIUM else band.value for band in Band}
@@ -201,7 +229,7 @@ _NORMAL: Final = {band: "normal" if band is Band.MEDIUM else band.value for band
 
 def _controls(facts: Facts) -> Iterator[Metric]:
     rules = sorted(facts.controls.types.items())
-    yield gauge(
+    yield _gauge(
         "fairlane_circuit_breaker_open",
         "1 while a type is left alone because it kept failing, or is tried again one by one.",
         ["type"],
@@ -211,7 +239,7 @@ def _controls(facts: Facts) -> Iterator[Metric]:
             if rule.breaker is not None or rule.open_until is not None
         ],
     )
-    yield gauge(
+    yield _gauge(
         "fairlane_paused",
         "1 for what an operator has paused: everything, or the queue or type of that name.",
         ["scope", "name"],
@@ -226,3 +254,39 @@ def _paused(controls: Controls) -> Iterator[Value]:
     for type, rules in sorted(controls.types.items()):
         if rules.paused:
             yield ("type", type), 1
+
+
+def _one(value: float) -> list[Value]:
+    """Return the value of a metric without labels."""
+    return [((), value)]
+
+
+def _gauge(name: str, about: str, labels: Sequence[str], values: Iterable[Value]) -> Metric:
+    """Return a metric that goes up and down."""
+    family = GaugeMetricFamily(name, about, labels=labels)
+    for names, value in values:
+        family.add_metric(names, float(value))
+    return family
+
+
+def _counter(name: str, about: str, labels: Sequence[str], values: Iterable[Value]) -> Metric:
+    """Return a metric that only grows."""
+    family = CounterMetricFamily(name, about, labels=labels)
+    for names, value in values:
+        family.add_metric(names, float(value))
+    return family
+
+
+def _histogram(
+    name: str, about: str, labels: Sequence[str], values: Mapping[tuple[str, ...], Durations]
+) -> Metric:
+    """Return a distribution of durations."""
+    family = HistogramMetricFamily(name, about, labels=labels)
+    for names, found in values.items():
+        buckets = [(_shown(bound), float(times)) for bound, times in found.cumulative()]
+        family.add_metric(names, buckets, found.seconds)
+    return family
+
+
+def _shown(bound: float) -> str:
+    return "+Inf" if math.isinf(bound) else str(bound)

@@ -1,21 +1,28 @@
-"""What a worker does to tasks, told in the log.
+"""Transitions of tasks in the log: what a worker claims, starts and settles.
 
-Only for those who ask for it: the logger "fairlane.transitions" says nothing below WARNING unless
-it is told to.
+They are logged only on request: the logger "fairlane.transitions" is at WARNING until `enable`, or
+the program itself, sets it to INFO.
+
+A worker claims and settles up to a thousand tasks at once, and `logging` takes longer over a record
+than the worker over a task. So tasks that differ only in their id share a line of JSON, with lists
+of their ids (docs/decisions/0014), and all lines of a batch are written at once.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Final
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, repeat
+from operator import attrgetter
+from typing import Any, Final
 
 import msgspec
 
 from fairlane.core.machine import Settlement, Verb
 from fairlane.core.model import Claimed, Verdict
 from fairlane.core.priority import shown_as
-from fairlane.telemetry.logs import FIELDS
+from fairlane.telemetry.logs import FIELDS, FINISHED, JsonFormatter, encode, stamp
 
 logger: Final = logging.getLogger("fairlane.transitions")
 if logger.level == logging.NOTSET:
@@ -32,20 +39,31 @@ _EVENTS: Final = {
     Verb.FAIL: "failed",
     Verb.DEAD_LETTER: "dead_letter",
 }
+MANY: Final = 10
+"""From this number on, tasks share a line."""
+MOST: Final = 100
+"""The most tasks on one line: Docker cuts lines at 16 KB."""
+_KINDS: Final = 1_000
+"""How many kinds of lines are remembered."""
+_kind: Final = attrgetter("spec", "type", "queue", "level", "attempt")
+_MESSAGE: Final = "%s %s %s, attempt %d"
+_DURATION: Final = "duration_seconds"
+
+Durations = Sequence[float | None]
 
 
-def wanted() -> bool:
-    """Whether somebody asked for these lines."""
+def enabled() -> bool:
+    """Return whether transitions are logged."""
     return logger.isEnabledFor(logging.INFO)
 
 
-def ask_for_them() -> None:
-    """From now on."""
+def enable() -> None:
+    """Log transitions from now on."""
     logger.setLevel(logging.INFO)
 
 
 class Transition(msgspec.Struct, frozen=True, gc=False):
-    """Something that a worker did to a task."""
+    """One step of a task that a worker made."""
 
     event: str
     task: Claimed
@@ -53,28 +71,22 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     more: Mapping[str, object] = {}
 
     def log(self) -> None:
-        logger.info(MESSAGE, *self._words(), extra={FIELDS: self._fields()})
+        """Log it by itself."""
+        logger.handle(self.record())
 
-    def record(self, *, shared: bool = False) -> logging.LogRecord:
-        """What `log` would hand to handlers. `shared`: as if it were one of several."""
-        fields = self._fields()
-        if shared:
-            fields["message"] = f"tasks {self.event}"
-            for name in ("task_id", "trace_id"):
-                fields[f"{name}s"] = [fields.pop(name)]
-        extra = {FIELDS: fields}
-        return logger.makeRecord(
-            logger.name, logging.INFO, __file__, 0, MESSAGE, self._words(), None, extra=extra
-        )
-
-    def _words(self) -> tuple[object, ...]:
+    def record(self) -> logging.LogRecord:
+        """Return it as a record for handlers."""
         task = self.task
-        return task.type, task.task_id, self.event, task.attempt
+        arguments = (task.type, task.task_id, self.event, task.attempt)
+        extra = {FIELDS: self._fields()}
+        return logger.makeRecord(
+            logger.name, logging.INFO, __file__, 0, _MESSAGE, arguments, None, extra=extra
+        )
 
     def _fields(self) -> dict[str, object]:
         task = self.task
         fields: dict[str, object] = {
-            "message": f"task {self.event}",  # the rest of it has fields of its own
+            "message": f"task {self.event}",  # the other fields say the rest
             "event": self.event,
             "type": task.type,
             "queue": task.queue,
@@ -85,24 +97,122 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
             "trace_id": task.trace_id,
         }
         if self.seconds is not None:
-            fields[DURATION] = round(self.seconds, 6)
+            fields[_DURATION] = round(self.seconds, 6)
         return {**fields, **self.more}
 
 
-MESSAGE: Final = "%s %s %s, attempt %d"
-DURATION: Final = "duration_seconds"
-
-
 def settled(task: Claimed, settlement: Settlement, verdict: Verdict | None) -> Transition:
-    """The store has heard how a run ended. No verdict: it would not hear of it."""
+    """Return the transition of a settled run. Without a verdict the store refused to record it."""
     change = settlement.change
     more: dict[str, object] = {}
     if change.reason is not None:
         more["reason"] = change.reason
     if change.error is not None and change.error.code is not None:
-        # Not its message: that may say anything.
+        # The code only: an error's message may contain anything.
         more["error_code"] = change.error.code
     if change.verb is Verb.RETRY:
         more["retry_in_seconds"] = round(change.after, 3)
     event = _EVENTS[change.verb] if verdict is Verdict.APPLIED else "refused"
     return Transition(event, task, settlement.seconds, more)
+
+
+class TransitionLog:
+    """Logs the transitions of many tasks at once, for one worker."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[object, ...], dict[str, Any]] = {}
+        """Lines without time, id and duration: the rest is the same for all tasks of a kind."""
+
+    def write(self, event: str, tasks: Sequence[Claimed], seconds: Durations | None = None) -> None:
+        """Log the same step of several tasks; `seconds` are the durations of their runs."""
+        handlers = _json_handlers() if tasks else []
+        if handlers is None:
+            for task, duration in zip(tasks, seconds or repeat(None), strict=False):
+                Transition(event, task, duration).log()
+            return
+        for handler, formatter in handlers:
+            lines = "\n".join(map(encode, self._objects(event, tasks, seconds, formatter)))
+            finished = {"name": logger.name, "levelno": logging.INFO, "levelname": "INFO"}
+            handler.handle(logging.makeLogRecord({**finished, FINISHED: lines}))
+
+    def _objects(
+        self,
+        event: str,
+        tasks: Sequence[Claimed],
+        seconds: Durations | None,
+        formatter: JsonFormatter,
+    ) -> Iterator[dict[str, Any]]:
+        now, start = stamp(time.time()), 0
+        for (spec, *kind), alike in _groups(tasks):
+            durations = None if seconds is None else seconds[start : start + len(alike)]
+            start += len(alike)
+            if spec.trace_id is None:
+                like = self._like((formatter, event, *kind), formatter, event, alike[0])
+                ids = [task.task_id for task in alike]
+                lines = _shared if len(ids) >= MANY else _single
+                yield from lines(like, now, ids, durations)
+            else:
+                for task, duration in zip(alike, durations or repeat(None), strict=False):
+                    yield formatter.line(Transition(event, task, duration).record())
+
+    def _like(
+        self, kind: tuple[object, ...], formatter: JsonFormatter, event: str, task: Claimed
+    ) -> dict[str, Any]:
+        if kind not in self._lines:
+            if len(self._lines) >= _KINDS:
+                self._lines.clear()
+            self._lines[kind] = formatter.line(Transition(event, task).record())
+        return self._lines[kind]
+
+
+def _groups(tasks: Sequence[Claimed]) -> list[tuple[Any, Sequence[Claimed]]]:
+    """Return neighbours that differ only in their id. All tasks are those of one worker."""
+    kinds = list(map(_kind, tasks))
+    if kinds.count(kinds[0]) == len(kinds):  # the common case, in half the time
+        return [(kinds[0], tasks)]
+    return [(kind, list(group)) for kind, group in groupby(tasks, _kind)]
+
+
+def _single(
+    like: dict[str, Any], now: str, ids: list[str], seconds: Durations | None
+) -> Iterator[dict[str, Any]]:
+    for id, duration in zip(ids, seconds or repeat(None), strict=False):
+        line = {**like, "time": now, "task_id": id, "trace_id": id.replace("-", "")}
+        if duration is not None:
+            line[_DURATION] = round(duration, 6)
+        yield line
+
+
+def _shared(
+    like: dict[str, Any], now: str, ids: list[str], seconds: Durations | None
+) -> Iterator[dict[str, Any]]:
+    like = {**like, "time": now, "message": f"tasks {like['event']}"}
+    del like["task_id"], like["trace_id"]
+    for at in range(0, len(ids), MOST):
+        some = ids[at : at + MOST]
+        traces = ",".join(some).replace("-", "").split(",")
+        line = {**like, "task_ids": some, "trace_ids": traces, "count": len(some)}
+        if seconds is not None:
+            line[_DURATION] = [
+                None if each is None else round(each, 6) for each in seconds[at : at + MOST]
+            ]
+        yield line
+
+
+def _json_handlers() -> list[tuple[logging.Handler, JsonFormatter]] | None:
+    """Return the handlers of a record, or None if one of them does more than write our JSON."""
+    if logger.filters or not logger.isEnabledFor(logging.INFO):
+        return None
+    found = []
+    source: logging.Logger | None = logger
+    while source is not None:
+        for handler in source.handlers:
+            formatter = handler.formatter
+            if type(handler) not in {logging.StreamHandler, logging.FileHandler} or handler.filters:
+                return None
+            if type(formatter) is not JsonFormatter:
+                return None
+            if handler.level <= logging.INFO:
+                found.append((handler, formatter))
+        source = source.parent if source.propagate else None
+    return found or None

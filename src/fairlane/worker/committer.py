@@ -21,7 +21,7 @@ from fairlane.core.flow import Op
 from fairlane.core.machine import Outcome, Settlement
 from fairlane.core.model import Claimed, Report, Start, Verdict
 from fairlane.runtime.execution import refused, settlement_of
-from fairlane.telemetry.watch import Watch
+from fairlane.telemetry.observer import Observer
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -37,12 +37,12 @@ class Committer:
         backend: Backend,
         worker_id: str,
         settled: Callable[[int], None] = lambda _: None,
-        watch: Watch | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._backend = backend
         self._worker_id = worker_id
         self._settled = settled
-        self._watch = watch
+        self._observer = observer
         self._settlements: list[Settlement] = []
         self._ended: list[Claimed] = []
         """What the settlements are of, in their order."""
@@ -107,19 +107,19 @@ class Committer:
             begun = _cut(self._begun)
             starts = [Start(task.task_id, task.attempt, seconds) for task, seconds in begun]
             await self._deliver(starts, lambda some: ops.start(self._worker_id, some))
-            if self._watch is not None:
-                self._watch.started([task for task, _ in begun])
+            if self._observer is not None:
+                self._observer.started([task for task, _ in begun])
         if self._reports_due:
             reports = self._take_reports()
             await self._deliver(reports, lambda some: ops.progress(self._worker_id, some))
         if self._settlements:
             batch, tasks = _cut(self._settlements), _cut(self._ended)
-            since = 0 if self._watch is None else self._watch.now()
+            since = 0 if self._observer is None else self._observer.now()
             verdicts = await self._deliver(
                 batch, ops.settle, lambda *one: _failed(batch, tasks, *one)
             )
-            if self._watch is not None:
-                self._watch.settled(tasks, batch, verdicts, since)
+            if self._observer is not None:
+                self._observer.settled(tasks, batch, verdicts, since)
             self._settled(len(batch))
             late = sum(verdict is not Verdict.APPLIED for verdict in verdicts)
             if late:

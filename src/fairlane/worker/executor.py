@@ -18,7 +18,7 @@ from fairlane.core.backend import Backend
 from fairlane.core.machine import Outcome, Released, TimedOut
 from fairlane.runtime.execution import Surroundings, execute, raised
 from fairlane.runtime.task import TaskFunction
-from fairlane.telemetry.watch import Watch
+from fairlane.telemetry.observer import Observer
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.processes import Processes
@@ -44,7 +44,7 @@ class Executor:
         backend: Backend,
         buffer: Buffer,
         committer: Committer,
-        watch: Watch | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._tasks = tasks
         self._around = around
@@ -52,8 +52,8 @@ class Executor:
         self._backend = backend
         self._buffer = buffer
         self._committer = committer
-        self._watch = watch
-        self._traces = watch if watch is not None and watch.traces else None
+        self._observer = observer
+        self._traces = observer if observer is not None and observer.traces else None
         self._running: dict[tuple[str, int], CurrentRun] = {}
         self._consumers: set[asyncio.Task[None]] = set()
         self._dismissed = False
@@ -191,8 +191,8 @@ class Executor:
     def _hand_on(self, run: CurrentRun, outcome: Outcome) -> None:
         if run.done:
             # The completing transaction has told the store already.
-            if self._watch is not None:
-                self._watch.ended(run.task, outcome, told=True)
+            if self._observer is not None:
+                self._observer.ended(run.task, outcome, settled=True)
             return
         if run.stop is Stop.TIMED_OUT:
             outcome = TimedOut()
@@ -200,5 +200,5 @@ class Executor:
             # Of a run that was let go this is refused, and frees the slot that it still held.
             outcome = Released()
         if self._traces is not None:
-            self._traces.ended(run.task, outcome, told=False)
+            self._traces.ended(run.task, outcome, settled=False)
         self._committer.settle(run.task, outcome, run.seconds)

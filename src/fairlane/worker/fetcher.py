@@ -16,7 +16,7 @@ from fairlane.core.backend import Backend, Wakeup
 from fairlane.core.errors import StoreError
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Grant
-from fairlane.telemetry.watch import Watch
+from fairlane.telemetry.observer import Observer
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.prefetch import Prefetch
 
@@ -49,14 +49,14 @@ class Fetcher:
         buffer: Buffer,
         prefetch: Prefetch,
         poll_interval: float,
-        watch: Watch | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._backend = backend
         self._like = like
         self._buffer = buffer
         self._prefetch = prefetch
         self._poll_interval = poll_interval
-        self._watch = watch
+        self._observer = observer
         self._waits = backend.driver.remote
         self._heard: deque[str] = deque([""], HEARD)
         """The requests that brought something; the last of them is told with the next one."""
@@ -128,7 +128,7 @@ class Fetcher:
         backoff = Backoff()
         while True:
             try:
-                since = 0 if self._watch is None else self._watch.now()
+                since = 0 if self._observer is None else self._observer.now()
                 grant = await self._backend.run(self._backend.ops.claim(ask))
             except StoreError as error:
                 logger.warning("No tasks can be claimed: %s", error)
@@ -142,8 +142,8 @@ class Fetcher:
                 continue
             if grant.tasks:
                 self._heard.append(given)
-            if self._watch is not None:
-                self._watch.claimed(grant.tasks, since)
+            if self._observer is not None:
+                self._observer.claimed(grant.tasks, since)
             return grant
 
     async def _rest(self, wakeup: Wakeup, due_in: float | None) -> None:

@@ -15,7 +15,7 @@ from fairlane.core.machine import Released
 from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
 from fairlane.maintenance import Maintenance, pace_of
 from fairlane.runtime.execution import Surroundings
-from fairlane.telemetry.watch import watching
+from fairlane.telemetry.observer import new_observer
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.config import Config
@@ -59,16 +59,16 @@ class WorkerSession:
         self._processes = Processes(
             config.target, app.url, config.tasks_per_child, app.encryption_keys, app.token
         )
-        watch = watching()
+        observer = new_observer()
         self._health = Health(config, self._threads)
-        self._committer = Committer(backend, worker.worker_id, self._prefetch.finished, watch)
+        self._committer = Committer(backend, worker.worker_id, self._prefetch.finished, observer)
         around = Surroundings(shared, app.middleware, self._threads.run)
         self._executor = Executor(
-            app.tasks, around, self._processes, backend, self._buffer, self._committer, watch
+            app.tasks, around, self._processes, backend, self._buffer, self._committer, observer
         )
         ask = Ask(worker.worker_id, "", 0, 0, worker.types, worker.queues, worker.capabilities)
         self._fetcher = Fetcher(
-            backend, ask, self._buffer, self._prefetch, config.poll_interval, watch
+            backend, ask, self._buffer, self._prefetch, config.poll_interval, observer
         )
         self._maintenance = Maintenance(
             backend, worker.worker_id, config.retention, pace=pace_of(config.lease)

@@ -14,7 +14,7 @@ from fairlane.core.stats import Stats
 from fairlane.server.operations import READ, Call, Operation
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.telemetry.exposition import KIND, exposition
+from fairlane.telemetry.metrics import CONTENT_TYPE, exposition
 from fairlane.wire.figures import SampleList, SampleQuery, samples_of
 
 
@@ -36,7 +36,7 @@ async def metrics(services: Services, call: Call[None, None]) -> Response:  # no
     """The store's counters in the text format of Prometheus; the same from every server."""
     facts = await services.run(services.ops.facts())
     # On a thread: with thousands of types the text is long, and other requests must not wait.
-    return Response(await asyncio.to_thread(exposition, facts, __version__), kind=KIND)
+    return Response(await asyncio.to_thread(exposition, facts, __version__), kind=CONTENT_TYPE)
 
 
 OPERATIONS: Final = [

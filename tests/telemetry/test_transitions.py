@@ -15,8 +15,8 @@ from fairlane.cli.errors import scrubbed
 from fairlane.core.ids import new_id
 from fairlane.core.model import Claimed, Spec
 from fairlane.telemetry import transitions
-from fairlane.telemetry.bulk import MANY, MOST, Teller
 from fairlane.telemetry.logs import JsonFormatter
+from fairlane.telemetry.transitions import MANY, MOST, TransitionLog
 from tests.unit.make import claimed
 
 SECRET = "fl_" + "S" * 40
@@ -73,7 +73,7 @@ def logged(*, level: int = logging.NOTSET, filtered: bool = False) -> Iterator[i
     logger, before = transitions.logger, transitions.logger.level
     logger.addHandler(handler)
     logger.propagate = False
-    transitions.ask_for_them()
+    transitions.enable()
     try:
         yield stream
     finally:
@@ -86,7 +86,7 @@ def told(
     tasks: Sequence[Claimed], seconds: Sequence[float | None] | None, *, filtered: bool = False
 ) -> list[dict[str, Any]]:
     with logged(filtered=filtered) as stream:
-        Teller().tell("completed", tasks, seconds)
+        TransitionLog().write("completed", tasks, seconds)
     text = stream.getvalue()
     assert text.isascii()
     assert "SSSS" not in text
@@ -143,7 +143,7 @@ def test_no_line_is_longer_than_those_who_collect_them_allow() -> None:
     long = dict.fromkeys(("type", "queue"), "x" * 200)
     tasks = [plain(**long) for _ in range(MOST)]
     with logged() as stream:
-        Teller().tell("completed", tasks, [1234.5] * MOST)
+        TransitionLog().write("completed", tasks, [1234.5] * MOST)
     assert len(stream.getvalue()) < 16_384
 
 
@@ -157,10 +157,10 @@ def test_all_are_written_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(logging.StreamHandler, "emit", emit)
     tasks = [plain(type=f"type{number}") for number in range(100)]
-    teller = Teller()
+    log = TransitionLog()
     with logged() as stream:
-        teller.tell("claimed", tasks)
-        teller.tell("completed", tasks, [0.5] * 100)
+        log.write("claimed", tasks)
+        log.write("completed", tasks, [0.5] * 100)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert len(handled) == 2
     assert [(line["task_id"], line["event"]) for line in lines] == [
@@ -171,7 +171,7 @@ def test_all_are_written_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_handler_that_wants_less_is_told_nothing() -> None:
     with logged(level=logging.WARNING) as stream:
-        Teller().tell("claimed", [plain() for _ in range(10)])
+        TransitionLog().write("claimed", [plain() for _ in range(10)])
     assert stream.getvalue() == ""
 
 
@@ -186,7 +186,7 @@ def test_a_handler_of_another_kind_has_a_record_each() -> None:
     with logged() as stream:
         transitions.logger.addHandler(keeper)
         try:
-            Teller().tell("claimed", [plain() for _ in range(10)])
+            TransitionLog().write("claimed", [plain() for _ in range(10)])
         finally:
             transitions.logger.removeHandler(keeper)
     assert len(records) == len(stream.getvalue().splitlines()) == 10

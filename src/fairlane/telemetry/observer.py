@@ -1,7 +1,7 @@
-"""What a worker does, told to those who want to know: lines in the log, spans, or both.
+"""What a worker does, as lines in the log, as spans, or both.
 
-A worker has no watch unless somebody asked for one when it started: then nothing of this costs
-anything.
+A worker has an observer only if one of the two is wanted when it starts. Without one this costs
+nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 from fairlane.core.machine import Outcome, Settlement, Verb
 from fairlane.core.model import Claimed, Verdict
 from fairlane.telemetry import tracing, transitions
-from fairlane.telemetry.bulk import Teller
-from fairlane.telemetry.transitions import CLAIMED, COMPLETED, STARTED
+from fairlane.telemetry.transitions import CLAIMED, COMPLETED, STARTED, TransitionLog
 
 if TYPE_CHECKING:
     from fairlane.telemetry.spans import RunSpans, Spans
@@ -25,63 +24,64 @@ APPLIED: Final = Verdict.APPLIED
 COMPLETE: Final = Verb.COMPLETE
 
 
-def watching() -> Watch | None:
-    """A watch, if somebody wants one."""
-    spans, logged = tracing.spans(), transitions.wanted()
-    return Watch(spans, logged=logged) if spans is not None or logged else None
+def new_observer() -> Observer | None:
+    """Return an observer, or None if neither logs nor spans are wanted."""
+    spans, logged = tracing.spans(), transitions.enabled()
+    return Observer(spans, logged=logged) if spans is not None or logged else None
 
 
-class Watch:
-    """Tells of the tasks that one worker holds, from their claim to their end."""
+class Observer:
+    """Reports the tasks of one worker, from their claim to their end."""
 
     def __init__(self, spans: Spans | None, *, logged: bool) -> None:
         self._spans = spans
         self._logged = logged
-        self._teller = Teller()
+        self._log = TransitionLog()
         self._runs: dict[tuple[str, int], RunSpans] = {}
 
     @property
     def traces(self) -> bool:
-        """Whether runs have spans. If not, nobody need say when a run begins, nor each by itself
-        that it has ended."""
+        """Whether runs have spans. If not, `enter` and `ended` need not be called for each run."""
         return self._spans is not None
 
     @staticmethod
     def now() -> int:
-        """When something begins that will be told of."""
+        """Return the time, for the `since` of a later call."""
         return time.time_ns()
 
     def claimed(self, tasks: Sequence[Claimed], since: int) -> None:
-        """The worker holds these now; the claim began at `since`."""
+        """Report that the worker has claimed these tasks; the claim began at `since`."""
         if self._spans is not None:
             for task in tasks:
                 self._runs[task.task_id, task.attempt] = self._spans.claimed(task, since)
         if self._logged:
-            self._teller.tell(CLAIMED, tasks)
+            self._log.write(CLAIMED, tasks)
 
     def enter(self, task: Claimed) -> Callable[[], None] | None:
-        """A run begins. What is answered is to be called when its handler has returned, by the
-        coroutine that called this."""
+        """Report that a run begins.
+
+        When the handler has returned, the same coroutine must call what this returns.
+        """
         if self._spans is None:
             return None
         run = self._runs.get((task.task_id, task.attempt))
         return None if run is None else run.enter()
 
-    def ended(self, task: Claimed, outcome: Outcome, *, told: bool) -> None:
-        """This became of a run. `told`: a transaction of its own has told the store."""
+    def ended(self, task: Claimed, outcome: Outcome, *, settled: bool) -> None:
+        """Report the outcome of a run. `settled`: its completing transaction has settled it."""
         if self._spans is not None:
             run = self._runs.get((task.task_id, task.attempt))
             if run is not None:
                 run.end(outcome)
-        if told:
+        if settled:
             self._runs.pop((task.task_id, task.attempt), None)
             if self._logged:
-                self._teller.tell(COMPLETED, [task])
+                self._log.write(COMPLETED, [task])
 
     def started(self, tasks: Sequence[Claimed]) -> None:
-        """The store knows that these have begun."""
+        """Report that the store has recorded the start of these runs."""
         if self._logged:
-            self._teller.tell(STARTED, tasks)
+            self._log.write(STARTED, tasks)
 
     def settled(
         self,
@@ -90,8 +90,8 @@ class Watch:
         verdicts: Sequence[Verdict],
         since: int,
     ) -> None:
-        """The store said this to those; they were sent at `since`."""
-        # What the store refuses for good has no verdict: then nobody knows whose is missing.
+        """Report the store's verdicts on settlements that were sent at `since`."""
+        # A settlement that the store refuses for good has no verdict, and nothing says which.
         known = verdicts if len(verdicts) == len(settlements) else [None] * len(settlements)
         if self._spans is not None:
             for settlement, verdict in zip(settlements, known, strict=True):
@@ -99,9 +99,9 @@ class Watch:
                 if run is not None:
                     run.settle(settlement, verdict, since)
         if self._logged:
-            self._log(tasks, settlements, known)
+            self._log_settled(tasks, settlements, known)
 
-    def _log(
+    def _log_settled(
         self,
         tasks: Sequence[Claimed],
         settlements: Sequence[Settlement],
@@ -110,14 +110,14 @@ class Watch:
         durations = [settlement.seconds for settlement in settlements]
         verbs = [settlement.change.verb for settlement in settlements]
         if verbs.count(COMPLETE) == verdicts.count(APPLIED) == len(tasks):  # the common case
-            self._teller.tell(COMPLETED, tasks, durations)
+            self._log.write(COMPLETED, tasks, durations)
             return
         completed = [
             verb is COMPLETE and verdict is APPLIED
             for verb, verdict in zip(verbs, verdicts, strict=True)
         ]
         done = list(compress(tasks, completed)), list(compress(durations, completed))
-        self._teller.tell(COMPLETED, *done)
+        self._log.write(COMPLETED, *done)
         every = zip(tasks, settlements, verdicts, completed, strict=True)
         for task, settlement, verdict, complete in every:
             if not complete:
