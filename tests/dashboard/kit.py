@@ -180,7 +180,7 @@ class Dashboard:
     async def visit(self, page: Page, view: str = "", **query: Any) -> Page:
         """Go to a view on any page."""
         await page.goto(self.link(view, **query))
-        await expect(page.locator(".nav .status")).to_have_text("Live")
+        await expect(page.locator(".nav .connection")).to_have_text("Live")
         await self.settled(page)
         return page
 

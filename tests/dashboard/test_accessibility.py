@@ -99,7 +99,7 @@ async def test_with_a_keyboard_alone(dashboard: Dashboard, tasks: dict[State, st
         await dashboard.visit(page, view)
         await page.evaluate(WATCH)
         await page.keyboard.press("Tab")
-        assert await page.evaluate("document.activeElement.className") == "skip", view
+        assert await page.evaluate("document.activeElement.className") == "skip-link", view
         for _ in range(MOST_STEPS):
             await page.keyboard.press("Tab")
             if await page.evaluate("document.activeElement.matches('body, .skip')"):

@@ -59,7 +59,7 @@ async def test_from_the_first_to_the_last(alone: Dashboard) -> None:
     alike = group(page, "no user <n>")
     await expect(alike.locator(".number")).to_have_text("3")
     await expect(alike).to_contain_text("100 %")
-    await expect(page.locator(".bars li", has_text="shop.sell")).to_contain_text("4")
+    await expect(page.locator(".bar-list li", has_text="shop.sell")).to_contain_text("4")
 
     dialog = await ask(group(page, "flaky"), "Replay")
     await expect(dialog).to_contain_text("Replay 2 dead letters of flaky?")

@@ -47,7 +47,7 @@ FORMATS = {
     "m.rate(0)": "0",
     "m.rate(0.25)": "0.3",
     "m.rate(1234)": "1.2K",
-    "m.words('dead_letter')": "dead letter",
+    "m.spaced('dead_letter')": "dead letter",
 }
 
 
@@ -62,11 +62,11 @@ async def test_the_core_has_the_same_rules(dashboard: Dashboard) -> None:
         "allowed: Object.entries(m.may).map(([verb, may]) => [verb, m.STATES.filter(may)]), "
         f"bands: {[shown_as(each) for each in range(LOWEST, HIGHEST + 1)]}.map(m.band)}}"
     )
-    found = await computed(dashboard, "lib/names.js", asked)
+    found = await computed(dashboard, "lib/states.js", asked)
     assert set(found["states"]) == set(State)
     assert set(found["waiting"]) == WAITING
     assert set(found["live"]) == LIVE
-    verbs = {"retry": Verb.REPLAY, "cancel": Verb.CANCEL, "delete": Verb.DELETE}
+    verbs = {"replay": Verb.REPLAY, "cancel": Verb.CANCEL, "delete": Verb.DELETE}
     assert {verb: set(states) for verb, states in found["allowed"]} == {
         name: {state for state in State if allows(verb, state)} for name, verb in verbs.items()
     }
@@ -95,13 +95,13 @@ async def test_rates_out_of_counters(dashboard: Dashboard) -> None:
         "[0, 10, 20].map((s) => ({timestamp: new Date(1000 * s).toISOString(), "
         "submitted: s, completed: 2 * s, failed: 0}))"
     )
-    found = await computed(dashboard, "pages/overview/history.js", f"m.rates({samples})")
+    found = await computed(dashboard, "pages/overview/charts.js", f"m.rates({samples})")
     assert found == [[10, 20], [1, 1], [2, 2], [0, 0]]
     many = "Array.from({length: 1001}, (_, s) => ({timestamp: new Date(1000 * s).toISOString()}))"
     asked = f"m.thinned({many}).map((each) => Date.parse(each.timestamp) / 1000)"
-    thinned = await computed(dashboard, "pages/overview/history.js", asked)
+    thinned = await computed(dashboard, "pages/overview/charts.js", asked)
     assert len(thinned) <= 240
     assert thinned[-1] == 1000
     close = "[0, 0.5, 1.2, 2.1, 2.3].map((s) => ({timestamp: new Date(1000 * s).toISOString()}))"
-    asked = f"m.apart({close}).map((each) => Date.parse(each.timestamp) / 1000)"
-    assert await computed(dashboard, "pages/overview/history.js", asked) == [0, 1.2, 2.3]
+    asked = f"m.spacedOut({close}).map((each) => Date.parse(each.timestamp) / 1000)"
+    assert await computed(dashboard, "pages/overview/charts.js", asked) == [0, 1.2, 2.3]

@@ -42,7 +42,7 @@ async def test_the_server_is_killed_and_comes_back(dashboard: Dashboard) -> None
     site.server.kill()
     for shown in (page, elsewhere):
         await expect(shown.get_by_text("The server is not reachable")).to_be_visible()
-        await expect(shown.locator(".nav .status")).to_have_text("Server away")
+        await expect(shown.locator(".nav .connection")).to_have_text("Server away")
     await expect(rows).to_have_count(1)  # what was known stays
     # A page that has not been fetched yet cannot be; it says so.
     await elsewhere.get_by_role("navigation").get_by_role("link", name="Workers").click()
@@ -50,7 +50,7 @@ async def test_the_server_is_killed_and_comes_back(dashboard: Dashboard) -> None
     meanwhile = await site.ran("greet", {"name": "meanwhile"}, tags=mine)
     site.server.start()
     # It tries again after a while, which grows with every time.
-    await expect(page.locator(".nav .status")).to_have_text("Live", timeout=60_000)
+    await expect(page.locator(".nav .connection")).to_have_text("Live", timeout=60_000)
     await expect(page.get_by_text("The server is not reachable")).to_have_count(0)
     await expect(rows).to_have_count(2)
     for task_id in (before, meanwhile):

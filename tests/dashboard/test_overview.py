@@ -31,11 +31,11 @@ async def test_what_there_is_at_a_glance(dashboard: Dashboard) -> None:
     await expect(page.locator("figcaption").first).to_contain_text(re.compile(r"low\s+[1-9]"))
     await page.get_by_role("button", name="24 h").click()
     await expect(page.get_by_role("button", name="24 h")).to_have_attribute("aria-pressed", "true")
-    bars = page.locator(".bars")
+    bars = page.locator(".bar-list")
     await expect(bars.get_by_role("link", name="greet")).to_have_attribute(
         "href", "#/tasks?type=greet"
     )
-    failure = page.locator(".list li", has_text="Out of tea").first
+    failure = page.locator(".item-list li", has_text="Out of tea").first
     await expect(failure.get_by_role("link")).to_have_attribute("href", f"#/tasks/{failed}")
     await expect(page.locator(".facts")).to_contain_text("1 active worker")
 

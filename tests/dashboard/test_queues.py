@@ -48,7 +48,7 @@ async def test_a_queue_is_paused_and_resumed(dashboard: Dashboard) -> None:
     assert (await controls(site)).paused_queues == frozenset()
     await confirm(queue, "Pause", "Pause the queue parked?")
     await expect(queue).to_contain_text("paused")
-    await expect(page.locator(".force")).to_contain_text("1 queue paused: parked.")
+    await expect(page.locator(".active-limits")).to_contain_text("1 queue paused: parked.")
     assert (await controls(site)).paused_queues == {"parked"}
     await site.submit("parked.task", queue="parked")  # seen without being asked for
     await expect(queue.get_by_role("link", name="4 queued")).to_be_visible()
@@ -71,7 +71,7 @@ async def test_a_type_is_limited_paused_and_broken_off(dashboard: Dashboard) -> 
         await expect(type.get_by_role("button", name="Set", exact=True)).to_have_count(0)
     limited = await rules(site, "capped.type")
     assert (limited.concurrency, limited.rate) == (2, 1.5)
-    await expect(page.locator(".force")).to_contain_text("1 type in tasks at once")
+    await expect(page.locator(".active-limits")).to_contain_text("1 type in tasks at once")
     await expect(type).to_contain_text("0 / 2")
     await type.get_by_label("capped.type, at once").fill("-1")
     await type.get_by_role("button", name="Set", exact=True).click()
@@ -94,7 +94,7 @@ async def test_a_type_is_limited_paused_and_broken_off(dashboard: Dashboard) -> 
     task = await world.claim_one(worker, types=frozenset({"capped.type"}))
     await world.settle(task, Failed(TaskError.of("no luck")))
     await expect(type).to_contain_text("open for 4")
-    await expect(page.locator(".force")).to_contain_text("1 circuit open after failures")
+    await expect(page.locator(".active-limits")).to_contain_text("1 circuit open after failures")
     await type.get_by_role("button", name="Circuit breaker of capped.type").click()
     await form.get_by_role("button", name="Remove").click()
     await expect(type).to_contain_text("set up")
@@ -149,9 +149,9 @@ async def test_everything_at_once(alone: Dashboard) -> None:
     site, world = alone.site, alone.site.world
     page = await alone.open("queues")
     await expect(page.get_by_text("No queues and no types yet")).to_be_visible()
-    force = page.locator(".force")
+    force = page.locator(".active-limits")
     await expect(force).to_contain_text("Nothing is paused or limited")
-    heading = page.locator(".heading")
+    heading = page.locator(".page-heading")
     await heading.get_by_label("All types together, tasks/s").fill("50")
     await heading.get_by_role("button", name="Set", exact=True).click()
     await expect(force).to_contain_text("All types together begin at most 50 tasks a second.")

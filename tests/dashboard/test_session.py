@@ -31,7 +31,7 @@ async def sign_in(page: Page, secret: str) -> None:
 
 async def at(page: Page, view: str) -> None:
     """Until one is in, at this view."""
-    await expect(page.locator(".nav .status")).to_have_text("Live")
+    await expect(page.locator(".nav .connection")).to_have_text("Live")
     await expect(page.get_by_role("heading", name="Tasks", exact=True)).to_be_visible()
     assert page.url.endswith(f"/#/{view}")
 
@@ -109,7 +109,7 @@ async def test_who_may_only_look(dashboard: Dashboard) -> None:
     await sign_in(page, secret)
     for view in views(task_id):
         await dashboard.visit(page, view)
-        actions = page.locator("main .action button")
+        actions = page.locator("main .action-button button")
         await expect(actions.first, view or "overview").to_be_visible()
         for button in await actions.all():
             await expect(button, view).to_be_disabled()

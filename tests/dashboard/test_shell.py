@@ -220,7 +220,7 @@ async def test_under_a_prefix(browser: Browser, servers: Servers, tmp_path: Path
         page.on("request", lambda request: asked.append(request.url))
         prefix = f"http://127.0.0.1:{port}/tools/queue"
         await page.goto(prefix)  # without a slash at its end
-        await expect(page.locator(".nav .status")).to_have_text("Live")
+        await expect(page.locator(".nav .connection")).to_have_text("Live")
         await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
         await page.get_by_role("navigation").get_by_role("link", name="Workers").click()
         await expect(page.get_by_role("heading", name="Workers")).to_be_visible()

@@ -32,7 +32,7 @@ def fact(page: Page, name: str) -> Locator:
 
 
 def station(page: Page, state: str) -> Locator:
-    return page.locator(f".path [data-state={state}]")
+    return page.locator(f".state-path [data-state={state}]")
 
 
 async def press(page: Page, name: str) -> Locator:
@@ -103,7 +103,7 @@ async def test_a_task_that_waits_says_why_and_can_be_cancelled_and_deleted(
     assert await site.world.run(site.world.ops.get([task_id])) == [None]
 
 
-async def test_a_dead_letter_is_read_and_retried_on_other_terms(dashboard: Dashboard) -> None:
+async def test_a_dead_letter_is_read_and_replayed_on_other_terms(dashboard: Dashboard) -> None:
     site = dashboard.site
     task_id = await site.ran("flaky", {"failures": 2}, max_retries=0)
     page = await dashboard.another(permissions=CLIPBOARD)
@@ -118,14 +118,14 @@ async def test_a_dead_letter_is_read_and_retried_on_other_terms(dashboard: Dashb
     await expect(page.get_by_role("status").filter(has_text="Copied the id.")).to_be_visible()
     assert await copied(page) == task_id
 
-    dialog = await press(page, "Retry")
+    dialog = await press(page, "Replay")
     await dialog.get_by_label("Allow all its retries anew").uncheck()
     await dialog.get_by_label("Priority").select_option("high")
-    await dialog.get_by_role("button", name="Retry").click()
+    await dialog.get_by_role("button", name="Replay").click()
     await expect(error).to_contain_text("Not on attempt 2.")
     task = await site.reaches(task_id, "dead_letter")
     assert (task.attempt, task.retry_count, task.priority) == (2, 2, 8)
-    await confirm(page, "Retry")
+    await confirm(page, "Replay")
     task = await site.reaches(task_id, "completed")
     assert (task.attempt, task.retry_count, task.priority) == (3, 0, 8)
 

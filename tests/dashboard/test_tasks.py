@@ -45,7 +45,7 @@ async def test_pages_go_on_and_back_and_have_addresses(dashboard: Dashboard) -> 
     site = dashboard.site
     ids = await many(site, "paged", 120)
     page = await dashboard.open("tasks", type="paged")
-    shown = page.locator(".range")
+    shown = page.locator(".page-range")
     back = page.get_by_role("button", name="Previous").first
     forth = page.get_by_role("button", name="Next").first
     await expect(shown).to_have_text("1–50 of 120")
@@ -67,7 +67,7 @@ async def test_pages_go_on_and_back_and_have_addresses(dashboard: Dashboard) -> 
     # The address alone leads to the same tasks.
     other = await dashboard.another()
     await other.goto(page.url)
-    await expect(other.locator(".range")).to_have_text("51–100 of 120")
+    await expect(other.locator(".page-range")).to_have_text("51–100 of 120")
     await expect(row(other, ids[69])).to_be_visible()
     await back.click()
     await expect(shown).to_have_text("1–50 of 120")
@@ -135,7 +135,7 @@ async def test_a_task_is_changed_from_its_row(dashboard: Dashboard) -> None:
     await answer(page, "It will not run", "Cancel")
     await expect(line).to_contain_text("cancelled")
     assert await states(site, [task_id]) == {State.CANCELLED}
-    await line.get_by_role("button", name="Retry").click()
+    await line.get_by_role("button", name="Replay").click()
     await expect(line).to_contain_text("queued")
     assert await states(site, [task_id]) == {State.QUEUED}
     # By keys: where the button was that is there no more, its row is.
@@ -151,7 +151,7 @@ async def test_a_task_is_changed_from_its_row(dashboard: Dashboard) -> None:
     assert await states(site, [task_id]) == {None}
 
 
-async def test_what_fails_can_be_retried_and_what_runs_shows_how_far_it_is(
+async def test_what_failed_can_be_replayed_and_what_runs_shows_how_far_it_is(
     dashboard: Dashboard,
 ) -> None:
     site = dashboard.site
@@ -163,7 +163,7 @@ async def test_what_fails_can_be_retried_and_what_runs_shows_how_far_it_is(
     page = await dashboard.open("tasks", tag="kept:apart")
     await expect(row(page, held).get_by_role("img", name="40 %: half way")).to_be_visible()
     await expect(row(page, failed)).to_contain_text("1/1")
-    await row(page, failed).get_by_role("button", name="Retry").click()
+    await row(page, failed).get_by_role("button", name="Replay").click()
     await expect(row(page, failed)).to_contain_text("completed")
     site.release("row")
     await expect(row(page, held)).to_contain_text("completed")
@@ -195,7 +195,7 @@ async def test_what_is_selected_is_changed_together(dashboard: Dashboard) -> Non
     assert await states(site, newest[1:4]) == {None}
     await page.get_by_label("Select the page").click()
     await expect(picked).to_contain_text("3 selected")
-    await expect(picked.get_by_role("button", name="Retry")).to_be_disabled()
+    await expect(picked.get_by_role("button", name="Replay")).to_be_disabled()
     await page.keyboard.press("Escape")
     await expect(picked).to_have_count(0)
     await page.keyboard.press("j")

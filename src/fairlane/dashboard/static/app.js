@@ -2,49 +2,50 @@
 
 import { Nav } from "./ui/nav.js";
 import { Palette } from "./ui/palette.js";
-import { Questions } from "./ui/dialog.js";
+import { QuestionDialog } from "./ui/dialog.js";
 import { Toasts } from "./ui/toasts.js";
-import { Loading, Trouble } from "./ui/parts.js";
-import { here } from "./lib/router.js";
-import { connection } from "./lib/live.js";
+import { ErrorBanner, Loading } from "./ui/fetched.js";
+import { route } from "./lib/router.js";
+import { connection } from "./lib/live-events.js";
 import { session, signedOut } from "./lib/session.js";
-import { html, useEffect, useErrorBoundary, useSignal } from "./lib/view.js";
-import { NotFound } from "./pages/notfound.js";
-import { SignIn } from "./pages/signin.js";
+import { html, useEffect, useErrorBoundary, useSignal } from "./lib/preact.js";
+import { NotFound } from "./pages/not-found.js";
+import { SignIn } from "./pages/sign-in.js";
 import { pageOf } from "./pages/index.js";
 
 export function App() {
   if (session.value === null)
-    return html`<div class="splash dim" role="status">Looking for the server …</div>`;
+    return html`<div class="splash muted" role="status">Looking for the server …</div>`;
   if (signedOut.value) return html`<${SignIn} />`;
   return html`
-    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
-    <div class="frame">
+    <a class="skip-link" href="#main" onClick=${skip}>Skip to the content</a>
+    <div class="app-frame">
       <${Nav} />
-      <div class="stage">
-        <${Away} />
+      <div class="content">
+        <${OfflineBanner} />
         <main id="main" tabindex="-1"><${Page} /></main>
       </div>
     </div>
-    <${Palette} /><${Questions} /><${Toasts} />`;
+    <${Palette} /><${QuestionDialog} /><${Toasts} />`;
 }
 
 const NOWHERE = { title: "Not found", load: async () => NotFound };
 
 function Page() {
-  const { parts } = here.value;
+  const { parts } = route.value;
   const { load, title } = pageOf(parts) ?? NOWHERE;
   const { page, error } = useLoaded(load);
   const [broken, mend] = useErrorBoundary((error) => console.error(error));
   useEffect(() => {
     document.title = `${title} · Fairlane`;
     if (broken) mend();
-  }, [here.value.path]);
+  }, [route.value.path]);
   if (broken)
-    return html`<${Trouble} error=${{ message: `This page broke: ${broken.message}` }} refresh=${mend} />`;
-  if (error) return html`<${Trouble} error=${error} refresh=${() => location.reload()} />`;
+    return html`<${ErrorBanner} error=${{ message: `This page broke: ${broken.message}` }}
+      refresh=${mend} />`;
+  if (error) return html`<${ErrorBanner} error=${error} refresh=${() => location.reload()} />`;
   if (!page) return html`<${Loading} />`;
-  return html`<${page} key=${page.name} parts=${parts} query=${here.value.query} />`;
+  return html`<${page} key=${page.name} parts=${parts} query=${route.value.query} />`;
 }
 
 // Of another server, after an update, a page has other files: only the whole can be had anew.
@@ -68,7 +69,7 @@ function useLoaded(load) {
   return loaded.value.load === load ? loaded.value : {};
 }
 
-const Away = () =>
+const OfflineBanner = () =>
   connection.value === "away" &&
   html`<div class="banner away" role="status">
     The server is not reachable: what you see may be old. Trying again …

@@ -1,9 +1,9 @@
 // Requests to the public API. An answer is JSON; a refusal is an ApiError that can be shown as it is.
 
-import { signal } from "./view.js";
+import { signal } from "./preact.js";
 
 /** Counts the answers that said: sign in first. */
-export const turnedAway = signal(0);
+export const unauthorized = signal(0);
 
 /** Milliseconds that the server's clock is ahead of this one's. */
 export let clockSkew = 0;
@@ -18,7 +18,7 @@ export class ApiError extends Error {
 }
 
 /** The address of a path of this server, wherever that is mounted. */
-export function address(path, query = {}) {
+export function urlOf(path, query = {}) {
   const url = new URL(path, document.baseURI);
   for (const [name, value] of Object.entries(query)) {
     for (const each of [value].flat()) {
@@ -36,7 +36,7 @@ async function ask(method, path, { query, body, signal: abort } = {}) {
   }
   let response;
   try {
-    response = await fetch(address(path, query), request);
+    response = await fetch(urlOf(path, query), request);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError("The server cannot be reached.");
@@ -44,7 +44,7 @@ async function ask(method, path, { query, body, signal: abort } = {}) {
   noteClock(response);
   const answer = await parsed(response);
   if (response.ok) return answer;
-  if (response.status === 401) turnedAway.value += 1;
+  if (response.status === 401) unauthorized.value += 1;
   const { code, message, details } = answer?.error ?? {};
   throw new ApiError(message ?? `The server answered ${response.status}.`, {
     status: response.status,
@@ -59,7 +59,7 @@ export const patch = (path, body) => ask("PATCH", path, { body });
 export const remove = (path, query) => ask("DELETE", path, { query });
 
 /** A name as a part of a path. */
-export const part = encodeURIComponent;
+export const segment = encodeURIComponent;
 
 async function parsed(response) {
   const text = await response.text();

@@ -1,7 +1,7 @@
 // What time it is, by the server's clock: a viewer's own may be wrong.
 
 import { clockSkew } from "./api.js";
-import { signal } from "./view.js";
+import { signal } from "./preact.js";
 
 const SECOND = 1000;
 

@@ -44,16 +44,16 @@ export function ago(iso, now) {
 }
 
 /** A time in the viewer's zone, to the second, with the zone. */
-export const moment = (iso) => exact.format(new Date(iso));
+export const exactTime = (iso) => exact.format(new Date(iso));
 
 /** The time of day alone. */
 export const timeOfDay = (iso) => clock.format(new Date(iso));
 
 /** Seconds between two times. */
-export const between = (from, to) => (Date.parse(to) - Date.parse(from)) / 1000;
+export const secondsBetween = (from, to) => (Date.parse(to) - Date.parse(from)) / 1000;
 
 /** The end of an id, which tells ids apart: their beginning is a time. */
 export const shortId = (id) => `…${id.slice(-8)}`;
 
 /** "dead_letter" → "dead letter". */
-export const words = (name) => name.replaceAll("_", " ");
+export const spaced = (name) => name.replaceAll("_", " ");

@@ -1,8 +1,8 @@
 // What a page shows of the server: fetched, and fetched anew when something happened to it.
 
 import { signedOut } from "./session.js";
-import { follow } from "./live.js";
-import { useEffect, useMemo, useSignal } from "./view.js";
+import { followEvents } from "./live-events.js";
+import { useEffect, useMemo, useSignal } from "./preact.js";
 
 const AT_MOST_EVERY_MS = 1000;
 // What takes a store long is asked for less often: after so many times as long as it took.
@@ -23,7 +23,7 @@ export function useResource(load, inputs, { on = [], concerns = () => true, ever
   const fetcher = useMemo(() => new Fetcher(load, state), inputs);
   useEffect(() => {
     fetcher.start(keep);
-    const stop = follow(on, (events) => {
+    const stop = followEvents(on, (events) => {
       if (events === null || events.some(concerns)) fetcher.wake();
     });
     const timer = every && setInterval(() => fetcher.wake(), every);

@@ -1,7 +1,7 @@
 // Where in the dashboard one is: the part of the address behind the #. It holds every filter, so that a
 // link to a view is a link to what it shows.
 
-import { computed, signal } from "./view.js";
+import { computed, signal } from "./preact.js";
 
 const hash = signal(location.hash);
 addEventListener("hashchange", () => {
@@ -9,7 +9,7 @@ addEventListener("hashchange", () => {
 });
 
 /** {path, parts, query}: "#/tasks?status=failed" → "/tasks", ["tasks"], URLSearchParams. */
-export const here = computed(() => {
+export const route = computed(() => {
   const [path, query = ""] = hash.value.replace(/^#/, "").split("?", 2);
   return {
     path: path || "/",
@@ -31,7 +31,7 @@ export function link(parts, query = {}) {
   return `#/${path}${tail && `?${tail}`}`;
 }
 
-export function go(address, { replace = false } = {}) {
+export function navigate(address, { replace = false } = {}) {
   if (!replace) {
     location.hash = address;
     return;

@@ -1,6 +1,6 @@
 // Which of the tasks on a page are selected; or all that match, wherever they are.
 
-import { useEffect, useRef, useState } from "./view.js";
+import { useEffect, useRef, useState } from "./preact.js";
 
 export const NONE = new Set();
 
@@ -23,7 +23,7 @@ export function useSelection(tasks, address, ids, setIds) {
   function toggle(id, range) {
     const on = !ids.has(id);
     const next = new Set(ids);
-    for (const each of range ? between(tasks, last.current, id) : [id]) {
+    for (const each of range ? idsBetween(tasks, last.current, id) : [id]) {
       if (on) next.add(each);
       else next.delete(each);
     }
@@ -48,7 +48,7 @@ export function useSelection(tasks, address, ids, setIds) {
   };
 }
 
-function between(tasks, one, other) {
+function idsBetween(tasks, one, other) {
   const order = tasks.map((task) => task.task_id);
   const ends = [order.indexOf(one), order.indexOf(other)];
   if (ends.includes(-1)) return [other];

@@ -1,7 +1,7 @@
 // Who looks at the page, and what they may do.
 
-import { get, post, remove, turnedAway } from "./api.js";
-import { computed, effect, signal, untracked } from "./view.js";
+import { get, post, remove, unauthorized } from "./api.js";
+import { computed, effect, signal, untracked } from "./preact.js";
 
 /** {required, name, scopes}; null until the server has told. */
 export const session = signal(null);
@@ -17,7 +17,7 @@ export const may = (scope) => {
   return scopes.includes(scope) || scopes.includes("admin");
 };
 
-export const look = async () => {
+export const loadSession = async () => {
   session.value = await get("auth/session");
 };
 
@@ -27,10 +27,10 @@ export const signIn = async (token) => {
 
 export async function signOut() {
   await remove("auth/session");
-  await look();
+  await loadSession();
 }
 
 // A token that expires, or is revoked, shows with the next request: the server then says who is left.
 effect(() => {
-  if (turnedAway.value && untracked(() => !signedOut.value)) look();
+  if (unauthorized.value && untracked(() => !signedOut.value)) loadSession();
 });

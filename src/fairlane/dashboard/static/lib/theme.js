@@ -1,6 +1,6 @@
 // Light or dark: as the viewer's system has it, unless they chose.
 
-import { computed, effect, signal } from "./view.js";
+import { computed, effect, signal } from "./preact.js";
 
 const KEY = "fairlane.theme";
 const NEXT = { system: "light", light: "dark", dark: "system" };
@@ -23,7 +23,7 @@ effect(() => {
   document.documentElement.dataset.theme = theme.value;
 });
 
-export function turn() {
+export function nextTheme() {
   choice.value = NEXT[choice.value] ?? "system";
   if (choice.value === "system") localStorage.removeItem(KEY);
   else localStorage.setItem(KEY, choice.value);

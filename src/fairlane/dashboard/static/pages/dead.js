@@ -2,12 +2,14 @@
 
 import { get } from "../lib/api.js";
 import { useResource } from "../lib/resource.js";
-import { html, useRef } from "../lib/view.js";
-import { Empty, Fetched, Heading } from "../ui/parts.js";
-import { Groups } from "./dead/groups.js";
-import { Failing } from "./dead/history.js";
-import { Letters } from "./dead/letters.js";
-import { viewOf } from "./dead/view.js";
+import { html, useRef } from "../lib/preact.js";
+import { Empty } from "../ui/empty.js";
+import { Fetched } from "../ui/fetched.js";
+import { Heading } from "../ui/panel.js";
+import { FailureGroups } from "./dead/failure-groups.js";
+import { Charts } from "./dead/charts.js";
+import { LetterList } from "./dead/letter-list.js";
+import { viewOf } from "./dead/query.js";
 
 const EVENTS = ["task.dead_letter", "task.deleted", "task.queued"];
 // The server looks through all dead letters for this: where there are more, not whenever one comes.
@@ -15,7 +17,7 @@ const LIGHT = 500;
 
 export function Dead({ query }) {
   const view = viewOf(query);
-  const census = useResource(look, [], { on: ["system.metrics"], every: 10_000 });
+  const census = useResource(load, [], { on: ["system.metrics"], every: 10_000 });
   const light = useRef(true);
   const analysis = useResource((abort) => get("api/v1/dlq/analysis", {}, abort), [], {
     on: EVENTS,
@@ -34,15 +36,15 @@ export function Dead({ query }) {
     <${Fetched} resource=${census} rows=${6}>${({ types, queues }) =>
       types.some(({ dead }) => dead)
         ? html`
-          <${Failing} view=${view} types=${types} />
-          <${Groups} analysis=${analysis} view=${view} changed=${changed} />
-          <${Letters} view=${view} group=${group} known=${known} changed=${changed}
+          <${Charts} view=${view} types=${types} />
+          <${FailureGroups} analysis=${analysis} view=${view} changed=${changed} />
+          <${LetterList} view=${view} group=${group} known=${known} changed=${changed}
             types=${types.map(({ type }) => type)} queues=${queues} />
         `
         : html`<${Nothing} />`}</${Fetched}>`;
 }
 
-async function look(abort) {
+async function load(abort) {
   const [{ types }, { queues }] = await Promise.all(
     ["types", "queues"].map((name) => get(`api/v1/${name}`, {}, abort)),
   );
@@ -60,7 +62,7 @@ const Nothing = () => html`<${Empty} title="No dead letters">
   <p>
     You can then look what went wrong, put it right, and replay them: all, those that failed alike, or one.
   </p>
-  <p class="dim">
+  <p class="muted">
     How often a task is retried is said where it is defined, or
     with <code>fairlane submit --max-retries</code>
   </p>

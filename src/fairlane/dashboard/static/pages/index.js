@@ -40,4 +40,4 @@ export function pageOf([name = "", ...rest]) {
 }
 
 /** Fetch a page that is likely to be wanted. If that fails it shows when it is. */
-export const fetchAhead = (page) => page?.load().catch(() => {});
+export const preload = (page) => page?.load().catch(() => {});

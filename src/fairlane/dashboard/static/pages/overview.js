@@ -1,34 +1,35 @@
 // How the whole stands: states, depth and throughput over time, types, failures.
 
 import { get } from "../lib/api.js";
-import { count, counted, duration, words } from "../lib/format.js";
-import { STATES } from "../lib/names.js";
+import { count, counted, duration, spaced } from "../lib/format.js";
+import { STATES } from "../lib/states.js";
 import { useResource } from "../lib/resource.js";
 import { link } from "../lib/router.js";
-import { html } from "../lib/view.js";
-import { Fetched, Heading, Panel } from "../ui/parts.js";
-import { Pause } from "../ui/pause.js";
-import { Start } from "../ui/start.js";
+import { html } from "../lib/preact.js";
+import { Fetched } from "../ui/fetched.js";
+import { Heading, Panel } from "../ui/panel.js";
+import { GlobalControls } from "../ui/global-controls.js";
+import { NoTasks } from "../ui/empty.js";
 import { Cleanup } from "./overview/cleanup.js";
-import { Failures } from "./overview/failures.js";
-import { Charts } from "./overview/history.js";
+import { RecentFailures } from "./overview/recent-failures.js";
+import { Charts } from "./overview/charts.js";
 import { System } from "./overview/system.js";
-import { TypeBars } from "./overview/types.js";
+import { TypeBars } from "./overview/type-bars.js";
 
 const FAILED = link("tasks", { status: ["failed", "dead_letter"] });
 
 export function Overview() {
   const stats = useResource((abort) => get("api/v1/queue/stats", {}, abort), [], { on: ["system.metrics"] });
   return html`
-    <${Heading} title="Overview"><${Pause} /></${Heading}>
+    <${Heading} title="Overview"><${GlobalControls} /></${Heading}>
     <${Fetched} resource=${stats} rows=${4}>${(found) => html`
-      ${isNew(found) && html`<${Start} />`}
+      ${isNew(found) && html`<${NoTasks} />`}
       <${Cards} stats=${found} />
       <${Charts} />
       <div class="columns">
         <${Panel} title="Tasks by type" flush><${TypeBars} types=${found.by_type} /></${Panel}>
         <${Panel} title="Recent failures" flush tools=${html`<a href=${FAILED}>All</a>`}>
-          <${Failures} />
+          <${RecentFailures} />
         </${Panel}>
       </div>
       <div class="columns">
@@ -44,8 +45,8 @@ const Cards = ({ stats }) => html`<ul class="cards">
   ${STATES.map(
     (state) => html`<li key=${state}>
       <a class="card" data-state=${state} href=${link("tasks", { status: state })}>
-        <span>${words(state)}</span><b>${count(stats.by_status[state])}</b>
-        <small class="dim">${detail[state]?.(stats) ?? ""}</small>
+        <span>${spaced(state)}</span><b>${count(stats.by_status[state])}</b>
+        <small class="muted">${detail[state]?.(stats) ?? ""}</small>
       </a>
     </li>`,
   )}

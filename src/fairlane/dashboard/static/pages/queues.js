@@ -2,13 +2,15 @@
 
 import { get } from "../lib/api.js";
 import { useResource } from "../lib/resource.js";
-import { go, link } from "../lib/router.js";
-import { html, useCallback } from "../lib/view.js";
-import { Empty, Fetched, Heading } from "../ui/parts.js";
-import { Pause } from "../ui/pause.js";
-import { InForce } from "./queues/force.js";
-import { QueueTable } from "./queues/queues.js";
-import { TypeTable } from "./queues/types.js";
+import { navigate, link } from "../lib/router.js";
+import { html, useCallback } from "../lib/preact.js";
+import { Empty } from "../ui/empty.js";
+import { Fetched } from "../ui/fetched.js";
+import { Heading } from "../ui/panel.js";
+import { GlobalControls } from "../ui/global-controls.js";
+import { ActiveLimits } from "./queues/active-limits.js";
+import { QueueTable } from "./queues/queue-table.js";
+import { TypeTable } from "./queues/type-table.js";
 
 const EVENTS = [
   "system.metrics",
@@ -20,21 +22,22 @@ const EVENTS = [
 ];
 
 export function Queues({ query }) {
-  const board = useResource(look, [], { on: EVENTS, every: 5000 });
+  const board = useResource(load, [], { on: EVENTS, every: 5000 });
   const changed = useCallback(board.refresh, []); // The same all along: rows are drawn anew for nothing else.
   const view = viewOf(query);
+  const search = (find) => navigate(addressOf(view, { find }), { replace: true });
   return html`
-    <${Heading} title="Queues and types"><${Pause} changed=${changed} /></${Heading}>
+    <${Heading} title="Queues and types"><${GlobalControls} changed=${changed} /></${Heading}>
     <${Fetched} resource=${board} rows=${8}>${(found) => html`
-      <${InForce} controls=${found.controls} />
+      <${ActiveLimits} controls=${found.controls} />
       ${
         found.types.length + found.queues.length === 0
           ? html`<${Nothing} />`
           : html`
-            <div class="row find">
+            <div class="row name-search">
               <label for="name">Find</label>
               <input id="name" type="search" placeholder="part of a name" value=${view.find}
-                onInput=${(event) => go(addressOf(view, { find: event.target.value }), { replace: true })} />
+                onInput=${(event) => search(event.target.value)} />
             </div>
             <${QueueTable} queues=${named(found.queues, "queue", view)} all=${found.queues}
               workers=${found.workers} changed=${changed}
@@ -58,7 +61,7 @@ const addressOf = (view, change) => link("queues", { ...view, ...change });
 const named = (rows, name, { find }) =>
   rows.filter((row) => row[name].toLowerCase().includes(find.trim().toLowerCase()));
 
-async function look(abort) {
+async function load(abort) {
   const [{ queues }, { types }, { workers }, controls] = await Promise.all(
     ["queues", "types", "workers", "control"].map((name) => get(`api/v1/${name}`, {}, abort)),
   );

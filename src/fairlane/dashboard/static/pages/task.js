@@ -1,21 +1,23 @@
 // One task: what it is, where it stands and how it got there, what it was given and what came of it.
 
-import { get, part } from "../lib/api.js";
+import { get, segment } from "../lib/api.js";
 import { shortId } from "../lib/format.js";
-import { WAITING } from "../lib/names.js";
+import { WAITING } from "../lib/states.js";
 import { useResource } from "../lib/resource.js";
 import { link } from "../lib/router.js";
-import { html, useEffect } from "../lib/view.js";
+import { html, useEffect } from "../lib/preact.js";
 import { StateBadge } from "../ui/badges.js";
-import { Copy } from "../ui/copy.js";
+import { CopyButton } from "../ui/copy-button.js";
 import { JsonPanel } from "../ui/json.js";
-import { Empty, Fetched, Heading, Panel } from "../ui/parts.js";
-import { Reasons } from "../ui/why.js";
+import { Empty } from "../ui/empty.js";
+import { Fetched } from "../ui/fetched.js";
+import { Heading, Panel } from "../ui/panel.js";
+import { WaitReasons } from "../ui/wait-reasons.js";
 import { Actions } from "./task/actions.js";
 import { Facts } from "./task/facts.js";
 import { Failure } from "./task/failure.js";
 import { Parents } from "./task/parents.js";
-import { Path, Steps } from "./task/path.js";
+import { StatePath, Steps } from "./task/state-path.js";
 import { Progress } from "./task/progress.js";
 import { Runs } from "./task/runs.js";
 
@@ -33,11 +35,11 @@ const EVENTS = [
 ].map((name) => `task.${name}`);
 
 /** Another task is another page: nothing that was opened on one stays open on the next. */
-export const Task = ({ parts: [, id] }) => html`<${Shown} key=${id} id=${id} />`;
+export const Task = ({ parts: [, id] }) => html`<${TaskPage} key=${id} id=${id} />`;
 
-function Shown({ id }) {
+function TaskPage({ id }) {
   const resource = useResource(
-    (abort) => get(`api/v1/tasks/${part(id)}`, { include_history: true }, abort),
+    (abort) => get(`api/v1/tasks/${segment(id)}`, { include_history: true }, abort),
     [],
     { on: EVENTS, concerns: (event) => event.data.task_id === id },
   );
@@ -50,14 +52,15 @@ function Shown({ id }) {
     <${Head} task=${task} refresh=${refresh} />
     ${
       WAITING.has(task.status) &&
-      html`<section class="panel why">
+      html`<section class="panel waiting">
         <header><h2>Why is this task waiting?</h2></header>
-        <div class="body"><${Reasons} id=${id} version=${task.version} /></div>
+        <div class="body"><${WaitReasons} id=${id} version=${task.version} /></div>
       </section>`
     }
     ${task.status === "executing" && html`<${Progress} progress=${task.progress} />`}
     <${Failure} task=${task} />
-    <${Panel} title="Path"><${Path} steps=${task.state_history} /><${Steps} steps=${task.state_history} />
+    <${Panel} title="Path"><${StatePath} steps=${task.state_history} />
+      <${Steps} steps=${task.state_history} />
     </${Panel}>
     <div class="columns">
       <div>
@@ -76,12 +79,12 @@ function Shown({ id }) {
   `}</${Fetched}>`;
 }
 
-const Head = ({ task, refresh }) => html`<div class="heading">
+const Head = ({ task, refresh }) => html`<div class="page-heading">
   <div>
-    <a class="dim" href=${link("tasks")}>Tasks</a>
+    <a class="muted" href=${link("tasks")}>Tasks</a>
     <h1 class="row">${task.task_type} <${StateBadge} state=${task.status} /></h1>
-    <div class="row dim"><span class="mono" title=${task.task_id}>${shortId(task.task_id)}</span>
-      <${Copy} text=${task.task_id} what="the id" /></div>
+    <div class="row muted"><span class="mono" title=${task.task_id}>${shortId(task.task_id)}</span>
+      <${CopyButton} text=${task.task_id} what="the id" /></div>
   </div>
   <div class="tools"><${Actions} task=${task} refresh=${refresh} /></div>
 </div>`;

@@ -3,17 +3,18 @@
 import { get } from "../lib/api.js";
 import { counted } from "../lib/format.js";
 import { useResource } from "../lib/resource.js";
-import { go, link } from "../lib/router.js";
+import { navigate, link } from "../lib/router.js";
 import { NONE, useSelection } from "../lib/selection.js";
-import { html, useState } from "../lib/view.js";
-import { Empty, Heading, Loading, Panel, Trouble } from "../ui/parts.js";
-import { Pause } from "../ui/pause.js";
-import { Start } from "../ui/start.js";
-import { Bulk } from "./tasks/bulk.js";
-import { isOpen, linkTo, viewOf } from "./tasks/filter.js";
-import { Filters } from "./tasks/filters.js";
+import { html, useState } from "../lib/preact.js";
+import { Empty, NoTasks } from "../ui/empty.js";
+import { Loading, ErrorBanner } from "../ui/fetched.js";
+import { Heading, Panel } from "../ui/panel.js";
+import { GlobalControls } from "../ui/global-controls.js";
+import { BulkActions } from "./tasks/bulk-actions.js";
+import { isUnfiltered, linkTo, viewOf } from "./tasks/query.js";
+import { FilterBar } from "./tasks/filter-bar.js";
 import { Paging, Range } from "./tasks/paging.js";
-import { useRows } from "./tasks/rows.js";
+import { useLiveRows } from "./tasks/live-rows.js";
 import { Table } from "./tasks/table.js";
 
 export function Tasks({ query }) {
@@ -23,7 +24,7 @@ export function Tasks({ query }) {
   const [entered, setEntered] = useState(false);
   const [ids, setIds] = useState(NONE);
   const [progress, setProgress] = useState(null);
-  const rows = useRows(view, pointed || entered || ids.size > 0);
+  const rows = useLiveRows(view, pointed || entered || ids.size > 0);
   const selection = useSelection(rows.tasks, address, ids, setIds);
   const counting = useResource((abort) => get("api/v1/tasks/count", filter, abort), [linkTo({ filter })], {
     on: ["system.metrics"],
@@ -33,20 +34,20 @@ export function Tasks({ query }) {
 
   const paging = html`<${Paging} view=${view} shown=${rows.tasks.length} next=${rows.next} />`;
   return html`
-    <${Heading} title="Tasks"><${Pause} /></${Heading}>
-    <${Filters} filter=${filter} set=${(other) => go(linkTo({ filter: other, limit }))} />
-    <${Trouble} error=${rows.error} refresh=${rows.refresh} />
+    <${Heading} title="Tasks"><${GlobalControls} /></${Heading}>
+    <${FilterBar} filter=${filter} set=${(other) => navigate(linkTo({ filter: other, limit }))} />
+    <${ErrorBanner} error=${rows.error} refresh=${rows.refresh} />
     <${Panel} flush>
-      <div class="toolbar">
+      <div class="list-toolbar">
         ${
           selection.chosen.length || progress
-            ? html`<${Bulk} selection=${selection} filter=${filter} total=${total} progress=${progress}
+            ? html`<${BulkActions} selection=${selection} filter=${filter} total=${total} progress=${progress}
               setProgress=${setProgress} refresh=${refresh} />`
             : html`<${Range} view=${view} shown=${rows.tasks.length} total=${total} />`
         }
         ${
           rows.fresh > 0 &&
-          html`<button type="button" class="button small fresh" onClick=${rows.apply}>
+          html`<button type="button" class="button small new-tasks" onClick=${rows.apply}>
             ${counted(rows.fresh, "new task")}</button>`
         }
         ${paging}
@@ -62,7 +63,7 @@ export function Tasks({ query }) {
           ? html`<${Nothing} view=${view} next=${rows.next} />`
           : !rows.error && html`<${Loading} rows=${12} />`)
       }
-      ${rows.tasks.length >= LONG && html`<div class="toolbar end">${paging}</div>`}
+      ${rows.tasks.length >= LONG && html`<div class="list-toolbar bottom">${paging}</div>`}
     </${Panel}>`;
 }
 
@@ -87,7 +88,7 @@ function Nothing({ view, next }) {
   if (cursor)
     return html`<${Empty} title="Nothing more">
       <a class="button" href=${linkTo({ filter })}>To the first page</a></${Empty}>`;
-  if (isOpen(filter)) return html`<${Start} />`;
+  if (isUnfiltered(filter)) return html`<${NoTasks} />`;
   return html`<${Empty} title="No task matches">
     <p>There may be some if fewer things are asked for at once.</p>
     <a class="button" href=${link("tasks")}>Clear all filters</a>

@@ -4,9 +4,12 @@ import { get } from "../lib/api.js";
 import { count, counted } from "../lib/format.js";
 import { useResource } from "../lib/resource.js";
 import { link } from "../lib/router.js";
-import { html } from "../lib/view.js";
-import { Empty, Fetched, Heading, Meter } from "../ui/parts.js";
-import { Teach } from "./workers/teach.js";
+import { html } from "../lib/preact.js";
+import { Empty } from "../ui/empty.js";
+import { Fetched } from "../ui/fetched.js";
+import { Meter } from "../ui/meter.js";
+import { Heading } from "../ui/panel.js";
+import { NoWorkers } from "./workers/empty.js";
 import { Worker, loadOf } from "./workers/worker.js";
 
 const EVENTS = ["joined", "left", "paused", "draining", "dead"].map((name) => `worker.${name}`);
@@ -38,7 +41,7 @@ function All({ workers, refresh }) {
   const alive = workers.filter(({ status }) => status !== "dead");
   const dead = workers.filter(({ status }) => status === "dead");
   return html`
-    ${alive.length > 0 ? html`<${Totals} workers=${alive} />` : html`<${Teach} />`}
+    ${alive.length > 0 ? html`<${Totals} workers=${alive} />` : html`<${NoWorkers} />`}
     <ul class="workers">${alive.map(
       (each) =>
         html`<${Worker} key=${each.worker_id} worker=${each} refresh=${refresh}
@@ -46,9 +49,9 @@ function All({ workers, refresh }) {
     )}</ul>
     ${
       dead.length > 0 &&
-      html`<details class="reveal">
+      html`<details class="disclosure">
         <summary>${counted(dead.length, "dead worker")}</summary>
-        <p class="dim">
+        <p class="muted">
           They fell silent. What they had was given to others; they are cleared away by themselves.
         </p>
         <ul class="workers">${dead.map(
@@ -67,17 +70,17 @@ function Totals({ workers }) {
   const free = sum(active, placesOf) - sum(active, loadOf);
   return html`<ul class="cards">
     <li class="card" data-tone="good"><span>Active</span><b>${count(active.length)}</b>
-      <small class="dim">${
+      <small class="muted">${
         active.length < workers.length ? `of ${count(workers.length)}` : "all that are there"
       }</small></li>
     <li class="card" data-tone="info"><span>Places</span><b>${count(capacity)}</b>
-      <small class="dim">tasks at once</small></li>
+      <small class="muted">tasks at once</small></li>
     <li class="card" data-state="executing"><span>Used</span><b>${count(used)}</b>
       <small>
         <${Meter} value=${used} most=${capacity}
           label=${`${count(used)} of ${counted(capacity, "place")} used`} /></small></li>
     <li class="card" data-tone=${free ? "plain" : "warning"}><span>Free</span><b>${count(free)}</b>
-      <small class="dim">${free ? "for what comes" : "what comes has to wait"}</small></li>
+      <small class="muted">${free ? "for what comes" : "what comes has to wait"}</small></li>
   </ul>`;
 }
 

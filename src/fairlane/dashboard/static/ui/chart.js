@@ -2,7 +2,7 @@
 
 import { compact, timeOfDay } from "../lib/format.js";
 import { theme } from "../lib/theme.js";
-import { html, useEffect, useRef, useSignal } from "../lib/view.js";
+import { html, useEffect, useRef, useSignal } from "../lib/preact.js";
 import uPlot from "../vendor/uplot.js";
 
 const HEIGHT = 180;
@@ -37,11 +37,11 @@ export function Chart({ label, series, data, stacked = false, value = compact })
     <div ref=${box} role="img" aria-label=${label}></div>
     <figcaption>
       ${series.map(
-        (each, index) => html`<span key=${each.label} class="key" data-color=${each.color}>
+        (each, index) => html`<span key=${each.label} class="legend-entry" data-color=${each.color}>
           ${each.label} <b>${told(data[index + 1][at], value)}</b>
         </span>`,
       )}
-      ${pointed.value !== null && html`<span class="dim">${timeOfDay(1000 * data[0][at])}</span>`}
+      ${pointed.value !== null && html`<span class="muted">${timeOfDay(1000 * data[0][at])}</span>`}
     </figcaption>
   </figure>`;
 }
@@ -60,7 +60,7 @@ function options(box, series, stacked, pointed) {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(`--${name}`).trim();
   const axis = {
-    stroke: color("dim"),
+    stroke: color("muted"),
     grid: { stroke: color("line"), width: 1 },
     ticks: { show: false },
     font: "12px system-ui",

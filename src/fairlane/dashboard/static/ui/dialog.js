@@ -1,11 +1,11 @@
 // Dialogs; and questions before something is done that cannot be undone.
 
-import { html, signal, useEffect, useRef } from "../lib/view.js";
+import { html, signal, useEffect, useRef } from "../lib/preact.js";
 
 /**
  * A dialog, for as long as it is there; `close` is called when somebody wants it gone. `titled`: by which id.
  */
-export function Modal({ label, titled, kind = "", close, children }) {
+export function Dialog({ label, titled, kind = "", close, children }) {
   const dialog = useRef(null);
   useEffect(() => {
     const shown = dialog.current;
@@ -22,7 +22,7 @@ export function Modal({ label, titled, kind = "", close, children }) {
   };
   return html`<dialog ref=${dialog} class="dialog ${kind}" aria-label=${label} aria-labelledby=${titled}
     onCancel=${close} onMouseDown=${press}>
-    <div class="inside">${children}</div>
+    <div class="dialog-body">${children}</div>
   </dialog>`;
 }
 
@@ -36,7 +36,7 @@ export function ask(text, { danger = false, label = "Go on" } = {}) {
 }
 
 /** Where questions appear: once on the page. */
-export function Questions() {
+export function QuestionDialog() {
   const asked = question.value;
   if (!asked) return null;
 
@@ -45,12 +45,12 @@ export function Questions() {
     asked.answer(answer);
   }
 
-  return html`<${Modal} titled="question" close=${() => close(false)}>
+  return html`<${Dialog} titled="question" close=${() => close(false)}>
     <p id="question">${asked.text}</p>
-    <div class="row end">
+    <div class="row align-end">
       <button type="button" class="button" onClick=${() => close(false)}>Back</button>
       <button type="button" class="button ${asked.danger ? "danger" : "primary"}"
         onClick=${() => close(true)}>${asked.label}</button>
     </div>
-  </${Modal}>`;
+  </${Dialog}>`;
 }

@@ -1,4 +1,4 @@
-import { html } from "../lib/view.js";
+import { html } from "../lib/preact.js";
 
 // Strokes on a grid of 24.
 const PATHS = {

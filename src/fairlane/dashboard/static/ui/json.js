@@ -2,9 +2,9 @@
 // costs no more than what is seen of it.
 
 import { count, counted } from "../lib/format.js";
-import { html, useMemo, useState } from "../lib/view.js";
-import { Copy } from "./copy.js";
-import { Panel } from "./parts.js";
+import { html, useMemo, useState } from "../lib/preact.js";
+import { CopyButton } from "./copy-button.js";
+import { Panel } from "./panel.js";
 
 const AT_ONCE = 100;
 const LONGEST = 300;
@@ -18,7 +18,7 @@ export function JsonPanel({ title, value }) {
   const text = () => JSON.stringify(value, null, 2);
   const tools = html`
     <button type="button" class="button small" aria-pressed=${raw} onClick=${() => setRaw(!raw)}>Raw</button>
-    <${Copy} text=${text} what=${`the ${title.toLowerCase()}`} />`;
+    <${CopyButton} text=${text} what=${`the ${title.toLowerCase()}`} />`;
   return html`<${Panel} title=${title} tools=${tools}>
     ${raw ? html`<${Raw} text=${text()} label=${title} />` : html`<${Json} value=${value} label=${title} />`}
   </${Panel}>`;
@@ -30,7 +30,7 @@ export const Json = ({ value, label }) =>
     <${Value} value=${value} room=${LEVELS} /></div>`;
 
 // In pieces, of which a browser lays out only those in sight.
-const Raw = ({ text, label }) => html`<pre class="raw" role="group" aria-label=${label} tabindex="0">
+const Raw = ({ text, label }) => html`<pre class="raw-json" role="group" aria-label=${label} tabindex="0">
   ${pieces(text.split("\n")).map((piece, index) => html`<div key=${index}>${piece}</div>`)}
 </pre>`;
 
@@ -42,10 +42,11 @@ const pieces = (lines) =>
 // `room`: how many levels below may open by themselves.
 function Value({ name, value, room }) {
   if (!isBranch(value))
-    return html`<div class="leaf"><${Name} name=${name} /><${Leaf} value=${value} /></div>`;
+    return html`<div class="json-leaf"><${Name} name=${name} /><${Leaf} value=${value} /></div>`;
   const size = Array.isArray(value) ? value.length : Object.keys(value).length;
   if (size === 0)
-    return html`<div class="leaf"><${Name} name=${name} /><span>${Array.isArray(value) ? "[]" : "{}"}</span>
+    return html`<div class="json-leaf"><${Name} name=${name} /><span>${Array.isArray(value) ? "[]" : "{}"}
+      </span>
     </div>`;
   return html`<${Branch} name=${name} value=${value} size=${size} room=${room} />`;
 }
@@ -54,7 +55,7 @@ function Branch({ name, value, size, room }) {
   const [open, setOpen] = useState(name === undefined || (room > 0 && size <= FEW));
   const list = Array.isArray(value);
   return html`<details open=${open} onToggle=${(event) => setOpen(event.currentTarget.open)}>
-    <summary><${Name} name=${name} /><span class="dim">${
+    <summary><${Name} name=${name} /><span class="muted">${
       list ? `[ ${counted(size, "item")} ]` : `{ ${counted(size, "field")} }`
     }${!open && ` ${preview(value)}`}</span></summary>
     ${
@@ -68,7 +69,7 @@ function Branch({ name, value, size, room }) {
 function Children({ value, list, size, room }) {
   const [shown, setShown] = useState(AT_ONCE);
   const names = useMemo(() => (list ? null : Object.keys(value)), [value]);
-  return html`<div class="children">
+  return html`<div class="json-children">
     ${Array.from({ length: Math.min(shown, size) }, (_, index) => {
       const name = list ? index : names[index];
       return html`<${Value} key=${name} name=${name} value=${value[name]} room=${room} />`;
@@ -82,7 +83,7 @@ function Children({ value, list, size, room }) {
   </div>`;
 }
 
-const Name = ({ name }) => name !== undefined && html`<span class="name">${name}</span>: `;
+const Name = ({ name }) => name !== undefined && html`<span class="json-name">${name}</span>: `;
 
 function Leaf({ value }) {
   const [whole, setWhole] = useState(false);

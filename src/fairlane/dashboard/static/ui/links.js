@@ -1,6 +1,6 @@
 import { shortId } from "../lib/format.js";
 import { link } from "../lib/router.js";
-import { html } from "../lib/view.js";
+import { html } from "../lib/preact.js";
 
 /** The way to a task, by the end of its id. */
 export const TaskLink = ({ id }) =>

@@ -1,12 +1,12 @@
 import { get } from "../lib/api.js";
 import { compact } from "../lib/format.js";
-import { connection } from "../lib/live.js";
+import { connection } from "../lib/live-events.js";
 import { useResource } from "../lib/resource.js";
-import { here, link } from "../lib/router.js";
+import { route, link } from "../lib/router.js";
 import { session, signOut } from "../lib/session.js";
-import { choice, turn } from "../lib/theme.js";
-import { html } from "../lib/view.js";
-import { PAGES, fetchAhead } from "../pages/index.js";
+import { choice, nextTheme } from "../lib/theme.js";
+import { html } from "../lib/preact.js";
+import { PAGES, preload } from "../pages/index.js";
 import { Icon } from "./icons.js";
 import { PaletteButton } from "./palette.js";
 
@@ -19,29 +19,33 @@ export function Nav() {
     every: 10_000,
   });
   const counts = { tasks: data?.by_status.executing, dead: data?.dlq_size, workers: data?.workers.active };
-  const current = here.value.parts[0] ?? "";
+  const current = route.value.parts[0] ?? "";
   return html`<nav class="nav" aria-label="Pages">
     <a class="brand" href=${link("")}><${Icon} name="brand" />Fairlane</a>
     <${PaletteButton} />
     <ul>${PAGES.map(
       ({ name, title, icon, load }) => html`<li key=${name}>
-        <a href=${link(name)} onPointerEnter=${() => fetchAhead({ load })} aria-current=${
+        <a href=${link(name)} onPointerEnter=${() => preload({ load })} aria-current=${
           current === name ? "page" : undefined
         }>
           <${Icon} name=${icon} /><span>${title}</span>
-          ${counts[name] > 0 && html`<span class="count" data-page=${name}>${compact(counts[name])}</span>`}
+          ${
+            counts[name] > 0 &&
+            html`<span class="nav-count" data-page=${name}>${compact(counts[name])}</span>`
+          }
         </a>
       </li>`,
     )}</ul>
-    <div class="foot">
-      <span class="status" data-status=${connection.value} role="status">${STATUS[connection.value]}</span>
-      <button type="button" class="quiet" onClick=${turn}
+    <div class="nav-footer">
+      <span class="connection" data-status=${connection.value} role="status">${STATUS[connection.value]}
+      </span>
+      <button type="button" class="nav-button" onClick=${nextTheme}
         title="Colours: as your system has them, light, or dark">
         <${Icon} name=${choice.value} /><span>Theme: ${choice.value}</span>
       </button>
       ${
         session.value.required &&
-        html`<button type="button" class="quiet" onClick=${signOut}
+        html`<button type="button" class="nav-button" onClick=${signOut}
           title=${`Signed in as ${session.value.name}`}>
           <${Icon} name="leave" /><span>Sign out</span>
         </button>`

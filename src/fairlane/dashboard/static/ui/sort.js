@@ -1,20 +1,20 @@
 // Tables whose columns can be sorted by.
 
-import { html } from "../lib/view.js";
+import { html } from "../lib/preact.js";
 
 /**
  * Rows in an order, "name" of a column or "-name": the other way round. Columns: [{name, title, by, down,
  * number}], `by(row)` is a number or a text; of `down` the largest are wanted first; a `number` stands to the
  * right. What is equal stays in the order in which it came.
  */
-export function sorted(rows, columns, order) {
+export function sortRows(rows, columns, order) {
   const [name, sign] = parsed(order);
   const by = columns.find((column) => column.name === name)?.by;
   return by ? rows.toSorted((one, other) => sign * compared(by(one), by(other))) : rows;
 }
 
 /** The head of such a table; `to(order)` is the address of the same in another order. */
-export function SortedHead({ columns, order, to }) {
+export function SortableHead({ columns, order, to }) {
   const [current, sign] = parsed(order);
   return html`<thead role="rowgroup"><tr role="row">${columns.map(({ name, title, by, down, number }) => {
     const direction = name === current && (sign > 0 ? "ascending" : "descending");
@@ -23,7 +23,7 @@ export function SortedHead({ columns, order, to }) {
       ${
         by
           ? html`<a href=${to(next(name, direction, down))}>${title}</a>`
-          : html`<span class=${title ? "" : "sr"}>${title || "Actions"}</span>`
+          : html`<span class=${title ? "" : "visually-hidden"}>${title || "Actions"}</span>`
       }
     </th>`;
   })}</tr></thead>`;

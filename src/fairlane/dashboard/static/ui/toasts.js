@@ -1,13 +1,13 @@
 // Short messages about what was done.
 
-import { html, signal } from "../lib/view.js";
+import { html, signal } from "../lib/preact.js";
 
 const SHOWN_MS = 5000;
 const toasts = signal([]);
 let next = 0;
 
 /** Say something; it goes by itself. */
-export function say(text) {
+export function showToast(text) {
   const toast = { id: next++, text };
   toasts.value = [...toasts.value, toast];
   setTimeout(() => {

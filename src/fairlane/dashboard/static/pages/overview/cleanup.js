@@ -1,9 +1,9 @@
 import { get } from "../../lib/api.js";
 import { counted } from "../../lib/format.js";
-import { sweep } from "../../lib/sweep.js";
-import { html, useState } from "../../lib/view.js";
-import { Action } from "../../ui/action.js";
-import { Panel } from "../../ui/parts.js";
+import { changeAll } from "../../lib/bulk.js";
+import { html, useState } from "../../lib/preact.js";
+import { ActionButton } from "../../ui/action-button.js";
+import { Panel } from "../../ui/panel.js";
 
 const AGES = [
   ["a moment", 0],
@@ -27,6 +27,8 @@ export function Cleanup() {
     return `Delete ${some}? They cannot be brought back.`;
   }
 
+  const cleanUp = async () => `${counted(await changeAll("delete", chosen()), "task")} deleted.`;
+
   return html`<${Panel} title="Cleanup"
     hint="What has ended is deleted by itself after a while: completed tasks after a day.">
     <div class="row">
@@ -34,8 +36,8 @@ export function Cleanup() {
         <select value=${seconds} onChange=${(event) => setSeconds(Number(event.target.value))}>
           ${AGES.map(([label, value]) => html`<option key=${value} value=${value}>${label}</option>`)}
         </select> ago</label>
-      <${Action} danger confirm=${question}
-        run=${async () => `${counted(await sweep("delete", chosen()), "task")} deleted.`}>Clean up</${Action}>
+      <${ActionButton} danger confirm=${question}
+        run=${cleanUp}>Clean up</${ActionButton}>
     </div>
   </${Panel}>`;
 }

@@ -2,8 +2,8 @@ import { get } from "../../lib/api.js";
 import { count, counted, duration } from "../../lib/format.js";
 import { useResource } from "../../lib/resource.js";
 import { link } from "../../lib/router.js";
-import { html } from "../../lib/view.js";
-import { Panel } from "../../ui/parts.js";
+import { html } from "../../lib/preact.js";
+import { Panel } from "../../ui/panel.js";
 
 /** What keeps it all: the store and what it promises, the workers, what had to be put right. */
 export function System({ stats }) {
@@ -24,11 +24,11 @@ export function System({ stats }) {
       ${
         data &&
         html`<dt>Store</dt><dd>
-          ${data.durability.engine} <span class="dim">${settings(data.durability.settings)}</span>
+          ${data.durability.engine} <span class="muted">${settings(data.durability.settings)}</span>
         </dd>`
       }
     </dl>
-    ${data?.durability.warnings.map((text) => html`<p class="trouble" key=${text}>${text}</p>`)}
+    ${data?.durability.warnings.map((text) => html`<p class="error-text" key=${text}>${text}</p>`)}
   </${Panel}>`;
 }
 

@@ -2,9 +2,9 @@
 
 import { now } from "../../lib/clock.js";
 import { duration } from "../../lib/format.js";
-import { html, useId, useState } from "../../lib/view.js";
-import { Action } from "../../ui/action.js";
-import { Note } from "../../ui/badges.js";
+import { html, useId, useState } from "../../lib/preact.js";
+import { ActionButton } from "../../ui/action-button.js";
+import { Badge } from "../../ui/badges.js";
 
 const FIRST = { failures: 5, within_seconds: 60, cooldown_seconds: 60 };
 
@@ -13,12 +13,12 @@ export function CircuitBadge({ found: { circuit_breaker: breaker, open_until: un
   if (!breaker) return null;
   const { failures, within_seconds: within, cooldown_seconds: cooldown } = breaker;
   const terms = `${failures} failures within ${duration(within)} open it for ${duration(cooldown)}.`;
-  if (!until) return html`<${Note} tone="good" title=${terms}>closed</${Note}>`;
+  if (!until) return html`<${Badge} tone="good" title=${terms}>closed</${Badge}>`;
   const left = (Date.parse(until) - now.value) / 1000;
   if (left <= 0)
-    return html`<${Note} tone="warning" title=${`One task at a time is tried. ${terms}`}>trying</${Note}>`;
-  return html`<${Note} tone="danger"
-    title=${`No task begins until then. ${terms}`}>open for ${duration(Math.ceil(left))}</${Note}>`;
+    return html`<${Badge} tone="warning" title=${`One task at a time is tried. ${terms}`}>trying</${Badge}>`;
+  return html`<${Badge} tone="danger"
+    title=${`No task begins until then. ${terms}`}>open for ${duration(Math.ceil(left))}</${Badge}>`;
 }
 
 /** Sets a breaker, or takes it away: `set(null)`. */
@@ -26,14 +26,14 @@ export function BreakerForm({ type, breaker, set }) {
   const [terms, setTerms] = useState(breaker ?? FIRST);
   const id = useId();
   const whole = Object.values(terms).every((each) => each > 0);
-  const input = (name, label) => html`<label class="sr" for=${`${id}${name}`}>${label}</label>
+  const input = (name, label) => html`<label class="visually-hidden" for=${`${id}${name}`}>${label}</label>
   <input id=${`${id}${name}`} type="number" min="1" step=${name === "failures" ? "1" : "any"} required
     value=${terms[name]}
     onInput=${(event) => setTerms({ ...terms, [name]: Number(event.target.value) })} />`;
-  return html`<div class="row breaker" role="group" aria-label=${`Circuit breaker of ${type}`}>
+  return html`<div class="row breaker-form" role="group" aria-label=${`Circuit breaker of ${type}`}>
     After ${input("failures", "Failures")} failures within ${input("within_seconds", "Within, seconds")} s,
     no task of this type begins for ${input("cooldown_seconds", "Cool-down, seconds")} s.
-    <${Action} small primary disabled=${!whole} run=${() => set(terms)}>Set</${Action}>
-    ${breaker && html`<${Action} small danger run=${() => set(null)}>Remove</${Action}>`}
+    <${ActionButton} small primary disabled=${!whole} run=${() => set(terms)}>Set</${ActionButton}>
+    ${breaker && html`<${ActionButton} small danger run=${() => set(null)}>Remove</${ActionButton}>`}
   </div>`;
 }

@@ -1,9 +1,17 @@
-import { cancel, cancelling, deleting, erase, hastening, retry, runNow } from "../../lib/changes.js";
-import { LIVE, may } from "../../lib/names.js";
-import { go, link } from "../../lib/router.js";
-import { html, useMemo } from "../../lib/view.js";
-import { Action } from "../../ui/action.js";
-import { Terms } from "../../ui/replay.js";
+import {
+  cancel,
+  cancelQuestion,
+  deleteQuestion,
+  deleteTask,
+  runNowQuestion,
+  replay,
+  runNow,
+} from "../../lib/task-actions.js";
+import { LIVE, may } from "../../lib/states.js";
+import { navigate, link } from "../../lib/router.js";
+import { html, useMemo } from "../../lib/preact.js";
+import { ActionButton } from "../../ui/action-button.js";
+import { ReplayTerms } from "../../ui/replay-terms.js";
 
 /** What can be done with the task as it stands. */
 export function Actions({ task, refresh }) {
@@ -16,27 +24,28 @@ export function Actions({ task, refresh }) {
     return text;
   };
   async function gone() {
-    await erase(task);
-    go(link("tasks"), { replace: true });
+    await deleteTask(task);
+    navigate(link("tasks"), { replace: true });
     return "Deleted.";
   }
 
   return html`
     ${
-      may.retry(status) &&
+      may.replay(status) &&
       (LIVE.has(status)
-        ? html`<${Action} key="now" run=${then("It is ready to run.", runNow)}
-          confirm=${hastening(task)}>Run now</${Action}>`
-        : html`<${Action} key="retry" primary run=${then("It is ready to run again.", retry)} confirm=${() =>
-            html`<${Terms} terms=${terms} task=${task} />`}>Retry</${Action}>`)
+        ? html`<${ActionButton} key="now" run=${then("It is ready to run.", runNow)}
+          confirm=${runNowQuestion(task)}>Run now</${ActionButton}>`
+        : html`<${ActionButton} key="replay" primary run=${then("It is ready to run again.", replay)}
+          confirm=${() => html`<${ReplayTerms} terms=${terms} task=${task} />`}>Replay</${ActionButton}>`)
     }
     ${
       may.cancel(status) &&
-      html`<${Action} key="cancel" danger scope="submit" run=${then("Cancelled.", cancel)}
-        confirm=${cancelling(task)}>Cancel task</${Action}>`
+      html`<${ActionButton} key="cancel" danger scope="submit" run=${then("Cancelled.", cancel)}
+        confirm=${cancelQuestion(task)}>Cancel task</${ActionButton}>`
     }
     ${
       may.delete(status) &&
-      html`<${Action} key="delete" danger run=${gone} confirm=${deleting(task)}>Delete</${Action}>`
+      html`<${ActionButton} key="delete" danger run=${gone}
+        confirm=${deleteQuestion(task)}>Delete</${ActionButton}>`
     }`;
 }

@@ -1,8 +1,8 @@
 import { counted, duration, percent } from "../../lib/format.js";
 import { link } from "../../lib/router.js";
-import { html } from "../../lib/view.js";
+import { html } from "../../lib/preact.js";
 import { Priority, StateBadge } from "../../ui/badges.js";
-import { Copy } from "../../ui/copy.js";
+import { CopyButton } from "../../ui/copy-button.js";
 import { WorkerLink } from "../../ui/links.js";
 import { Ago } from "../../ui/time.js";
 
@@ -12,7 +12,7 @@ export const Facts = ({ task }) => html`<dl class="facts">
   <${Fact} name="Type"><a href=${link("tasks", { type: task.task_type })}>${task.task_type}</a></${Fact}>
   <${Fact} name="Status"><${StateBadge} state=${task.status} /></${Fact}>
   <${Fact} name="Attempts">${task.attempt}
-    <span class="dim">, ${task.retry_count} of at most ${counted(task.max_retries + 1, "failure")}</span>
+    <span class="muted">, ${task.retry_count} of at most ${counted(task.max_retries + 1, "failure")}</span>
   </${Fact}>
   <${Fact} name="Queue"><a href=${link("tasks", { queue: task.queue })}>${task.queue}</a></${Fact}>
   <${Fact} name="Priority"><${Priority} priority=${task.priority} effective=${task.effective_priority} />
@@ -38,7 +38,7 @@ export const Facts = ({ task }) => html`<dl class="facts">
   <${Fact} name="Idempotency key" of=${task.idempotency_key}><span class="mono">${task.idempotency_key}</span>
   </${Fact}>
   <${Fact} name="Trace id"><span class="mono">${task.trace_id}
-    </span> <${Copy} text=${task.trace_id} what="the trace id" /></${Fact}>
+    </span> <${CopyButton} text=${task.trace_id} what="the trace id" /></${Fact}>
   <${Fact} name="Workflow" of=${task.workflow_id}><span class="mono">${task.workflow_id}</span></${Fact}>
   <${Fact} name="Schedule" of=${task.schedule_id}><span class="mono">${task.schedule_id}</span></${Fact}>
 </dl>`;

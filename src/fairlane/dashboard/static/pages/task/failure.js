@@ -1,9 +1,9 @@
-import { words } from "../../lib/format.js";
-import { LIVE } from "../../lib/names.js";
-import { html } from "../../lib/view.js";
-import { Note } from "../../ui/badges.js";
-import { Copy } from "../../ui/copy.js";
-import { Panel } from "../../ui/parts.js";
+import { spaced } from "../../lib/format.js";
+import { LIVE } from "../../lib/states.js";
+import { html } from "../../lib/preact.js";
+import { Badge } from "../../ui/badges.js";
+import { CopyButton } from "../../ui/copy-button.js";
+import { Panel } from "../../ui/panel.js";
 
 const TITLES = {
   retrying: "The last run failed",
@@ -15,19 +15,19 @@ const TITLES = {
 export function Failure({ task: { error, status } }) {
   if (!error) return null;
   const text = () => [error.message, error.traceback].filter(Boolean).join("\n\n");
-  const tools = html`<${Copy} text=${text} what="the error" />`;
+  const tools = html`<${CopyButton} text=${text} what="the error" />`;
   return html`<${Panel} title=${TITLES[status] ?? "Error"} tools=${tools}>
     <div class="row">
-      ${error.code && html`<${Note} tone="danger">${error.code}</${Note}>`}
-      ${error.reason && html`<${Note}>${words(error.reason)}</${Note}>`}
-      ${!error.retriable && html`<${Note}>not retriable</${Note}>`}
+      ${error.code && html`<${Badge} tone="danger">${error.code}</${Badge}>`}
+      ${error.reason && html`<${Badge}>${spaced(error.reason)}</${Badge}>`}
+      ${!error.retriable && html`<${Badge}>not retriable</${Badge}>`}
     </div>
-    <p class="message">${error.message}</p>
+    <p class="error-message">${error.message}</p>
     ${error.traceback && html`<${Traceback} text=${error.traceback} open=${!LIVE.has(status)} />`}
   </${Panel}>`;
 }
 
 /** Where in the code it failed. */
-export const Traceback = ({ text, open = false }) => html`<details class="reveal" open=${open}>
+export const Traceback = ({ text, open = false }) => html`<details class="disclosure" open=${open}>
   <summary>Traceback</summary><pre tabindex="0" role="group" aria-label="Traceback">${text}</pre>
 </details>`;

@@ -1,9 +1,10 @@
 import { post } from "../../lib/api.js";
 import { useResource } from "../../lib/resource.js";
-import { html } from "../../lib/view.js";
+import { html } from "../../lib/preact.js";
 import { StateBadge } from "../../ui/badges.js";
 import { TaskLink } from "../../ui/links.js";
-import { Fetched, Panel } from "../../ui/parts.js";
+import { Fetched } from "../../ui/fetched.js";
+import { Panel } from "../../ui/panel.js";
 
 const EVENTS = [
   "started",
@@ -24,11 +25,11 @@ export function Parents({ ids, tolerant }) {
   });
   const hint = tolerant ? "it runs once they have ended, however" : "it runs once they are completed";
   return html`<${Panel} title="Depends on" hint=${hint} flush>
-    <${Fetched} resource=${found} rows=${ids.length}>${({ tasks }) => html`<ul class="list">
+    <${Fetched} resource=${found} rows=${ids.length}>${({ tasks }) => html`<ul class="item-list">
       ${tasks.map(
         (task, index) => html`<li key=${ids[index]}>
-          <${TaskLink} id=${ids[index]} /><span class="grow cut">${task?.task_type}</span>
-          ${task ? html`<${StateBadge} state=${task.status} />` : html`<span class="dim">gone</span>`}
+          <${TaskLink} id=${ids[index]} /><span class="grow ellipsis">${task?.task_type}</span>
+          ${task ? html`<${StateBadge} state=${task.status} />` : html`<span class="muted">gone</span>`}
         </li>`,
       )}
     </ul>`}</${Fetched}></${Panel}>`;

@@ -1,6 +1,7 @@
 import { percent } from "../../lib/format.js";
-import { html } from "../../lib/view.js";
-import { Meter, Panel } from "../../ui/parts.js";
+import { html } from "../../lib/preact.js";
+import { Meter } from "../../ui/meter.js";
+import { Panel } from "../../ui/panel.js";
 import { Ago } from "../../ui/time.js";
 
 /** How far a running task has come, if it tells. */

@@ -1,11 +1,12 @@
 // The runs of a task, the last one first.
 
 import { now } from "../../lib/clock.js";
-import { between, counted, duration, words } from "../../lib/format.js";
-import { html, useState } from "../../lib/view.js";
-import { Note, StateBadge } from "../../ui/badges.js";
+import { secondsBetween, counted, duration, spaced } from "../../lib/format.js";
+import { html, useState } from "../../lib/preact.js";
+import { Badge, StateBadge } from "../../ui/badges.js";
 import { WorkerLink } from "../../ui/links.js";
-import { Meter, Panel } from "../../ui/parts.js";
+import { Meter } from "../../ui/meter.js";
+import { Panel } from "../../ui/panel.js";
 import { Ago } from "../../ui/time.js";
 import { Traceback } from "./failure.js";
 
@@ -29,7 +30,7 @@ export function Runs({ task }) {
       }
       ${shown.map(
         (run) => html`<${Run} key=${`${run.number} ${run.ended_at}`} run=${run} longest=${longest}
-          badge=${html`<${Note} tone=${TONES[run.outcome]}>${words(run.outcome)}</${Note}>`} />`,
+          badge=${html`<${Badge} tone=${TONES[run.outcome]}>${spaced(run.outcome)}</${Badge}>`} />`,
       )}
       ${
         hidden > 0 &&
@@ -39,7 +40,7 @@ export function Runs({ task }) {
           </button>
         </li>`
       }
-      ${!current && runs.length === 0 && html`<li class="dim">None yet.</li>`}
+      ${!current && runs.length === 0 && html`<li class="muted">None yet.</li>`}
     </ol>
   </${Panel}>`;
 }
@@ -50,21 +51,21 @@ function Run({ run, longest, badge }) {
   return html`<li>
     <div class="run">
       <b>#${number}</b>${badge}
-      <span class="took">
+      <span class="run-duration">
         ${started && html`<${Meter} value=${took(run)} most=${longest} label=${`took ${time}`} />`}
         <span>${started ? time : "not begun"}</span>
       </span>
-      <span class="dim">
+      <span class="muted">
         <${Ago} at=${started ?? run.ended_at} />${worker && html` on <${WorkerLink} id=${worker} />`}
       </span>
     </div>
-    ${error && html`<p class="message">${error.message}</p>`}
+    ${error && html`<p class="error-message">${error.message}</p>`}
     ${error?.traceback && html`<${Traceback} text=${error.traceback} />`}
   </li>`;
 }
 
 const took = ({ started_at: started, ended_at: ended }) =>
-  started ? Math.max(0, between(started, ended)) : 0;
+  started ? Math.max(0, secondsBetween(started, ended)) : 0;
 
 const currentOf = (task, time) => ({
   number: task.attempt,

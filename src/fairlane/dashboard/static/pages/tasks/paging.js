@@ -1,8 +1,8 @@
 import { count } from "../../lib/format.js";
-import { go } from "../../lib/router.js";
-import { html } from "../../lib/view.js";
+import { navigate } from "../../lib/router.js";
+import { html } from "../../lib/preact.js";
 import { Icon } from "../../ui/icons.js";
-import { amount, linkTo, SIZES } from "./filter.js";
+import { amount, linkTo, SIZES } from "./query.js";
 
 // Lists only go on from where one is: from which page one came to another is remembered here.
 const before = new Map();
@@ -11,7 +11,9 @@ const before = new Map();
 export function Range({ view: { from }, shown, total }) {
   if (!shown) return html`<span></span>`;
   const known = total?.count >= from + shown; // They are not counted at the very moment they are listed.
-  return html`<span class="range">${count(from + 1)}–${count(from + shown)}${known && ` of ${amount(total)}`}
+  return html`<span class="page-range">${count(from + 1)}–${count(from + shown)}${
+    known && ` of ${amount(total)}`
+  }
   </span>`;
 }
 
@@ -22,14 +24,14 @@ export function Paging({ view, shown, next }) {
 
   function forth() {
     before.set(ahead, view.address);
-    turn(ahead);
+    turnPage(ahead);
   }
-  const back = () => turn(before.get(view.address) ?? first);
+  const back = () => turnPage(before.get(view.address) ?? first);
 
   return html`<div class="row">
-    <label class="inline"><span class="sr">Tasks a page</span>
+    <label class="inline"><span class="visually-hidden">Tasks a page</span>
       <select value=${view.limit}
-        onChange=${(event) => go(linkTo({ filter: view.filter, limit: Number(event.target.value) }))}>
+        onChange=${(event) => navigate(linkTo({ filter: view.filter, limit: Number(event.target.value) }))}>
         ${SIZES.map((size) => html`<option key=${size} value=${size}>${size} a page</option>`)}
       </select></label>
     <button type="button" class="button small" disabled=${!view.cursor} onClick=${back}>
@@ -39,7 +41,7 @@ export function Paging({ view, shown, next }) {
   </div>`;
 }
 
-function turn(address) {
-  go(address);
+function turnPage(address) {
+  navigate(address);
   scrollTo(0, 0);
 }

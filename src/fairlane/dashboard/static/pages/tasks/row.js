@@ -1,70 +1,82 @@
-import { cancel, cancelling, deleting, erase, hastening, retry, runNow } from "../../lib/changes.js";
-import { drawnOnce } from "../../lib/kept.js";
-import { LIVE, may, WAITING } from "../../lib/names.js";
-import { html, useState } from "../../lib/view.js";
-import { Action } from "../../ui/action.js";
-import { Note, Priority, StateBadge } from "../../ui/badges.js";
+import {
+  cancel,
+  cancelQuestion,
+  deleteQuestion,
+  deleteTask,
+  runNowQuestion,
+  replay,
+  runNow,
+} from "../../lib/task-actions.js";
+import { memo } from "../../lib/memo.js";
+import { LIVE, may, WAITING } from "../../lib/states.js";
+import { html, useState } from "../../lib/preact.js";
+import { ActionButton } from "../../ui/action-button.js";
+import { Badge, Priority, StateBadge } from "../../ui/badges.js";
 import { TaskLink } from "../../ui/links.js";
-import { Meter } from "../../ui/parts.js";
+import { Meter } from "../../ui/meter.js";
 import { Ago } from "../../ui/time.js";
-import { Reasons } from "../../ui/why.js";
+import { WaitReasons } from "../../ui/wait-reasons.js";
 
 /** A task. `acts` (a ref) has what is done with it: that changes, and is no reason to draw it again. */
-export const Row = drawnOnce(function Row({ task, selected, acts }) {
+export const Row = memo(function Row({ task, selected, acts }) {
   const [asking, ask] = useState(false);
   const { task_id: id, status } = task;
   const waits = WAITING.has(status) && !task.gone;
   const choose = (event) => acts.current.toggle(id, event.shiftKey);
-  return html`<tr role="row" data-id=${id} tabindex="-1" class=${task.gone ? "gone" : ""}>
+  return html`<tr role="row" data-id=${id} tabindex="-1" class=${task.gone ? "deleted" : ""}>
     <td role="cell" class="check">
       <input type="checkbox" aria-label=${`Select ${id}`} checked=${selected} disabled=${task.gone}
         onClick=${choose} /></td>
     <td role="cell" class="id"><${TaskLink} id=${id} /></td>
-    <td role="cell" class="type cut" title=${task.task_type}>${task.task_type}<${Tags} tags=${task.tags} />
+    <td role="cell" class="type ellipsis" title=${task.task_type}>${task.task_type}
+      <${Tags} tags=${task.tags} />
     </td>
     <td role="cell" class="state">${
-      task.gone ? html`<${Note}>deleted</${Note}>` : html`<${StateBadge} state=${status} />`
+      task.gone ? html`<${Badge}>deleted</${Badge}>` : html`<${StateBadge} state=${status} />`
     }<${Progress} task=${task} /></td>
     <td role="cell" class="level"><${Priority} priority=${task.priority} effective=${
       waits ? task.effective_priority : undefined
     } /></td>
-    <td role="cell" class="queue cut" title=${task.queue}>${task.queue}</td>
+    <td role="cell" class="queue ellipsis" title=${task.queue}>${task.queue}</td>
     <td role="cell" class="runs" title=${`${task.attempt} of at most ${mostRuns(task)} attempts`}>
       ${task.attempt}/${mostRuns(task)}</td>
-    <td role="cell" class="made"><${Ago} at=${task.created_at} /></td>
-    <td role="cell" class="acts">
+    <td role="cell" class="created"><${Ago} at=${task.created_at} /></td>
+    <td role="cell" class="row-actions">
       ${
         waits &&
         html`<button type="button" class="button small" aria-expanded=${asking}
           onClick=${() => ask(!asking)}>Why?</button>`
       }
-      ${!task.gone && html`<${Verbs} task=${task} acts=${acts} />`}
+      ${!task.gone && html`<${RowActions} task=${task} acts=${acts} />`}
     </td>
     ${
       asking &&
       waits &&
-      html`<td role="cell" class="reasons"><${Reasons} id=${id} version=${task.version} /></td>`
+      html`<td role="cell" class="wait-reasons"><${WaitReasons} id=${id} version=${task.version} /></td>`
     }
   </tr>`;
 });
 
-function Verbs({ task, acts }) {
+function RowActions({ task, acts }) {
   const { status } = task;
   const then = (change) => () => change(task).then(() => acts.current.changed(task.task_id));
   return html`
     ${
-      may.retry(status) &&
+      may.replay(status) &&
       (LIVE.has(status)
-        ? html`<${Action} key="now" small confirm=${hastening(task)} run=${then(runNow)}>Run now</${Action}>`
-        : html`<${Action} key="retry" small run=${then(retry)}>Retry</${Action}>`)
+        ? html`<${ActionButton} key="now" small confirm=${runNowQuestion(task)}
+          run=${then(runNow)}>Run now</${ActionButton}>`
+        : html`<${ActionButton} key="replay" small run=${then(replay)}>Replay</${ActionButton}>`)
     }
     ${
       may.cancel(status) &&
-      html`<${Action} small scope="submit" confirm=${cancelling(task)} run=${then(cancel)}>Cancel</${Action}>`
+      html`<${ActionButton} small scope="submit" confirm=${cancelQuestion(task)}
+        run=${then(cancel)}>Cancel</${ActionButton}>`
     }
     ${
       may.delete(status) &&
-      html`<${Action} small danger confirm=${deleting(task)} run=${then(erase)}>Delete</${Action}>`
+      html`<${ActionButton} small danger confirm=${deleteQuestion(task)}
+        run=${then(deleteTask)}>Delete</${ActionButton}>`
     }`;
 }
 

@@ -1,6 +1,6 @@
-import { useKeys } from "../../lib/keys.js";
-import { go, link } from "../../lib/router.js";
-import { html, useEffect, useRef } from "../../lib/view.js";
+import { useKeys } from "../../lib/keyboard.js";
+import { navigate, link } from "../../lib/router.js";
+import { html, useEffect, useRef } from "../../lib/preact.js";
 import { Row } from "./row.js";
 
 const COLUMNS = [
@@ -44,7 +44,7 @@ export function Table({ tasks, selection, refresh, pending, pointed, entered }) 
         ${COLUMNS.map(
           ([name, title]) => html`<th role="columnheader" key=${name} class=${name}>${title}</th>`,
         )}
-        <th role="columnheader" class="acts"><span class="sr">Actions</span></th>
+        <th role="columnheader" class="row-actions"><span class="visually-hidden">Actions</span></th>
       </tr></thead>
     <tbody role="rowgroup" ref=${body}
       onPointerEnter=${(event) => event.pointerType === "mouse" && pointed(true)}
@@ -87,7 +87,7 @@ function useTableKeys(body, selection) {
     ArrowUp: () => within(-1),
     x: () => toggle(false),
     X: () => toggle(true),
-    Enter: ({ target }) => (target === current() ? go(link(["tasks", target.dataset.id])) : false),
+    Enter: ({ target }) => (target === current() ? navigate(link(["tasks", target.dataset.id])) : false),
     Escape: () => (selection.chosen.length ? selection.clear() : false),
   });
 }

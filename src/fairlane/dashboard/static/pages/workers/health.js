@@ -1,4 +1,4 @@
-import { duration, percent, words } from "../../lib/format.js";
+import { duration, percent, spaced } from "../../lib/format.js";
 
 const MB = 1e6;
 
@@ -15,7 +15,7 @@ const KNOWN = {
 export const healthOf = (health) =>
   Object.entries(health).map(([name, value]) => {
     const [title, shown] =
-      typeof value === "number" && Object.hasOwn(KNOWN, name) ? KNOWN[name] : [words(name), plain];
+      typeof value === "number" && Object.hasOwn(KNOWN, name) ? KNOWN[name] : [spaced(name), plain];
     return [title, shown(value)];
   });
 

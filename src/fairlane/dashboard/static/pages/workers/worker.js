@@ -1,14 +1,14 @@
-import { part, post } from "../../lib/api.js";
+import { segment, post } from "../../lib/api.js";
 import { now } from "../../lib/clock.js";
 import { counted, shortId } from "../../lib/format.js";
 import { link } from "../../lib/router.js";
-import { html } from "../../lib/view.js";
-import { Action } from "../../ui/action.js";
-import { Note, WorkerBadge } from "../../ui/badges.js";
-import { Copy } from "../../ui/copy.js";
-import { Meter } from "../../ui/parts.js";
+import { html } from "../../lib/preact.js";
+import { ActionButton } from "../../ui/action-button.js";
+import { Badge, WorkerBadge } from "../../ui/badges.js";
+import { CopyButton } from "../../ui/copy-button.js";
+import { Meter } from "../../ui/meter.js";
 import { Ago } from "../../ui/time.js";
-import { Current } from "./current.js";
+import { CurrentTasks } from "./current-tasks.js";
 import { healthOf } from "./health.js";
 
 const MANY = 12;
@@ -24,47 +24,48 @@ export function Worker({ worker, refresh, open = false }) {
   const dead = status === "dead";
 
   async function drain() {
-    await post(`api/v1/workers/${part(id)}/drain`);
+    await post(`api/v1/workers/${segment(id)}/drain`);
     await refresh();
     return "It takes no further task.";
   }
 
   return html`<li class="panel worker">
     <header>
-      <h2 class="cut" title=${id}><a href=${link("workers", { id })}>${nameOf(id)}</a></h2>
-      <${Copy} text=${id} what="the worker's id" />
+      <h2 class="ellipsis" title=${id}><a href=${link("workers", { id })}>${nameOf(id)}</a></h2>
+      <${CopyButton} text=${id} what="the worker's id" />
       <${WorkerBadge} status=${status} />
       ${!dead && html`<${Silence} worker=${worker} />`}
-      <span class="load"><${Meter} value=${load} most=${capacity} tone=${
+      <span class="worker-load"><${Meter} value=${load} most=${capacity} tone=${
         load >= capacity ? "warning" : "good"
       } label=${`${load} of ${counted(capacity, "place")} used`} />
         <span><b>${load}</b> of ${capacity}${
           ahead > 0 &&
-          html` <span class="dim" title="Tasks that it holds, to begin as soon as it has room.">+ ${ahead}
+          html` <span class="muted" title="Tasks that it holds, to begin as soon as it has room.">+ ${ahead}
           </span>`
         }</span></span>
       ${
         !dead &&
-        html`<${Action} small danger disabled=${status === "draining"} confirm=${draining(worker)}
-          run=${drain}>Drain</${Action}>`
+        html`<${ActionButton} small danger disabled=${status === "draining"} confirm=${draining(worker)}
+          run=${drain}>Drain</${ActionButton}>`
       }
     </header>
     <dl class="facts">
-      <dt>Host</dt><dd>${worker.host} <span class="dim">version ${worker.version}</span></dd>
+      <dt>Host</dt><dd>${worker.host} <span class="muted">version ${worker.version}</span></dd>
       <dt>Serves</dt><dd>
         <${Served} name="queue" some=${worker.queues} /> · <${Served} name="type" some=${worker.types} />
         ${worker.capabilities.length > 0 && html` · able to <${Names} names=${worker.capabilities} />`}</dd>
       <dt>Heard of</dt><dd>
-        <${Ago} at=${worker.last_heartbeat} /> <span class="dim">· came <${Ago} at=${worker.registered_at} />
+        <${Ago} at=${worker.last_heartbeat} /> <span class="muted">· came <${Ago}
+            at=${worker.registered_at} />
         </span></dd>
       ${
         worker.health &&
-        html`<dt>Health</dt><dd class="health">${healthOf(worker.health).map(
-          ([name, value]) => html`<span key=${name}><span class="dim">${name}</span> ${value}</span>`,
+        html`<dt>Health</dt><dd class="worker-health">${healthOf(worker.health).map(
+          ([name, value]) => html`<span key=${name}><span class="muted">${name}</span> ${value}</span>`,
         )}</dd>`
       }
     </dl>
-    ${worker.current_tasks.length > 0 && html`<${Current} worker=${worker} open=${open} />`}
+    ${worker.current_tasks.length > 0 && html`<${CurrentTasks} worker=${worker} open=${open} />`}
   </li>`;
 }
 
@@ -73,9 +74,9 @@ function Silence({ worker: { last_heartbeat: last, lease_seconds: lease } }) {
   const silent = (now.value - Date.parse(last)) / 1000;
   if (silent <= lease / 2) return null;
   const title = `After ${lease} s it counts as dead, and its tasks are given to others.`;
-  return html`<${Note} tone="warning" title=${title}>
+  return html`<${Badge} tone="warning" title=${title}>
     silent for ${Math.floor(silent)} of ${lease} s
-  </${Note}>`;
+  </${Badge}>`;
 }
 
 const Served = ({ name, some }) =>
@@ -83,7 +84,7 @@ const Served = ({ name, some }) =>
 
 function Names({ names }) {
   if (names.length <= MANY) return names.join(", ");
-  return html`${names.slice(0, MANY).join(", ")} <span class="dim"
+  return html`${names.slice(0, MANY).join(", ")} <span class="muted"
     title=${names.slice(MANY).join(", ")}>and ${names.length - MANY} more</span>`;
 }
 

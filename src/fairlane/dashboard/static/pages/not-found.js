@@ -1,0 +1,9 @@
+import { link } from "../lib/router.js";
+import { html } from "../lib/preact.js";
+import { Empty } from "../ui/empty.js";
+import { Heading } from "../ui/panel.js";
+
+export const NotFound = () => html`<${Heading} title="Not found" /><${Empty} title="There is no such page">
+  <p>The address may have been cut off on its way here.</p>
+  <a class="button" href=${link("")}>To the overview</a>
+</${Empty}>`;

@@ -1,0 +1,35 @@
+import { signIn } from "../lib/session.js";
+import { html, useState } from "../lib/preact.js";
+
+export function SignIn() {
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+
+  async function submit(event) {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    try {
+      await signIn(new FormData(event.target).get("token").trim());
+    } catch (failure) {
+      setError(failure.message);
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  return html`<main class="sign-in">
+    <form class="panel body" onSubmit=${submit}>
+      <h1>Fairlane</h1>
+      <label for="token">Token</label>
+      <input id="token" name="token" type="password" autocomplete="current-password" required autofocus
+        aria-describedby="hint" />
+      ${error && html`<p class="error-text" role="alert">${error}</p>`}
+      <button class="button primary" disabled=${busy}>Sign in</button>
+      <p id="hint" class="muted">
+        Make one with <code>fairlane token create --name you --scope read</code>; changing anything takes
+        the scope <code>admin</code>.
+      </p>
+    </form>
+  </main>`;
+}

@@ -1,0 +1,26 @@
+import { html } from "../../lib/preact.js";
+import { Dialog } from "../dialog.js";
+
+const KEYS = [
+  [["Ctrl K", "⌘ K", "/"], "Search, and commands"],
+  [["j", "↓"], "To the next task of the list"],
+  [["k", "↑"], "To the one before"],
+  [["Enter"], "Open the task"],
+  [["x"], "Select it, or no longer"],
+  [["Shift x", "Shift click"], "The same with all from the last one on"],
+  [["Escape"], "Clear the selection, close a dialog"],
+  [["?"], "This list"],
+];
+
+/** What the keyboard can do. */
+export const ShortcutHelp = ({ close }) => html`<${Dialog} titled="shortcuts" close=${close}>
+  <h2 id="shortcuts">Keys</h2>
+  <dl class="shortcut-list">
+    ${KEYS.map(
+      ([keys, text]) =>
+        html`<div key=${text}><dt>${keys.map((key) => html`<kbd key=${key}>${key}</kbd> `)}</dt><dd>${text}
+          </dd></div>`,
+    )}
+  </dl>
+  <div class="row align-end"><button type="button" class="button" onClick=${close}>Close</button></div>
+</${Dialog}>`;
