@@ -12,7 +12,7 @@ from fairlane.core import limits
 from fairlane.core.machine import Verb
 from fairlane.core.model import Event
 from fairlane.core.priority import shown_as
-from fairlane.wire.tasks import ProgressView
+from fairlane.wire.runs import ProgressView
 from fairlane.wire.times import Moment, iso
 
 

@@ -1,4 +1,4 @@
-"""Submissions as `/api/v1` has them, and what they become."""
+"""Submissions: the requests of `/api/v1`, and the new tasks that they describe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlane.core import limits
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.errors import InvalidTask
 from fairlane.core.model import NewTask
-from fairlane.core.priority import DEFAULT
+from fairlane.core.priority import DEFAULT, MICROSECONDS
 from fairlane.core.states import State
 from fairlane.core.submission import (
     DEFAULT_QUEUE,
@@ -21,9 +21,9 @@ from fairlane.core.submission import (
     new_form,
     new_task,
 )
-from fairlane.core.uniqueness import Mode, Unique
+from fairlane.core.uniqueness import Hold, Mode, Unique, unmask
 from fairlane.wire.policies import RetryView
-from fairlane.wire.times import Moment
+from fairlane.wire.times import Moment, iso_of
 from fairlane.wire.values import (
     SOME,
     Capabilities,
@@ -44,12 +44,12 @@ from fairlane.wire.values import (
 )
 
 JsonObject = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
-"""An object that is stored as it was sent; empty when it was left out."""
+"""A JSON object that is stored as it was sent; empty if it was left out."""
 
 
 class UniqueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a task is the only one of its kind. `arguments`: the parameters that count, all if left
-    out; `states`: in which it counts, all that are not terminal if left out."""
+    """What makes a task unique. `arguments`: the parameters to compare, all if left out; `states`:
+    the states in which another task blocks it, all that are not terminal if left out."""
 
     arguments: Annotated[tuple[TagText, ...], SOME] | None = None
     states: Annotated[frozenset[State], SOME] | None = None
@@ -57,14 +57,13 @@ class UniqueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: Mode = Mode.EXISTING
 
     def unique(self) -> Unique:
-        """The same in the core's words."""
+        """Return the same for the core."""
         given: dict[str, Any] = {} if self.states is None else {"states": self.states}
         return Unique(arguments=self.arguments, period=self.period_seconds, mode=self.mode, **given)
 
 
 class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A task to be submitted. `type` and `payload` are other names of `task_type` and
-    `parameters`."""
+    """A new task. `type` and `payload` are other names of `task_type` and `parameters`."""
 
     task_type: NameText | None = None
     parameters: JsonObject = msgspec.field(default_factory=msgspec.Raw)
@@ -87,14 +86,14 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     traceparent: Trace | None = None
     retry_policy: RetryView | None = None
     task_id: TaskId | None = None
-    """An id of one's own making, a UUID: the same again is answered with the task that is there."""
+    """A UUID that the client chooses. If a task has this id already, that one is returned."""
 
     def task(self, idempotency_key: str | None = None) -> NewTask:
-        """What it asks for, checked. `idempotency_key`: from the header."""
+        """Return the new task, checked. `idempotency_key`: from the header."""
         type = _one("task_type", self.task_type, "type", self.type) or ""
         payload = _one("parameters", _bytes(self.parameters), "payload", _bytes(self.payload))
         if idempotency_key is None and self._extras == NO_EXTRAS:
-            # Nearly always: what such requests have in common need not be checked each time.
+            # The usual case: what such requests have in common is checked once.
             form = _form(type, self.queue, self.priority)
             return form.filled(checked_payload(payload or b"{}", limits.PAYLOAD_BYTES))
         unique = self.unique
@@ -131,7 +130,7 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def _extras(self) -> tuple[Any, ...]:
-        """What is asked for beyond a type, a payload, a queue and a priority."""
+        """Return all fields except type, payload, queue and priority."""
         return (
             self.required_capabilities,
             self.timeout_seconds,
@@ -159,7 +158,45 @@ def _form(type: str, queue: str, priority: str | int) -> Form:
     return new_form(type, queue=queue, priority=priority)
 
 
-# What holds between fields; a struct's own description cannot say it.
+def encode_submission(task: NewTask) -> dict[str, Any]:
+    """Return a new task as a request body. Everything in it is resolved, except a delay."""
+    spec = task.spec
+    request: dict[str, Any] = {
+        "task_id": task.task_id,
+        "task_type": task.type,
+        "parameters": msgspec.Raw(task.payload),
+        "queue": task.queue,
+        "priority": task.level,
+        "max_retries": task.max_retries,
+        "timeout_seconds": task.timeout,
+        "retry_policy": RetryView.of(spec.retry),
+    }
+    optional = {
+        "required_capabilities": task.capabilities,
+        "delay_seconds": task.delay,
+        "run_at": None if task.run_at is None else iso_of(task.run_at),
+        "expires_at": None if task.expires_at is None else iso_of(task.expires_at),
+        "idempotency_key": task.idempotency_key,
+        "unique": None if task.unique is None else _encode_unique(task.unique),
+        "tags": spec.tags,
+        "depends_on": spec.depends_on,
+        "on_parent_failure": OnParentFailure.CONTINUE if spec.tolerant else None,
+        "trace_id": spec.trace_id,
+        "traceparent": spec.traceparent,
+    }
+    return request | {name: value for name, value in optional.items() if value}
+
+
+def _encode_unique(hold: Hold) -> dict[str, Any]:
+    return {
+        "arguments": hold.arguments,
+        "states": sorted(unmask(hold.states)),
+        "period_seconds": None if hold.period is None else hold.period / MICROSECONDS,
+        "mode": hold.mode,
+    }
+
+
+# Rules between fields, which the schema of a struct cannot express.
 _RULES: Final[dict[str, Any]] = {
     "allOf": [
         {
@@ -186,11 +223,11 @@ Unread = Annotated[
     msgspec.Raw,
     msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/TaskRequest", **_RULES}),
 ]
-"""One task of a batch: read by itself, so that each that does not fit can be named."""
+"""One task of a batch. Each is decoded by itself, so that the response can name invalid ones."""
 
 
 class BatchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Up to 1,000 tasks to be submitted, all or none."""
+    """Up to 1,000 new tasks, stored all or none."""
 
     tasks: Annotated[
         tuple[Unread, ...],
@@ -199,8 +236,8 @@ class BatchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TaskAccepted(msgspec.Struct, frozen=True):
-    """A task that was accepted. Its position and its wait are estimates; None while it is not
-    queued, or while nothing completes."""
+    """A task that was stored. Its position and wait are estimates; null if it is not queued, or if
+    nothing completes."""
 
     task_id: str
     status: State
@@ -213,7 +250,7 @@ class TaskAccepted(msgspec.Struct, frozen=True):
 
 
 class BatchItem(msgspec.Struct, frozen=True):
-    """One task of a batch that was accepted. `known`: it was there before, under the same key."""
+    """One task of a batch. `known`: it existed before, with the same key."""
 
     task_id: str
     status: State
@@ -222,13 +259,13 @@ class BatchItem(msgspec.Struct, frozen=True):
 
 
 class BatchAccepted(msgspec.Struct, frozen=True):
-    """A batch that was accepted, in the order it was sent."""
+    """The tasks of a batch, in the order of the request."""
 
     tasks: tuple[BatchItem, ...]
 
 
 def _one(name: str, value: Any, other: str, alias: Any) -> Any:
-    """One of two ways to say something."""
+    """Return the value that was given under one of two names. Raises InvalidTask if they differ."""
     if value is not None and alias is not None and value != alias:
         raise InvalidTask(f"Give either {name} or {other}, not both.")
     return value if alias is None else alias

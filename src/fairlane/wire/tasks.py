@@ -1,9 +1,14 @@
-"""Tasks as `/api/v1` and `--json` show them."""
+"""Tasks as `/api/v1` and `--json` show them.
+
+`FIELDS` is the only place that knows which field of the API is which field of the core. The server
+encodes with it, the HTTP engine decodes with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -11,49 +16,31 @@ from fairlane.core import limits
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.filters import Page
 from fairlane.core.history import Step, history_of
-from fairlane.core.model import Attempt, Progress, Task, TaskError, microseconds_of
-from fairlane.core.priority import MICROSECONDS, shown_as
+from fairlane.core.model import Task, microseconds_of
+from fairlane.core.priority import MICROSECONDS, level_of, shown_as
 from fairlane.core.states import State
 from fairlane.core.why import Reason
 from fairlane.wire.policies import RetryView
-from fairlane.wire.times import Moment, iso, iso_or_none
+from fairlane.wire.runs import (
+    AttemptView,
+    ErrorView,
+    ProgressView,
+    decode_attempts,
+    decode_error,
+    decode_progress,
+    encode_attempts,
+    encode_error,
+    encode_progress,
+)
+from fairlane.wire.times import Moment, iso, iso_or_none, time_of, time_or_none
 from fairlane.wire.values import TaskId
 
 Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
-"""A JSON object, to the letter as it was sent."""
-
-
-class ErrorView(msgspec.Struct, frozen=True):
-    """Why a run failed."""
-
-    message: str
-    code: str | None
-    retriable: bool
-    reason: str | None
-    traceback: str | None
-
-
-class AttemptView(msgspec.Struct, frozen=True):
-    """A run that is over. `started_at` is null when it was given back unstarted."""
-
-    number: int
-    worker_id: str | None
-    started_at: Moment | None
-    ended_at: Moment
-    outcome: str
-    error: ErrorView | None
-
-
-class ProgressView(msgspec.Struct, frozen=True):
-    """What a running task last said of itself."""
-
-    percent: float | None
-    message: str | None
-    updated_at: Moment
+"""A JSON object, byte for byte as it was sent."""
 
 
 class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A task without what can be large: for lists that are looked at again and again."""
+    """A task without its large fields: for lists that are read often."""
 
     task_id: str
     task_type: str
@@ -85,7 +72,7 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str | None
     retry_policy: RetryView
     returns: int
-    """How often a worker died that held it unstarted."""
+    """How often a worker died that held the task unstarted."""
     depends_on: tuple[str, ...] | None
     on_parent_failure: OnParentFailure
     workflow_id: str | None
@@ -93,14 +80,114 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskView(TaskSummary, frozen=True, kw_only=True):
-    """A task, with everything there is to know about it."""
+    """Everything about a task."""
 
     parameters: Object
     result: msgspec.Raw
     attempts: tuple[AttemptView, ...]
 
 
-S = TypeVar("S", bound=TaskSummary)
+class Field(NamedTuple):
+    """A field of the API, its name in the core, and how values are converted, if they are."""
+
+    public: str
+    core: str
+    encode: Callable[[Any], Any] | None = None
+    decode: Callable[[Any], Any] | None = None
+
+
+def _raw(stored: bytes | None) -> msgspec.Raw:
+    return msgspec.Raw(b"null" if stored is None else stored)
+
+
+FIELDS: Final = (
+    Field("task_id", "task_id"),
+    Field("task_type", "type"),
+    Field("queue", "queue"),
+    Field("priority", "priority", shown_as, level_of),
+    Field("effective_priority", "effective_priority", shown_as, level_of),
+    Field("status", "status"),
+    Field("attempt", "attempt"),
+    Field("retry_count", "retry_count"),
+    Field("max_retries", "max_retries"),
+    Field("timeout_seconds", "timeout_seconds"),
+    Field("required_capabilities", "required_capabilities"),
+    Field("created_at", "created_at", iso, time_of),
+    Field("run_at", "run_at", iso, time_of),
+    Field("ready_at", "ready_at", iso, time_of),
+    Field("claimed_at", "claimed_at", iso_or_none, time_or_none),
+    Field("started_at", "started_at", iso_or_none, time_or_none),
+    Field("completed_at", "completed_at", iso_or_none, time_or_none),
+    Field("updated_at", "updated_at", iso, time_of),
+    Field("next_retry_at", "next_retry_at", iso_or_none, time_or_none),
+    Field("expires_at", "expires_at", iso_or_none, time_or_none),
+    Field("assigned_worker_id", "assigned_worker_id"),
+    Field("version", "version"),
+    Field("error", "error", encode_error, decode_error),
+    Field("progress", "progress", encode_progress, decode_progress),
+    Field("tags", "tags"),
+    Field("idempotency_key", "idempotency_key"),
+    Field("trace_id", "trace_id"),
+    Field("traceparent", "traceparent"),
+    Field("retry_policy", "retry", RetryView.of, RetryView.policy),
+    Field("returns", "returns"),
+    Field("depends_on", "depends_on", lambda ids: ids or None, lambda ids: ids or ()),
+    Field(
+        "on_parent_failure",
+        "tolerant",
+        lambda tolerant: OnParentFailure.CONTINUE if tolerant else OnParentFailure.CANCEL,
+        lambda shown: shown is OnParentFailure.CONTINUE,
+    ),
+    Field("workflow_id", "workflow_id"),
+    Field("schedule_id", "schedule_id"),
+    Field("parameters", "payload", msgspec.Raw, bytes),
+    Field("result", "result", _raw, bytes),
+    Field("attempts", "attempts", encode_attempts, decode_attempts),
+)
+LARGE: Final = frozenset({"parameters", "result", "attempts"})
+"""The fields that summaries do not have."""
+
+
+def _encoder(fields: Iterable[Field]) -> Callable[[Task], dict[str, Any]]:
+    fields = tuple(fields)
+    read = attrgetter(*(field.core for field in fields))
+
+    def encode(task: Task) -> dict[str, Any]:
+        return {
+            field.public: value if field.encode is None else field.encode(value)
+            for field, value in zip(fields, read(task), strict=True)
+        }
+
+    return encode
+
+
+_encode_all: Final = _encoder(FIELDS)
+_encode_summary: Final = _encoder(field for field in FIELDS if field.public not in LARGE)
+_read_public: Final = attrgetter(*(field.public for field in FIELDS))
+
+
+def encode_task(task: Task) -> TaskView:
+    """Return a task as JSON shows it."""
+    return TaskView(**_encode_all(task))
+
+
+def decode_task(view: TaskView) -> Task:
+    """Return the task that JSON shows."""
+    values = {
+        field.core: value if field.decode is None else field.decode(value)
+        for field, value in zip(FIELDS, _read_public(view), strict=True)
+    }
+    if values["result"] == b"null" and view.status is not State.COMPLETED:
+        values["result"] = None  # null is a result only of a completed task
+    return Task(**values)
+
+
+def encode_summary(task: Task) -> TaskSummary:
+    """Return a task without its large fields, and without the traceback of its error."""
+    values = _encode_summary(task)
+    if values["error"] is not None:
+        values["error"] = msgspec.structs.replace(values["error"], traceback=None)
+    return TaskSummary(**values)
 
 
 class StepView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -114,29 +201,30 @@ class StepView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TaskDetail(TaskView, frozen=True, kw_only=True):
-    """A task, and on request how it came to be as it is."""
+    """Everything about a task, and its history if that was asked for."""
 
     state_history: tuple[StepView, ...] | msgspec.UnsetType = msgspec.UNSET
     current_state_duration_seconds: float | msgspec.UnsetType = msgspec.UNSET
 
 
 class TaskPage(msgspec.Struct, frozen=True):
-    """Tasks, newest first. A page may be short, or even empty, although there is more: go on while
-    there is a `next_cursor`."""
+    """Tasks, newest first. A page may be short, or even empty, although there are more: continue
+    while there is a `next_cursor`."""
 
     tasks: tuple[TaskView, ...]
     next_cursor: str | None
 
 
 class SummaryPage(msgspec.Struct, frozen=True):
-    """Tasks in short, newest first. As with `TaskPage`, go on while there is a `next_cursor`."""
+    """Summaries of tasks, newest first. As with `TaskPage`, continue while there is a
+    `next_cursor`."""
 
     tasks: tuple[TaskSummary, ...]
     next_cursor: str | None
 
 
 class TaskLookup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which tasks to look at, up to 1,000."""
+    """The ids of up to 1,000 tasks."""
 
     task_ids: Annotated[
         tuple[TaskId, ...], msgspec.Meta(extra_json_schema={"maxItems": limits.SUBMIT_BATCH})
@@ -144,13 +232,13 @@ class TaskLookup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TasksFound(msgspec.Struct, frozen=True):
-    """Tasks in the order they were asked for; null for one that is not there."""
+    """Tasks in the order of the request; null for one that does not exist."""
 
     tasks: tuple[TaskView | None, ...]
 
 
 class TaskResult(msgspec.Struct, frozen=True):
-    """What became of a task; `result` and `error` are null while it has not ended."""
+    """The result of a task; `result` and `error` are null until it has ended."""
 
     status: State
     result: msgspec.Raw
@@ -165,133 +253,44 @@ class ReasonView(msgspec.Struct, frozen=True):
 
 
 class WhyView(msgspec.Struct, frozen=True):
-    """Why a waiting task waits, the decisive reasons first; empty for one that does not."""
+    """Why a waiting task waits, the decisive reasons first; empty for one that does not wait."""
 
     reasons: tuple[ReasonView, ...]
 
 
-def task_of(task: Task) -> TaskView:
-    """A task as it stands."""
-    return _shown(TaskView, task, **_large(task))
-
-
 def detail_of(task: Task, now: int | None = None) -> TaskDetail:
-    """A task; with its history if it is known what time it is for the store."""
-    detail = _shown(TaskDetail, task, **_large(task))
+    """Return a task with its history, if `now`, the store's time, is given."""
+    detail = TaskDetail(**_encode_all(task))
     if now is None:
         return detail
     steps = history_of(task)
     spent = max(0, now - microseconds_of(steps[-1].at)) / MICROSECONDS
     return msgspec.structs.replace(
         detail,
-        state_history=tuple(_step(step) for step in steps),
+        state_history=tuple(map(_step, steps)),
         current_state_duration_seconds=spent,
     )
 
 
 def page_of(page: Page) -> TaskPage:
-    """A page of tasks."""
-    return TaskPage(tuple(map(task_of, page.tasks)), page.next_cursor)
+    """Return a page of tasks."""
+    return TaskPage(tuple(map(encode_task, page.tasks)), page.next_cursor)
 
 
 def summaries_of(page: Page) -> SummaryPage:
-    """A page of tasks in short."""
-    tasks = tuple(_shown(TaskSummary, task, error=_brief(task.error)) for task in page.tasks)
-    return SummaryPage(tasks, page.next_cursor)
+    """Return a page of summaries."""
+    return SummaryPage(tuple(map(encode_summary, page.tasks)), page.next_cursor)
 
 
 def result_of(task: Task) -> TaskResult:
-    """What became of a task."""
-    return TaskResult(task.status, _raw(task.result), error_of(task.error))
+    """Return the result of a task."""
+    return TaskResult(task.status, _raw(task.result), encode_error(task.error))
 
 
 def why_of(reasons: list[Reason]) -> WhyView:
-    """Why it waits."""
+    """Return why a task waits."""
     return WhyView(tuple(ReasonView(each.code, each.message) for each in reasons))
-
-
-def error_of(error: TaskError | None) -> ErrorView | None:
-    """Why a run failed."""
-    if error is None:
-        return None
-    return ErrorView(error.message, error.code, error.retriable, error.reason, error.traceback)
-
-
-def _large(task: Task) -> dict[str, Any]:
-    """What only those get who look at one task, or ask for all there is."""
-    return {
-        "parameters": msgspec.Raw(task.payload),
-        "result": _raw(task.result),
-        "attempts": tuple(map(_attempt, task.attempts)),
-        "error": error_of(task.error),
-    }
-
-
-def _brief(error: TaskError | None) -> ErrorView | None:
-    """Why a run failed, without where."""
-    known = error_of(error)
-    return None if known is None else msgspec.structs.replace(known, traceback=None)
-
-
-def _shown(kind: type[S], task: Task, **further: Any) -> S:
-    return kind(
-        task_id=task.task_id,
-        task_type=task.type,
-        queue=task.queue,
-        priority=shown_as(task.priority),
-        effective_priority=shown_as(task.effective_priority),
-        status=task.status,
-        attempt=task.attempt,
-        retry_count=task.retry_count,
-        max_retries=task.max_retries,
-        timeout_seconds=task.timeout_seconds,
-        required_capabilities=task.required_capabilities,
-        created_at=iso(task.created_at),
-        run_at=iso(task.run_at),
-        ready_at=iso(task.ready_at),
-        claimed_at=iso_or_none(task.claimed_at),
-        started_at=iso_or_none(task.started_at),
-        completed_at=iso_or_none(task.completed_at),
-        updated_at=iso(task.updated_at),
-        next_retry_at=iso_or_none(task.next_retry_at),
-        expires_at=iso_or_none(task.expires_at),
-        assigned_worker_id=task.assigned_worker_id,
-        version=task.version,
-        progress=progress_of(task.progress),
-        tags=task.tags,
-        idempotency_key=task.idempotency_key,
-        trace_id=task.trace_id,
-        traceparent=task.traceparent,
-        retry_policy=RetryView.of(task.retry),
-        returns=task.returns,
-        depends_on=task.depends_on or None,
-        on_parent_failure=OnParentFailure.CONTINUE if task.tolerant else OnParentFailure.CANCEL,
-        workflow_id=task.workflow_id,
-        schedule_id=task.schedule_id,
-        **further,
-    )
-
-
-def _attempt(run: Attempt) -> AttemptView:
-    return AttemptView(
-        run.number,
-        run.worker_id,
-        iso_or_none(run.started_at),
-        iso(run.ended_at),
-        run.outcome,
-        error_of(run.error),
-    )
-
-
-def progress_of(progress: Progress | None) -> ProgressView | None:
-    if progress is None:
-        return None
-    return ProgressView(progress.percent, progress.message, iso(progress.updated_at))
 
 
 def _step(step: Step) -> StepView:
     return StepView(step.state, iso(step.at), step.worker_id, step.attempt, step.reason)
-
-
-def _raw(stored: bytes | None) -> msgspec.Raw:
-    return msgspec.Raw(b"null" if stored is None else stored)

@@ -1,4 +1,4 @@
-"""Times as JSON has them."""
+"""Times in JSON."""
 
 from __future__ import annotations
 
@@ -14,20 +14,30 @@ Moment = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
 """ISO 8601, UTC, with microseconds: always 27 characters."""
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
-"""A time that is asked for: ISO 8601 with its zone."""
+"""A time in a request: ISO 8601 with a time zone."""
 
 
 def iso(time: datetime) -> Moment:
-    """A time for programs."""
+    """Return a time as JSON shows it."""
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 @lru_cache
 def iso_of(microseconds: int) -> Moment:
-    """An engine's time for programs. Remembered: what is stored together has the same one."""
+    """Return an engine's time as JSON shows it. Cached: tasks of a batch share their times."""
     return iso(moment(microseconds))
 
 
 def iso_or_none(time: datetime | None) -> Moment | None:
-    """The same where there may be none."""
+    """`iso` of a time that may be None."""
     return None if time is None else iso(time)
+
+
+def time_of(text: Moment) -> datetime:
+    """Return the time that JSON shows."""
+    return datetime.fromisoformat(text)
+
+
+def time_or_none(text: Moment | None) -> datetime | None:
+    """`time_of` a text that may be None."""
+    return None if text is None else datetime.fromisoformat(text)

@@ -15,7 +15,7 @@ from fairlane.server.stream.clients import MOST_BYTES, SLOW, Client, Closing
 from fairlane.server.stream.items import Item, items_of, live_item, notice, tasks_with_progress
 from fairlane.server.stream.subscriptions import Subscription
 from fairlane.wire.events import TYPES, EventType, Notice
-from fairlane.wire.tasks import ProgressView
+from fairlane.wire.runs import ProgressView
 
 ONE, OTHER = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
 HALF = ProgressView(50.0, "half", "2026-01-01T00:00:00.000000Z")

@@ -27,7 +27,7 @@ from fairlane.core.priority import priority_of
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.text import shown
-from fairlane.wire.tasks import task_of
+from fairlane.wire.tasks import encode_task
 
 GLANCE_SECONDS = 0.5
 """How often somebody who waits at a terminal is shown how far a task has come."""
@@ -234,7 +234,7 @@ def _show_end(task: Task | None, task_id: str, *, as_json: bool) -> None:
     if task is None:
         raise CommandFailed(f"Task {task_id} was deleted before it ended.")
     if as_json:
-        json_output.emit(task_of(task))
+        json_output.emit(encode_task(task))
     elif task.status is State.COMPLETED:
         result = msgspec.json.format(task.result or b"null", indent=2).decode("utf-8")
         click.echo(harmless_json(result))

@@ -91,7 +91,7 @@ def status_command(task_id: str, store: str | None, utc: bool, as_json: bool) ->
     if task is None:
         raise no_such_task(task_id)
     if as_json:
-        json_output.emit(wire.task_of(task))
+        json_output.emit(wire.encode_task(task))
     else:
         show_task(task, utc=utc)
 

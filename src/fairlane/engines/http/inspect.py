@@ -27,7 +27,7 @@ from fairlane.engines.http.filters import admits_nothing, query_of
 from fairlane.http_client import Reply
 from fairlane.wire.figures import AnalysisView, SampleList
 from fairlane.wire.limits import ControlsView
-from fairlane.wire.tasks import TaskPage, TasksFound, WhyView
+from fairlane.wire.tasks import TaskPage, TasksFound, WhyView, decode_task
 from fairlane.wire.times import iso_of
 from fairlane.wire.workers import WorkerList
 
@@ -52,7 +52,7 @@ def get_tasks(_: object, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     if not task_ids:
         return []
     answer = yield from post(f"{TASKS}/lookup", {"task_ids": task_ids}, TasksFound)
-    return [None if task is None else decode.task_of(task) for task in answer.tasks]
+    return [None if task is None else decode_task(task) for task in answer.tasks]
 
 
 @reads
@@ -148,4 +148,4 @@ def _page(filter: Filter, limit: int, cursor: str | None) -> Flow[Page]:
         return Page([], None)
     query = {**query_of(filter), "limit": limit, **({} if cursor is None else {"cursor": cursor})}
     answer = yield from get(TASKS, TaskPage, query)
-    return Page([decode.task_of(task) for task in answer.tasks], answer.next_cursor)
+    return Page([decode_task(task) for task in answer.tasks], answer.next_cursor)

@@ -27,10 +27,10 @@ from fairlane.wire.tasks import (
     TasksFound,
     WhyView,
     detail_of,
+    encode_task,
     page_of,
     result_of,
     summaries_of,
-    task_of,
     why_of,
 )
 
@@ -70,7 +70,9 @@ async def count(services: Services, call: Call[None, TaskQuery]) -> Response:
 async def lookup(services: Services, call: Call[TaskLookup, None]) -> Response:
     """Everything about the tasks with these ids."""
     tasks = await services.run(services.ops.get(call.body.task_ids))
-    return Response(TasksFound(tuple(None if task is None else task_of(task) for task in tasks)))
+    return Response(
+        TasksFound(tuple(None if task is None else encode_task(task) for task in tasks))
+    )
 
 
 async def detail(services: Services, call: Call[None, DetailQuery]) -> Response:

@@ -19,7 +19,7 @@ from fairlane.wire.events import (
     TaskData,
     event_of,
 )
-from fairlane.wire.tasks import ProgressView
+from fairlane.wire.runs import ProgressView
 from fairlane.wire.times import iso
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from fairlane.core.journal import place_of
 from fairlane.server.store_guard import StoreGuard
 from fairlane.server.stream.items import Item, items_of, tasks_with_progress
-from fairlane.wire.tasks import ProgressView, progress_of
+from fairlane.wire.runs import ProgressView, encode_progress
 
 AT_ONCE: Final = 200
 """About how many events are read at once; a journal entry is never split."""
@@ -60,7 +60,7 @@ class Reader:
         for start in range(0, len(task_ids), TASKS_AT_ONCE):
             part = task_ids[start : start + TASKS_AT_ONCE]
             for task in await self._store.run(self._store.ops.get(part)):
-                shown = None if task is None else progress_of(task.progress)
+                shown = None if task is None else encode_progress(task.progress)
                 if task is not None and shown is not None:
                     reports[task.task_id] = shown
         return reports
