@@ -44,8 +44,8 @@ async def test_a_task_s_life(world: World, cli: Cli, monkeypatch: pytest.MonkeyP
     assert (await ask("stats"))["by_status"]["queued"] == 1
     await ask("cancel", task_id)
     text = await asyncio.to_thread(cli.ok, "events", "--json")
-    events = [json.loads(line)["event"] for line in text.splitlines()]
-    assert events == ["submit", "cancel", "replay", "cancel"]
+    events = [json.loads(line)["type"] for line in text.splitlines()]
+    assert events == ["task.submitted", "task.cancelled", "task.queued", "task.cancelled"]
     assert (await ask("delete", task_id))["applied"] == 1
     worker_id = await world.worker()
     assert (await ask("drain", worker_id))["status"] == "draining"

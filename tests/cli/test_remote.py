@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -46,14 +47,18 @@ def test_commands_that_look_into_the_books(server: str) -> None:
     first = cli.submit("greet", *at)
     cli.ok("cancel", first, *at)
     told = [json.loads(line) for line in cli.ok("events", "--json", *at).splitlines()]
-    assert [(each["event"], each["task_id"]) for each in told] == [
-        ("submit", first),
-        ("cancel", first),
+    assert [(each["type"], each["data"]["task_id"]) for each in told] == [
+        ("task.submitted", first),
+        ("task.cancelled", first),
     ]
     rest = cli.ok("events", "--json", "--after", told[0]["cursor"], *at)
     assert json.loads(rest) == told[1]
     (entry,) = cli.json("audit", *at)["entries"]
     assert (entry["action"], entry["subject"]) == ("task.cancel", first)
+    with urlopen(f"{server}/api/v1/events?cursor={told[0]['cursor']}") as page:
+        assert json.load(page)["events"] == told[1:]
+    with urlopen(f"{server}/api/v1/audit") as page:
+        assert json.load(page) == cli.json("audit", *at)
     top = cli.json("top", *at)
     assert (top["stats"]["by_status"]["cancelled"], top["workers"]) == (1, [])
     well = cli.json("doctor", *at)

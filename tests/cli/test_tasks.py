@@ -112,12 +112,12 @@ def test_events(cli: Cli) -> None:
     task_id = cli.submit("work", "--priority", "high")
     cli.ok("cancel", task_id)
     events = [json.loads(line) for line in cli.ok("events", "--json").splitlines()]
-    assert [(event["event"], event["task_id"]) for event in events] == [
-        ("submit", task_id),
-        ("cancel", task_id),
+    assert [(event["type"], event["data"]["task_id"]) for event in events] == [
+        ("task.submitted", task_id),
+        ("task.cancelled", task_id),
     ]
-    assert events[0]["type"] == "work"
-    assert events[0]["priority"] == "high"
+    assert events[0]["data"]["type"] == "work"
+    assert events[0]["data"]["priority"] == "high"
     assert events[0]["timestamp"].endswith("Z")
     later = cli.ok("events", "--json", "--after", events[0]["cursor"])
     assert [json.loads(line) for line in later.splitlines()] == events[1:]

@@ -11,9 +11,6 @@ import click
 import msgspec
 
 from fairlane.cli.escapes import harmless_json
-from fairlane.core.audit import Audit
-from fairlane.core.model import Event
-from fairlane.core.priority import shown_as
 from fairlane.core.tokens import Token
 from fairlane.wire.times import iso, iso_or_none
 
@@ -44,33 +41,4 @@ def token(found: Token) -> dict[str, Any]:
         "expires_at": iso_or_none(found.expires_at),
         "parent_id": found.parent_id,
         "exempt": found.exempt,
-    }
-
-
-def audit(found: Audit) -> dict[str, Any]:
-    """An entry of the audit log."""
-    return {
-        "entry_id": found.entry_id,
-        "timestamp": iso(found.at),
-        "actor": found.actor,
-        "action": found.action,
-        "subject": found.subject,
-        "detail": msgspec.Raw(found.detail.encode()),
-        "address": found.address,
-    }
-
-
-def event(found: Event) -> dict[str, Any]:
-    """A transition."""
-    return {
-        "cursor": found.cursor,
-        "event": found.verb,
-        "timestamp": iso(found.at),
-        "task_id": found.task_id,
-        "type": found.type,
-        "queue": found.queue,
-        "priority": None if found.level is None else shown_as(found.level),
-        "attempt": found.attempt,
-        "worker_id": found.worker_id,
-        "seconds": found.seconds,
     }

@@ -1,8 +1,8 @@
-"""Live events: what happens, as `/ws` and `/api/v1/events` tell it."""
+"""Events: the journal as `/ws`, `/api/v1/events` and `fairlane events --json` show it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -17,7 +17,7 @@ from fairlane.wire.times import Moment, iso
 
 
 class EventType(StrEnum):
-    """What can be subscribed to."""
+    """The types of events."""
 
     SUBMITTED = "task.submitted"
     STARTED = "task.started"
@@ -40,24 +40,24 @@ class EventType(StrEnum):
 
 
 class Notice(StrEnum):
-    """What a stream says of itself."""
+    """Notices about the stream itself."""
 
     READY = "ready"
-    """It has begun, or begun to go by another subscription."""
+    """The stream has started, or the subscription was replaced."""
     CURSOR = "cursor"
-    """Nothing that was subscribed to has happened up to here."""
+    """No subscribed event happened up to this cursor."""
     RESET = "reset"
-    """What came right after the client's cursor is no longer kept: something was missed."""
+    """The journal no longer has what came right after the client's cursor: events were missed."""
     ERROR = "error"
 
 
 FIGURES: Final = frozenset({EventType.DEPTH, EventType.METRICS})
-"""Not out of the journal, and only for those who name them."""
+"""Not from the journal; sent only to clients that name these types."""
 
 TYPES: Final[Mapping[str, EventType]] = {
     Verb.SUBMIT: EventType.SUBMITTED,
-    # When a task is executing by its state. That it really began to run is noted a little later,
-    # and not for every run: it may have ended by then.
+    # A claim sets the state to executing. The start of the handler is recorded a little later, and
+    # not for every run: it may have ended by then.
     Verb.CLAIM: EventType.STARTED,
     "progress": EventType.PROGRESS,
     Verb.COMPLETE: EventType.COMPLETED,
@@ -78,7 +78,7 @@ TYPES: Final[Mapping[str, EventType]] = {
     "worker_draining": EventType.DRAINING,
     "worker_dead": EventType.DEAD,
 }
-"""What the verbs of the journal are called here. All that changes a task's state is told."""
+"""The type of each verb in the journal. Every change of a task's state has one."""
 
 _ENDS: Final = frozenset(
     {
@@ -92,8 +92,8 @@ _ENDS: Final = frozenset(
 
 
 class TaskData(msgspec.Struct, frozen=True, kw_only=True):
-    """The task that an event is about. `duration_ms` is there when a run ended, null if none had
-    begun; `progress` is there when some was made."""
+    """The task of an event. `duration_ms` is set if a run ended, and null if it had not started;
+    `progress` is set if the event is a progress report."""
 
     task_id: str
     type: str | None
@@ -106,14 +106,14 @@ class TaskData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerData(msgspec.Struct, frozen=True):
-    """The worker that an event is about."""
+    """The worker of an event."""
 
     worker_id: str | None
 
 
 class LiveEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened. `cursor` is where to go on from after it; of several that happened
-    at once, it is the one before them until the last of them was told."""
+    """An event. `cursor`: where to continue after it. Of several events in one journal entry, only
+    the last one has the cursor of the entry."""
 
     type: str
     timestamp: Moment
@@ -122,8 +122,8 @@ class LiveEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventPage(msgspec.Struct, frozen=True):
-    """What happened after a cursor, and the cursor to go on from. `reset`: what came right after
-    the one given is no longer kept."""
+    """Events after a cursor, and the cursor to continue from. `reset`: the journal no longer has
+    what came right after the given cursor."""
 
     events: tuple[LiveEvent, ...]
     cursor: str
@@ -135,7 +135,7 @@ Name = Annotated[str, msgspec.Meta(max_length=limits.NAME_LENGTH)]
 
 
 class Subscribe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a client wants to hear of, in place of what it wanted before; nothing: no limits."""
+    """A new subscription, which replaces the one before. What is left out is not restricted."""
 
     subscribe: Annotated[tuple[EventType, ...], msgspec.Meta(max_length=100)] = ()
     task_ids: Annotated[tuple[Id, ...], msgspec.Meta(max_length=1_000)] = ()
@@ -143,20 +143,20 @@ class Subscribe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class EventQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where to go on from (from now, if left out), and what to hear of."""
+    """The cursor to continue from (default: now), and which events to return."""
 
     cursor: Id | None = None
     type: tuple[EventType, ...] = ()
     task_id: tuple[Id, ...] = ()
     queue: tuple[Name, ...] = ()
     limit: Annotated[int, msgspec.Meta(ge=1, le=limits.PAGE)] = 100
-    """Of a page, about so many."""
+    """About how many events a page has."""
 
 
-def event_of(
+def _live_event(
     event: Event, cursor: str | None, progress: ProgressView | None = None
 ) -> LiveEvent | None:
-    """What is told of an entry of the journal; None if it changed nothing that anyone sees."""
+    """Return a journal event as JSON shows it; None if it changed nothing visible."""
     kind = TYPES.get(event.verb)
     if kind is None:
         return None
@@ -168,6 +168,48 @@ def event_of(
         else _task_data(event, event.task_id, kind, progress),
         cursor=msgspec.UNSET if cursor is None else cursor,
     )
+
+
+def is_progress(event: Event) -> bool:
+    """Return whether an event is a progress report."""
+    return TYPES.get(event.verb) is EventType.PROGRESS
+
+
+def tasks_with_progress(events: Sequence[Event]) -> list[str]:
+    """Return the tasks whose last event is progress: a later event makes the report outdated."""
+    last = {each.task_id: each for each in events if each.verb in TYPES}
+    return [
+        task_id for task_id, event in last.items() if task_id is not None and is_progress(event)
+    ]
+
+
+def encode_events(
+    events: Sequence[Event], after: str | None, progress: Mapping[str, ProgressView]
+) -> Iterator[tuple[Event, LiveEvent]]:
+    """Yield the events of whole journal entries, read after a cursor, as JSON shows them.
+
+    `progress`: the reports of `tasks_with_progress`. Of several progress events of a task, only the
+    last one is shown. Of an entry with several events, only the last one has the entry's cursor: a
+    client that resumes in the middle of an entry gets the whole entry again, and misses nothing.
+    """
+    previous, current = after, after
+    latest = {
+        each.task_id: number
+        for number, each in enumerate(events)
+        if each.task_id in progress and is_progress(each)
+    }
+    for number, each in enumerate(events):
+        if each.cursor != current:
+            previous, current = current, each.cursor
+        report = None
+        if is_progress(each):
+            if latest.get(each.task_id) != number:
+                continue
+            report = progress[str(each.task_id)]
+        ends_entry = number + 1 == len(events) or events[number + 1].cursor != current
+        live = _live_event(each, current if ends_entry else previous, report)
+        if live is not None:
+            yield each, live
 
 
 def _task_data(

@@ -106,7 +106,7 @@ def test_addresses_that_cannot_be(folder: Path) -> None:
         with pytest.raises(InvalidAddress):
             bind(host, port)
     (folder / "file").touch()
-    with pytest.raises(AddressUnavailable, match="there is something else"):
+    with pytest.raises(AddressUnavailable, match="something else is there"):
         bind_path(folder / "file")
     with pytest.raises(AddressUnavailable, match="no such folder"):
         bind_path(folder / "missing" / "socket")

@@ -12,9 +12,9 @@ from fairlane.core.journal import place_of
 from fairlane.core.machine import TRANSITIONS
 from fairlane.core.model import Event, moment
 from fairlane.server.stream.clients import MOST_BYTES, SLOW, Client, Closing
-from fairlane.server.stream.items import Item, items_of, live_item, notice, tasks_with_progress
+from fairlane.server.stream.items import Item, items_of, live_item, notice
 from fairlane.server.stream.subscriptions import Subscription
-from fairlane.wire.events import TYPES, EventType, Notice
+from fairlane.wire.events import TYPES, EventType, Notice, tasks_with_progress
 from fairlane.wire.runs import ProgressView
 
 ONE, OTHER = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"

@@ -9,6 +9,7 @@ from fairlane.cli.errors import note
 from fairlane.cli.options import cursor_option, json_option, limit_option, store_option, utc_option
 from fairlane.cli.render import Cell, Column, console, table, when
 from fairlane.cli.store import open_store
+from fairlane.wire.audit import encode_audit
 
 COLUMNS = (
     Column("when"),
@@ -33,8 +34,7 @@ def audit_command(
     with open_store(store) as app:
         page = app.run_sync(app.backend.ops.audit(limit, cursor))
     if as_json:
-        entries = [json_output.audit(entry) for entry in page.entries]
-        json_output.emit({"entries": entries, "next_cursor": page.next_cursor})
+        json_output.emit(encode_audit(page))
         return
     if not page.entries:
         note("Nothing was changed yet.")

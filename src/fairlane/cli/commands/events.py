@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -17,8 +17,12 @@ from fairlane.client.app import Fairlane
 from fairlane.core import limits
 from fairlane.core.model import Event
 from fairlane.core.priority import shown_as
+from fairlane.wire.events import encode_events, tasks_with_progress
+from fairlane.wire.runs import encode_progress
 
 POLL_SECONDS = 0.2
+Show = Callable[[Sequence[Event], str | None], None]
+"""Prints events that were read after a cursor."""
 _STYLES = {
     "complete": "green",
     "fail": "red",
@@ -46,18 +50,17 @@ def events_command(
 ) -> None:
     """Show what happened lately, or as it happens.
 
-    JSON is printed one event a line.
+    JSON is printed one event a line, in the shape of GET /api/v1/events.
     """
-    show = _printer(utc=utc, as_json=as_json)
     with open_store(store) as app:
+        show = _json_printer(app) if as_json else _text_printer(utc=utc)
         if follow:
             _follow(app, after, show)
             return
         past = _newest(app, limit) if after is None else _from(app, after, limit)
         if not past:
             note("No events.")
-        for event in past:
-            show(event)
+        show(past, after)
 
 
 def _newest(app: Fairlane, limit: int) -> list[Event]:
@@ -79,7 +82,7 @@ def _from(app: Fairlane, after: str, limit: int) -> list[Event]:
     return stretch.events
 
 
-def _follow(app: Fairlane, after: str | None, show: Callable[[Event], None]) -> None:
+def _follow(app: Fairlane, after: str | None, show: Show) -> None:
     ops = app.backend.ops
     cursor = app.run_sync(ops.tail()) if after is None else after
     try:
@@ -87,8 +90,7 @@ def _follow(app: Fairlane, after: str | None, show: Callable[[Event], None]) -> 
             stretch = app.run_sync(ops.events(cursor, limits.PAGE))
             if stretch.reset:
                 note("Some events were missed: they are no longer kept.")
-            for event in stretch.events:
-                show(event)
+            show(stretch.events, cursor)
             cursor = stretch.cursor
             if not stretch.events:
                 time.sleep(POLL_SECONDS)
@@ -96,12 +98,26 @@ def _follow(app: Fairlane, after: str | None, show: Callable[[Event], None]) -> 
         return
 
 
-def _printer(*, utc: bool, as_json: bool) -> Callable[[Event], None]:
-    if as_json:
-        return lambda event: json_output.emit_line(json_output.event(event))
+def _json_printer(app: Fairlane) -> Show:
+    def show(events: Sequence[Event], after: str | None) -> None:
+        reports = {}
+        task_ids = tasks_with_progress(events)
+        for start in range(0, len(task_ids), limits.BATCH):
+            batch = task_ids[start : start + limits.BATCH]
+            for task in app.run_sync(app.backend.ops.get(batch)):
+                report = None if task is None else encode_progress(task.progress)
+                if task is not None and report is not None:
+                    reports[task.task_id] = report
+        for _, event in encode_events(events, after, reports):
+            json_output.emit_line(event)
+
+    return show
+
+
+def _text_printer(*, utc: bool) -> Show:
     out = console()
 
-    def show(event: Event) -> None:
+    def show_one(event: Event) -> None:
         if utc:
             at = event.at.strftime("%Y-%m-%d %H:%M:%S.%fZ")
         else:
@@ -122,5 +138,9 @@ def _printer(*, utc: bool, as_json: bool) -> Callable[[Event], None]:
         line = text(*parts)
         line.truncate(out.width, overflow="ellipsis")
         out.print(line)
+
+    def show(events: Sequence[Event], after: str | None) -> None:  # noqa: ARG001
+        for event in events:
+            show_one(event)
 
     return show

@@ -7,14 +7,14 @@ from typing import Final
 from fairlane.server.operations import ADMIN, Call, Operation
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.wire.audit import AuditList, AuditQuery, entry_of
+from fairlane.wire.audit import AuditList, AuditQuery, encode_audit
 
 
 async def list_entries(services: Services, call: Call[None, AuditQuery]) -> Response:
     """Who changed what, newest first."""
     query = call.query
     page = await services.run(services.ops.audit(query.limit, query.cursor))
-    return Response(AuditList([entry_of(entry) for entry in page.entries], page.next_cursor))
+    return Response(encode_audit(page))
 
 
 OPERATIONS: Final = [

@@ -12,12 +12,11 @@ from fairlane.core.journal import Place, place_of
 from fairlane.core.model import Event
 from fairlane.wire.events import (
     FIGURES,
-    TYPES,
-    EventType,
     LiveEvent,
     Notice,
     TaskData,
-    event_of,
+    encode_events,
+    is_progress,
 )
 from fairlane.wire.runs import ProgressView
 from fairlane.wire.times import iso
@@ -78,49 +77,18 @@ def notice(notice: Notice, data: Any = None, cursor: str | None = None) -> Item:
     return live_item(notice.value, {} if data is None else data, cursor, key=key)
 
 
-def tasks_with_progress(events: Sequence[Event]) -> list[str]:
-    """Return the tasks whose last event is progress: a later event makes the report outdated."""
-    last = {each.task_id: each for each in events if each.verb in TYPES}
-    return [
-        task_id for task_id, event in last.items() if task_id is not None and _is_progress(event)
-    ]
-
-
 def items_of(
     events: Sequence[Event], after: str | None, progress: Mapping[str, ProgressView]
 ) -> list[Item]:
-    """Return the items of whole journal entries, read after a cursor.
-
-    Of an entry with several events, only the last one carries the entry's cursor: a client that
-    resumes in the middle of an entry gets the whole entry again, and misses nothing.
-    """
+    """Return the items of whole journal entries: see `encode_events`."""
     items: list[Item] = []
-    previous, current = after, after
+    cursor: str | None = None
     place: Place = ()
-    # Of several progress events of a task, only the last one is sent.
-    latest = {
-        each.task_id: number
-        for number, each in enumerate(events)
-        if each.task_id in progress and _is_progress(each)
-    }
-    for number, each in enumerate(events):
-        if each.cursor != current:
-            previous, current = current, each.cursor
-            place = place_of(each.cursor)
-        report = None
-        if _is_progress(each):
-            if latest.get(each.task_id) != number:
-                continue
-            report = progress[str(each.task_id)]
-        ends_entry = number + 1 == len(events) or events[number + 1].cursor != current
-        live = event_of(each, current if ends_entry else previous, report)
-        if live is None:
-            continue
+    for event, live in encode_events(events, after, progress):
+        if event.cursor != cursor:
+            cursor = event.cursor
+            place = place_of(cursor)
         queue = live.data.queue if isinstance(live.data, TaskData) else None
-        key = None if report is None else (live.type, each.task_id)
-        items.append(Item(live, place, key=key, task_id=each.task_id, queue=queue))
+        key = (live.type, event.task_id) if is_progress(event) else None
+        items.append(Item(live, place, key=key, task_id=event.task_id, queue=queue))
     return items
-
-
-def _is_progress(event: Event) -> bool:
-    return TYPES.get(event.verb) is EventType.PROGRESS

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from fairlane.core.journal import place_of
 from fairlane.server.store_guard import StoreGuard
-from fairlane.server.stream.items import Item, items_of, tasks_with_progress
+from fairlane.server.stream.items import Item, items_of
+from fairlane.wire.events import tasks_with_progress
 from fairlane.wire.runs import ProgressView, encode_progress
 
 AT_ONCE: Final = 200
