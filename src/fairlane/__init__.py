@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from fairlane.core.states import State
     from fairlane.core.uniqueness import Unique
     from fairlane.runtime.arguments import GIVEN, Shared
-    from fairlane.runtime.calls import Prepared
+    from fairlane.runtime.calls import Handle, Prepared
     from fairlane.runtime.context import Context
-    from fairlane.runtime.handle import Handle
     from fairlane.runtime.outcomes import Fail, Retry, Snooze
     from fairlane.runtime.task import TaskFunction
 
@@ -72,7 +71,7 @@ _HOMES = {
     "Fairlane": "fairlane.client.app",
     "FairlaneError": "fairlane.core.errors",
     "GIVEN": "fairlane.runtime.arguments",
-    "Handle": "fairlane.runtime.handle",
+    "Handle": "fairlane.runtime.calls",
     "IdempotencyConflict": "fairlane.core.errors",
     "InvalidInput": "fairlane.core.errors",
     "Prepared": "fairlane.runtime.calls",

@@ -1,7 +1,7 @@
-"""What has to be done by somebody: dead workers, time limits, retention, samples.
+"""Maintenance: dead workers, time limits, retention, samples.
 
-Every worker is ready to do it; one is elected by a lease in the store. What it does is repeatable
-and checked again by the store, so two who believe to be elected do no harm.
+Every worker and server is a candidate; a lease in the store elects one of them. All of it can be
+repeated and the store checks it again, so two that both believe to be elected do no harm.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ logger = logging.getLogger("fairlane.maintenance")
 
 ROLE = "maintenance"
 REAP_SECONDS = 2.5
-"""Between two looks: it takes two to call a worker dead, and five seconds are promised."""
+"""The interval of checks: two of them find a dead worker, and five seconds are promised."""
 REAP_SECONDS_LEAST = 0.1
 PRUNE_SECONDS = 60.0
 TERM_ROUNDS = 3
 
 
 def pace_of(lease: float) -> float:
-    """How often one looks who would be called dead after `lease` seconds."""
+    """Return the interval of checks for workers with this lease."""
     return min(max(lease / 12, REAP_SECONDS_LEAST), REAP_SECONDS)
 
 
 class Maintenance:
-    """One candidate for the role."""
+    """A candidate for maintenance."""
 
     def __init__(
         self,
@@ -56,15 +56,15 @@ class Maintenance:
         self._prune_at = float("-inf")
 
     async def run(self) -> None:
-        """Stand for election and do the work, until cancelled."""
+        """Stand for election, and do the work while elected, until cancelled."""
         while True:
             try:
                 if await self._elected():
                     await self.round()
             except StoreError as error:
-                logger.warning("Maintenance has to wait: %s", error)
+                logger.warning("Maintenance waits for the store: %s", error)
             except Exception:
-                logger.exception("Maintenance went wrong, and will be tried again")
+                logger.exception("Maintenance failed, and will be repeated")
             await asyncio.sleep(jitter(self._pace, 0.2))
 
     async def _elected(self) -> bool:
@@ -72,7 +72,7 @@ class Maintenance:
         return await self._backend.run(op)
 
     async def round(self) -> None:
-        """Everything that is due."""
+        """Do everything that is due."""
         await self._bury()
         await self._reap()
         await self._backend.run(self._backend.ops.sample())
@@ -80,10 +80,10 @@ class Maintenance:
             self._prune_at = self._clock() + jitter(PRUNE_SECONDS)
 
     async def _bury(self) -> None:
-        """Declare workers dead that were silent at two looks.
+        """Declare workers dead that were silent in two checks.
 
-        After a pause of our own (or at the start) everyone looks dead who had no chance to say
-        otherwise while the store, or we, stood still: then the first look does not count.
+        After a pause of this process (or at its start) workers may seem dead that could not reach
+        the store either. Then the first check does not count.
         """
         ops, run = self._backend.ops, self._backend.run
         silent = {worker.worker_id for worker in await run(ops.workers()) if worker.lost}
@@ -92,7 +92,7 @@ class Maintenance:
             dead = sorted(silent & self._suspects)
             buried = await run(ops.bury(dead[: limits.BATCH])) if dead else []
             for worker_id in buried:
-                logger.warning("Worker %s is dead: its tasks go to others", worker_id)
+                logger.warning("Worker %s is dead: other workers take its tasks", worker_id)
         self._suspects, self._looked_at = silent, now
 
     async def _reap(self) -> None:
@@ -107,10 +107,12 @@ class Maintenance:
                 return
 
     async def _prune(self) -> bool:
-        """Whether there is more of it: what dead workers held must not wait for millions of old
-        tasks to go."""
-        more, until = True, self._clock() + self._pace / 2  # or the next look comes too late
-        while more and self._clock() < until:  # a batch at a time: others have their turn too
+        """Delete old tasks for a while, and return whether there are more.
+
+        The tasks of dead workers must not wait until millions of old tasks are deleted.
+        """
+        more, until = True, self._clock() + self._pace / 2  # or the next check would be late
+        while more and self._clock() < until:  # in batches, so that others can write in between
             pruned = await self._backend.run(self._backend.ops.prune(self._retention))
             more = pruned.more
         return more

@@ -1,6 +1,6 @@
 """A pytest plugin for applications that use Fairlane.
 
-    def test_it(fairlane_app):           # an application in memory, with a clock to move
+    def test_it(fairlane_app):           # an application in memory; the test moves its clock
         @fairlane_app.task
         async def greet(name: str) -> str: ...
 
@@ -8,7 +8,7 @@
         fairlane_app.advance(60)
         assert fairlane_app.work_sync() == 1
 
-An application of your own runs its tasks in place within `with app.inline(): ...`.
+Within `with app.inline(): ...` your own application runs tasks where they are submitted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def fairlane_app() -> Iterator[MemoryApp]:
-    """An application in memory, with a clock to move and no worker but the test itself."""
+    """An application in memory, whose clock the test moves and whose tasks the test runs."""
     from fairlane.client.testing import MemoryApp  # noqa: PLC0415 (pytest loads every plugin)
 
     app = MemoryApp()

@@ -138,8 +138,8 @@ async def test_trouble_does_not_end_it(memory: World, caplog: pytest.LogCaptureF
         await sampled.wait()
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
-    assert "Maintenance has to wait: away" in caplog.text
-    assert "Maintenance went wrong" in caplog.text
+    assert "Maintenance waits for the store: away" in caplog.text
+    assert "Maintenance failed" in caplog.text
 
 
 @pytest.mark.parametrize(("lease", "pace"), [(0.1, 0.1), (6.0, 0.5), (30.0, 2.5), (86_400.0, 2.5)])

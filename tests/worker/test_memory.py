@@ -8,31 +8,31 @@ import pytest
 
 from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import TaskError
-from fairlane.worker.memory import exhausted, explained, limited, spent
+from fairlane.worker.memory import exhausted, explained, limit_memory, out_of_memory
 
 MEGABYTE = 1024**2
 
 
 def test_a_limit_holds_within_its_block() -> None:
     before = resource.getrlimit(resource.RLIMIT_AS)
-    with limited(64 * MEGABYTE):
+    with limit_memory(64 * MEGABYTE):
         assert bytearray(8 * MEGABYTE)
         with pytest.raises(MemoryError):
             bytearray(512 * MEGABYTE)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
-    with limited(None):
+    with limit_memory(None):
         assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 def test_a_limit_from_outside_is_not_raised() -> None:
-    with limited(64 * MEGABYTE):
+    with limit_memory(64 * MEGABYTE):
         outer, _ = resource.getrlimit(resource.RLIMIT_AS)
-        with limited(512 * MEGABYTE):
+        with limit_memory(512 * MEGABYTE):
             assert resource.getrlimit(resource.RLIMIT_AS)[0] == outer
 
 
 def test_what_is_said() -> None:
-    plain = explained(spent(), 1_000)
+    plain = explained(out_of_memory(), 1_000)
     assert isinstance(plain, Failed)
     assert plain.error.message == (
         "The handler wanted more memory than its memory_limit of 1,000 bytes."

@@ -16,8 +16,7 @@ from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
-from fairlane.worker.fetcher import Fetcher
-from fairlane.worker.prefetch import Prefetch
+from fairlane.worker.fetcher import Fetcher, Prefetch
 from fairlane.worker.runners import Threads
 from tests.fixtures.stores import World
 from tests.worker.kit import PATIENCE

@@ -23,8 +23,7 @@ from fairlane.core.flow import Op, perform, perform_async
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.stats import Stats
-from fairlane.runtime.calls import Prepared
-from fairlane.runtime.handle import Handle
+from fairlane.runtime.calls import Handle, Prepared
 from fairlane.telemetry.tracing import spans, submitting
 
 R = TypeVar("R")

@@ -1,4 +1,4 @@
-"""An application's way to its store: opened when first needed, brought up to date, let go."""
+"""An application's connection to its store: opened when first needed, and prepared then."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ T = TypeVar("T")
 
 
 class Connection:
-    """A store by its URL, the keys to what is sealed there, the token if it is a server. `migrate`:
-    bring it up to date, or see whether somebody else has."""
+    """The store at a URL. `migrate`: migrate its schema, instead of only checking the version."""
 
     def __init__(
         self,
@@ -39,7 +38,7 @@ class Connection:
 
     @property
     def backend(self) -> Backend:
-        """The store, opened when it is first needed."""
+        """The store. The first access opens it."""
         with self._guard:
             if self._backend is None:
                 self._backend = engines.open(
@@ -48,7 +47,7 @@ class Connection:
             return self._backend
 
     async def run(self, op: Op[T], own: Any = None) -> T:
-        """Perform an operation; on a caller's `own` connection, if there is one."""
+        """Perform an operation, on the caller's `own` connection if there is one."""
         backend = self.backend
         if not self._prepared:
             await backend.run(self._preparation(backend))
@@ -60,20 +59,20 @@ class Connection:
         return (self.backend if own is None else self.backend.driver.join(own)).run_sync(op)
 
     def prepare(self) -> None:
-        """Bring the store up to date, or see that it is; from ordinary code."""
+        """Migrate or check the schema, unless that was done before."""
         backend = self.backend
         if not self._prepared:
             backend.run_sync(self._preparation(backend))
             self._prepared = True
 
     def adopt(self, backend: Backend) -> None:
-        """Use a store that somebody else has opened and prepared."""
+        """Use a store that is already open and prepared."""
         with self._guard:
             self._backend, self._prepared = backend, True
 
     @contextmanager
     def elsewhere(self, url: str) -> Iterator[None]:
-        """Use another store for a while, and close it at the end."""
+        """Use another store within this block, and close it at the end."""
         with self._guard:
             before = self._backend, self._prepared
             self._backend, self._prepared = engines.open(url), False
@@ -86,19 +85,19 @@ class Connection:
             other.driver.close()
 
     async def aclose(self) -> None:
-        backend = self._let_go()
+        backend = self._take_backend()
         if backend is not None:
             await backend.driver.aclose()
 
     def close(self) -> None:
-        backend = self._let_go()
+        backend = self._take_backend()
         if backend is not None:
             backend.driver.close()
 
     def _preparation(self, backend: Backend) -> Op[Any]:
         return backend.ops.migrate() if self._migrate else backend.ops.verify()
 
-    def _let_go(self) -> Backend | None:
+    def _take_backend(self) -> Backend | None:
         with self._guard:
             backend, self._backend, self._prepared = self._backend, None, False
             return backend

@@ -8,8 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
 from fairlane.core.errors import InvalidHandler
 from fairlane.runtime.calls import Application
 from fairlane.runtime.context import Context
-from fairlane.runtime.execution import Middleware
-from fairlane.runtime.lifespans import Lifespan
+from fairlane.runtime.execution import Lifespan, Middleware
 from fairlane.runtime.task import Isolation, Options, TaskFunction, Terms
 
 P = ParamSpec("P")

@@ -1,6 +1,6 @@
-"""Tasks that run in place, without a worker: for tests.
+"""Run tasks without a worker, for tests.
 
-They are stored, claimed and settled like any others, on whatever store the application has.
+Tasks are stored, claimed and settled as usual, on the application's store.
 """
 
 from __future__ import annotations
@@ -17,16 +17,22 @@ from fairlane.core.ids import new_id
 from fairlane.core.machine import TimedOut
 from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Report
 from fairlane.runtime.completing import completing
-from fairlane.runtime.execution import Middleware, Surroundings, execute, settlement_of
-from fairlane.runtime.lifespans import Lifespan, provided
+from fairlane.runtime.execution import (
+    Lifespan,
+    Middleware,
+    Surroundings,
+    enter_lifespans,
+    execute,
+    settlement_of,
+)
 from fairlane.runtime.task import TaskFunction
 
 MOST_RUNS = 1_000
-"""So many runs of one call at the most: a task that snoozes for ever would never let go."""
+"""The most runs of one call of `work`: a task could snooze for ever."""
 
 
 class Inline:
-    """Runs what is due, one task after the other."""
+    """Runs due tasks one after the other."""
 
     def __init__(
         self,
@@ -42,20 +48,19 @@ class Inline:
         self._capabilities: set[str] = set()
 
     def learn(self, tasks: Iterable[NewTask]) -> None:
-        """Whatever these tasks require, it has."""
+        """Have all capabilities that these tasks require."""
         for task in tasks:
             self._capabilities.update(task.capabilities)
 
     async def work(self, *, skip_time: bool) -> int:
-        """Run what is due; answers how many runs that took.
+        """Run due tasks and return the number of runs.
 
-        `skip_time`: what waits for its time (a delay, a retry) is due at once, because the store's
-        clock is moved there.
+        With `skip_time` the store's clock is moved on until delayed tasks and retries are due.
         """
         run, ops = self._backend.run, self._backend.ops
         worker = NewWorker(new_id(), types=frozenset(self._tasks))
         async with AsyncExitStack() as stack:
-            shared = await provided(self._lifespans, self._tasks.values(), stack)
+            shared = await enter_lifespans(self._lifespans, self._tasks.values(), stack)
             around = Surroundings(shared, self._middleware, asyncio.to_thread)
             worker_id = await run(ops.register(worker))
             runs = 0
@@ -80,14 +85,14 @@ class Inline:
         if limit.expired():
             outcome = TimedOut()
         elif (current := asyncio.current_task()) is not None and current.cancelling():
-            raise asyncio.CancelledError  # meant for us, not for the handler
+            raise asyncio.CancelledError  # this coroutine was cancelled, not the handler
         if not this.done:
             settlement = settlement_of(task, outcome, time.monotonic() - this.began)
             await self._backend.run(self._backend.ops.settle([settlement]))
 
 
 class InlineRun:
-    """A run as its handler sees it."""
+    """An inline run as its handler sees it."""
 
     cancelled = False
 

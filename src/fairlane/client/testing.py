@@ -1,4 +1,4 @@
-"""An application for tests: in memory, with a clock to move, and no worker but the test itself."""
+"""An application for tests: in memory, with a clock that the test moves, and without a worker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairlane.client.app import Fairlane
 
 
 class MemoryApp(Fairlane):
-    """A store in memory whose clock the test moves, and whose tasks the test runs."""
+    """An application in memory. The test moves the store's clock and runs the tasks."""
 
     def __init__(self) -> None:
         super().__init__("sqlite://")
@@ -18,7 +18,7 @@ class MemoryApp(Fairlane):
         self.run_sync(self.backend.ops.shift_clock(seconds))
 
     async def work(self) -> int:
-        """Run what is due by now; answers how many runs that took."""
+        """Run the tasks that are due by now, and return the number of runs."""
         return await self.runner().work(skip_time=False)
 
     def work_sync(self) -> int:

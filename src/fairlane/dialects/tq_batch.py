@@ -36,7 +36,7 @@ async def hurry_retries(app: Fairlane, tasks: Tasks) -> None:
 
 async def run_batch(app: Fairlane, tasks: Tasks, most: int) -> int:
     """Run up to `most` tasks and return how many ran. To the store this is a short-lived worker."""
-    newcomer = Config(concurrency=1).introduction(frozenset(tasks))
+    newcomer = Config(concurrency=1).new_worker(frozenset(tasks))
     ops = app.backend.ops
     worker_id = await app.run(ops.register(newcomer))
     worker = msgspec.structs.replace(newcomer, worker_id=worker_id)

@@ -1,8 +1,8 @@
 """A handler's arguments: checked against its type hints when they are submitted, and converted to
-what the hints say when it runs.
+those types when the handler runs.
 
-Everything msgspec knows can be an argument (dataclasses, datetimes, UUIDs, enums, decimals, …);
-pydantic models too, when pydantic is installed.
+An argument can have any type that msgspec supports (dataclasses, datetimes, UUIDs, enums, decimals,
+…), and be a pydantic model if pydantic is installed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairlane.runtime.values import UNFIT, encoded, from_builtins
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """Marks a parameter that is filled in with something the application provides at start-up.
+    """Marks a parameter that a worker fills with something that a lifespan provides.
 
     async def report(day: str, db: Annotated[Pool, Shared("db")] = GIVEN) -> None: ...
     """
@@ -29,7 +29,7 @@ class Shared(msgspec.Struct, frozen=True):
 
 
 GIVEN: Any = msgspec.UNSET
-"""The default of a shared parameter, so that callers may leave it out."""
+"""The default of a shared parameter, so that callers can leave it out."""
 
 
 class Unreadable(InvalidArguments):
@@ -37,23 +37,23 @@ class Unreadable(InvalidArguments):
 
 
 class Locked(KeyMissing):
-    """A stored payload is sealed with a key that is not here."""
+    """A stored payload is encrypted with a key that this process does not have."""
 
 
 class Arguments:
-    """How one handler's arguments become a payload and back."""
+    """Converts the arguments of one handler to a payload and back."""
 
     def __init__(self, handler: Callable[..., Any]) -> None:
         self._name = getattr(handler, "__qualname__", repr(handler))
         signature, hints = _read(handler)
         self.returns: Any = hints.get("return", Any)
-        """What the handler says it returns."""
+        """The handler's return type."""
         parameters = list(signature.parameters.values())
         self.wants_context = bool(parameters) and hints.get(parameters[0].name) is Context
         if self.wants_context:
             del parameters[0]
         self.shared: dict[str, str] = {}
-        """Which of the application's shared things its parameters want, by parameter."""
+        """Names of what lifespans provide, by parameter."""
         self._optional: list[str] = []
         self._rest: str | None = None
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
@@ -64,14 +64,14 @@ class Arguments:
             if marker is not None:
                 self.shared[parameter.name] = marker.name
                 continue
-            self._refuse_what_has_no_name(parameter, hint)
+            self._check_parameter(parameter, hint)
             kept.append(parameter)
             if parameter.kind is parameter.VAR_KEYWORD:
                 self._rest = parameter.name
             elif parameter.default is parameter.empty:
                 fields.append((parameter.name, hint))
             else:
-                # What is left out stays out: the handler's own default applies when it runs.
+                # What is left out is not stored: the handler's default applies when it runs.
                 self._optional.append(parameter.name)
                 fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
         self._signature = signature.replace(parameters=kept)
@@ -79,7 +79,7 @@ class Arguments:
         self._required = self._names - set(self._optional)
         self._decoder = _decoder(self._name, fields, strict=self._rest is None)
 
-    def _refuse_what_has_no_name(self, parameter: inspect.Parameter, hint: Any) -> None:
+    def _check_parameter(self, parameter: inspect.Parameter, hint: Any) -> None:
         if parameter.kind is parameter.VAR_POSITIONAL:
             raise InvalidHandler(
                 f"{self._name} takes *{parameter.name}: a payload has names, so give its "
@@ -97,8 +97,8 @@ class Arguments:
             )
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
-        """A call as a payload. Raises InvalidArguments if the handler could not be called so."""
-        # By names alone, and only known ones: nothing is left for `inspect`, which takes its time.
+        """Return a call as a payload. Raises InvalidArguments if the handler does not accept it."""
+        # With known names only, the slow `inspect` is not needed.
         if args or not self._required <= kwargs.keys() <= self._names:
             kwargs = self._named(args, kwargs)
         try:
@@ -109,7 +109,7 @@ class Arguments:
         return payload
 
     def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """A call by the names of its arguments, as Python would bind them."""
+        """Return the arguments by name, as Python would bind them."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -120,8 +120,11 @@ class Arguments:
         return named
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """A payload as keyword arguments. Raises Unreadable if it does not fit the hints, and
-        Locked if it is sealed with a key that is not here."""
+        """Return a payload as keyword arguments.
+
+        Raises Unreadable if it does not fit the type hints, Locked if it is encrypted with a key
+        that this process does not have.
+        """
         try:
             check_open(payload)
             values: dict[str, Any] = msgspec.structs.asdict(self._decoder.decode(payload))

@@ -1,4 +1,4 @@
-"""The completing transaction: a handler's writes and the completion of its task, together."""
+"""The completing transaction commits a handler's writes and its task's completion together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairlane.runtime.execution import settlement_of
 
 
 class Completable(Protocol):
-    """A run that a transaction may complete. `done`: the store has been told of its end."""
+    """A run that a transaction can complete. `done`: the store has recorded its end."""
 
     task: Claimed
     began: float
@@ -24,10 +24,10 @@ class Completable(Protocol):
 
 @asynccontextmanager
 async def completing(backend: Backend, run: Completable) -> AsyncIterator[Any]:
-    """Gives the connection; at the end of the block the task is completed and all of it committed.
+    """Yield the connection. The end of the block completes the task and commits everything.
 
-    The result of a task that completes so is null: its effects are in the database. Raises
-    LeaseLost, and undoes everything, when the task is no longer the worker's.
+    The result of such a task is null: its effects are in the database. Raises LeaseLost, and rolls
+    everything back, if the task is no longer the worker's.
     """
     async with backend.driver.transaction() as transaction:
         yield transaction.connection

@@ -1,4 +1,4 @@
-"""What a handler may know and do about the run it is in."""
+"""What a handler can know and do about its run."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ from typing import Any, Protocol, TypeVar
 
 from fairlane.core import limits
 from fairlane.core.model import Claimed
-from fairlane.runtime.calls import Application, Prepared
-from fairlane.runtime.handle import Handle
+from fairlane.runtime.calls import Application, Handle, Prepared
 
 R = TypeVar("R")
 
 
 class Run(Protocol):
-    """The worker's side of a run. `progress` and `cancelled` may be used from any thread."""
+    """The worker's side of a run. `progress` and `cancelled` can be used from any thread."""
 
     @property
     def task(self) -> Claimed:
-        """What is run."""
+        """The task."""
 
     @property
     def cancelled(self) -> bool:
         """Whether the task is no longer this worker's: cancelled, timed out, or lost."""
 
     def progress(self, percent: float | None, message: str | None) -> None:
-        """Report how far it has come."""
+        """Report progress."""
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        """A transaction that completes the task when it commits."""
+        """Return a transaction that completes the task when it commits."""
 
 
 class Context:
-    """Given to a handler whose first parameter is annotated with it.
+    """Passed to a handler whose first parameter has this type.
 
     @app.task()
     async def work(ctx: Context, n: int) -> int: ...
@@ -51,7 +50,7 @@ class Context:
         self.task = run.task
         """The task as it was claimed."""
         self.shared = shared
-        """What the application's start-up hooks provided."""
+        """What the application's lifespans provide."""
         self.logger = logger
 
     @property
@@ -60,18 +59,19 @@ class Context:
 
     @property
     def attempt(self) -> int:
-        """1 on the first run; grows with every run. With the task's id it is the fencing token."""
+        """1 for the first run, and one more for each further run. With the task's id it is the
+        fencing token."""
         return self.task.attempt
 
     @property
     def cancelled(self) -> bool:
-        """Whether to stop: the result of this run would be refused."""
+        """Whether to stop: the store would refuse the result of this run."""
         return self._run.cancelled
 
     def progress(self, percent: float | None = None, message: str | None = None) -> None:
-        """Tell how far the run has come. Returns at once; reports are sent in batches.
+        """Report progress. Returns at once; reports are sent in batches.
 
-        What lies outside 0 to 100 is brought inside, a long message is cut.
+        A percentage outside 0 to 100 is clamped, a long message is cut.
         """
         self._run.progress(_percentage(percent), _line(message))
 
@@ -84,8 +84,8 @@ class Context:
         return self._app.submit_sync(call.within(self.task))
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        """The completing transaction (PostgreSQL and SQLite): what is written on the connection it
-        gives, and the task's completion, commit together or not at all.
+        """Return the completing transaction (PostgreSQL and SQLite): what is written on its
+        connection and the task's completion are committed together or not at all.
 
             async with ctx.transaction() as connection: ...
         """

@@ -1,7 +1,7 @@
-"""A run: the payload is decoded, the handler called, and whatever it did becomes an outcome.
+"""One run: decode the payload, call the handler, turn what it returns or raises into an outcome.
 
-Nothing a handler raises gets past here. Its error is told as text; even one that cannot be shown is
-recorded.
+No exception of a handler leaves this module. Errors are recorded as text, even those whose text
+cannot be produced.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import inspect
 import logging
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.errors import KeyMissing
+from fairlane.core.errors import InvalidHandler, KeyMissing
 from fairlane.core.machine import Change, Completed, Failed, Outcome, Settlement, Snoozed, decide
 from fairlane.core.model import Claimed, TaskError
 from fairlane.runtime.arguments import Locked, Unreadable
@@ -32,27 +33,49 @@ RESULT_TOO_LARGE = "RESULT_TOO_LARGE"
 RESULT_REFUSED = "RESULT_REFUSED"
 
 LOCKED_SECONDS = 60.0
-"""For how long a worker leaves a task alone whose payload it has no key for."""
+"""How long a worker snoozes a task whose payload it has no key for."""
 
 logger = logging.getLogger("fairlane.worker")
 
 Call = Callable[[], Any]
 Middleware = Callable[[Context, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+Lifespan = Callable[[], AbstractAsyncContextManager[Mapping[str, Any] | None]]
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What is around every run: things handlers share, middleware, and where blocking calls go."""
+    """What every run needs: shared objects, middleware, and a way to run blocking calls."""
 
     shared: Mapping[str, Any]
     middleware: Sequence[Middleware]
     blocking: Callable[[Call], Awaitable[Any]]
 
 
+async def enter_lifespans(
+    lifespans: Iterable[Lifespan], tasks: Iterable[TaskFunction[..., Any]], stack: AsyncExitStack
+) -> dict[str, Any]:
+    """Enter an application's lifespans on a stack, and return what they provide.
+
+    Raises InvalidHandler if a task needs something that none of them provides.
+    """
+    shared: dict[str, Any] = {}
+    for lifespan in lifespans:
+        given = await stack.enter_async_context(lifespan())
+        if given is not None:
+            shared.update(given)
+    for task in tasks:
+        missing = set(task.arguments.shared.values()) - set(shared)
+        if missing:
+            raise InvalidHandler(
+                f"{task.name} wants {', '.join(sorted(missing))}, which no lifespan provides."
+            )
+    return shared
+
+
 async def execute(definition: TaskFunction[..., Any], run: Run, around: Surroundings) -> Outcome:
-    """Run a handler to its end. Never raises."""
+    """Run a handler and return its outcome. Never raises."""
     try:
         return returned(await _call(definition, run, around))
-    except BaseException as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
+    except BaseException as error:  # noqa: BLE001 (whatever a handler raises is an outcome)
         return raised(error, definition.terms)
 
 
@@ -64,14 +87,14 @@ async def _call(definition: TaskFunction[..., Any], run: Run, around: Surroundin
     if not arguments.wants_context and not around.middleware:
         if definition.is_async:
             return await handler(**values)
-        return await _elsewhere(lambda: handler(**values), around)
+        return await _call_blocking(lambda: handler(**values), around)
     context = Context(run, definition.app, around.shared, logger.getChild(definition.name))
     given = (context,) if arguments.wants_context else ()
 
     async def innermost() -> Any:
         if definition.is_async:
             return await handler(*given, **values)
-        return await _elsewhere(lambda: handler(*given, **values), around)
+        return await _call_blocking(lambda: handler(*given, **values), around)
 
     call: Callable[[], Awaitable[Any]] = innermost
     for middleware in reversed(around.middleware):
@@ -79,9 +102,9 @@ async def _call(definition: TaskFunction[..., Any], run: Run, around: Surroundin
     return await call()
 
 
-async def _elsewhere(call: Call, around: Surroundings) -> Any:
+async def _call_blocking(call: Call, around: Surroundings) -> Any:
     value = await around.blocking(call)
-    # An ordinary function that answers with a coroutine: someone's decorator around an async one.
+    # A decorator around an async handler may be an ordinary function that returns a coroutine.
     return await value if inspect.iscoroutine(value) else value
 
 
@@ -92,7 +115,7 @@ def _wrapped(
 
 
 def returned(value: Any, most: int = limits.RESULT_BYTES) -> Outcome:
-    """The handler returned."""
+    """Return the outcome of a handler that returned."""
     if value is None:
         return _NOTHING
     try:
@@ -112,47 +135,46 @@ _NOTHING = Completed(b"null")
 
 
 def raised(error: BaseException, terms: Terms) -> Outcome:
-    """The handler raised."""
+    """Return the outcome of a handler that raised."""
     match error:
         case Snooze():
             return Snoozed(error.seconds)
         case Retry():
-            return Failed(_told(error, code="RETRY"), error.after)
+            return Failed(_error(error, code="RETRY"), error.after)
         case Fail():
-            return Failed(_told(error, code=error.code, retriable=False))
+            return Failed(_error(error, code=error.code, retriable=False))
         case Locked():
             return put_off(error)
         case Unreadable():
             return unreadable(error)
         case asyncio.CancelledError() | SystemExit() | KeyboardInterrupt() | GeneratorExit():
-            # Not ours: whoever wanted the worker to stop would have told the worker.
-            return Failed(_told(error))
+            # The handler raised it: a stop of the worker does not arrive here.
+            return Failed(_error(error))
         case _:
             retriable = isinstance(error, terms.retry_on) and not isinstance(
                 error, terms.no_retry_on
             )
-            return Failed(_told(error, retriable=retriable))
+            return Failed(_error(error, retriable=retriable))
 
 
 def put_off(error: KeyMissing) -> Snoozed:
-    """Its payload cannot be opened here. Not the task's fault: it waits for someone who has the
-    key, however long that takes."""
-    logger.error("A task is put off by %g s. %s", LOCKED_SECONDS, text_of(error))
+    """Return the outcome of a task whose key is missing here: it waits for a worker that has it."""
+    logger.error("A task is snoozed for %g s. %s", LOCKED_SECONDS, text_of(error))
     return Snoozed(LOCKED_SECONDS)
 
 
 def unreadable(error: Exception) -> Failed:
-    """Its payload cannot be read by anyone."""
+    """Return the outcome of a task whose payload cannot be read."""
     return _for_good(UNREADABLE, text_of(error))
 
 
 def refused(error: Exception) -> Failed:
-    """What came of it cannot be recorded, however often it is tried."""
+    """Return the outcome of a run whose own outcome the store refuses for good."""
     return _for_good(RESULT_REFUSED, f"The result cannot be stored: {text_of(error)}")
 
 
 def text_of(error: BaseException) -> str:
-    """An exception's message; its class if it has none, or none that can be shown."""
+    """Return an exception's message, or its class if it has none or cannot produce it."""
     try:
         message = str(error)
     except BaseException:  # noqa: BLE001 (its __str__ is the handler's code)
@@ -160,7 +182,7 @@ def text_of(error: BaseException) -> str:
     return message or type(error).__name__
 
 
-def _told(error: BaseException, *, code: str | None = None, retriable: bool = True) -> TaskError:
+def _error(error: BaseException, *, code: str | None = None, retriable: bool = True) -> TaskError:
     try:
         trace = "".join(traceback.format_exception(error))
     except BaseException:  # noqa: BLE001 (formatting runs the handler's code)
@@ -178,7 +200,7 @@ def _for_good(code: str, message: str) -> Failed:
 
 
 def settlement_of(task: Claimed, outcome: Outcome, seconds: float | None) -> Settlement:
-    """A run's outcome under its fence."""
+    """Return a run's outcome with its fence."""
     change = decide(task, outcome, random.random())
     assert isinstance(change, Change)
     return Settlement(task.task_id, task.attempt, task.worker_id, change, seconds, outcome)

@@ -1,10 +1,10 @@
-"""What a handler raises to say how its run ended, where an ordinary exception would not do."""
+"""Exceptions with which a handler chooses the outcome of its run."""
 
 from __future__ import annotations
 
 
 class Retry(Exception):
-    """The run failed; try again, `after` so many seconds (None: as the retry policy says)."""
+    """The run failed: retry it `after` so many seconds (None: as the retry policy says)."""
 
     def __init__(
         self, message: str = "The handler asked to be run again.", *, after: float | None = None
@@ -14,7 +14,7 @@ class Retry(Exception):
 
 
 class Fail(Exception):
-    """The run failed for good: no retry would help."""
+    """The run failed for good: do not retry it."""
 
     def __init__(self, message: str, *, code: str | None = None) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class Fail(Exception):
 
 
 class Snooze(Exception):
-    """Not now: run again in so many seconds. Costs no attempt."""
+    """Run the task again in `seconds`. This does not count as a retry."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = float(seconds)

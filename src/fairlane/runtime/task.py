@@ -1,4 +1,4 @@
-"""A function that is a task: called like any function, submitted like nothing else."""
+"""`TaskFunction`: a handler, the name of its type, and the options of its submissions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from fairlane.core.submission import PAYLOAD_OPTIONS, Form, new_form, new_task
 from fairlane.core.text import NAME_RULE, is_name
 from fairlane.core.uniqueness import Unique
 from fairlane.runtime.arguments import Arguments
-from fairlane.runtime.calls import Application, Prepared
-from fairlane.runtime.handle import Handle
+from fairlane.runtime.calls import Application, Handle, Prepared
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,7 +26,7 @@ Isolation = Literal["process"]
 
 
 class Options(TypedDict, total=False):
-    """What may be said about a submission; all of it is optional."""
+    """Options of a submission, all of them optional."""
 
     queue: str
     priority: str | int
@@ -49,17 +48,17 @@ class Options(TypedDict, total=False):
 
 
 _NAMES = {"timeout": "timeout_seconds", "retry": "retry_policy"}
-"""Where an option's name differs from the door's."""
+"""Options whose names differ from those of `new_task`."""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said about a type once, where its handler is defined."""
+    """What the definition of a handler says about its type."""
 
     rate_limit: float | None = None
     concurrency: int | None = None
     isolation: Isolation | None = None
     memory_limit: int | None = None
-    """Bytes that a run may take beyond what its own process has anyway."""
+    """Bytes of memory that a run may use in addition to what its process uses already."""
     retry_on: tuple[type[BaseException], ...] = (Exception,)
     no_retry_on: tuple[type[BaseException], ...] = ()
 
@@ -82,7 +81,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskFunction(Generic[P, R]):
-    """A handler under the name of its type, with the options its submissions begin with."""
+    """A function that is a task. It can be called like any function, or submitted."""
 
     def __init__(
         self,
@@ -113,18 +112,18 @@ class TaskFunction(Generic[P, R]):
         return f"<task {self.name}>"
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Call the handler here and now, as if it were no task."""
+        """Call the handler directly, without submitting anything."""
         return self.handler(*args, **kwargs)
 
     def options(self, **options: Unpack[Options]) -> TaskFunction[P, R]:
-        """The same task with other options for what is submitted through it."""
+        """Return the same task with other options for its submissions."""
         other = copy.copy(self)
         other._options = _checked_options(self.name, {**self._options, **options})
         other._form = _form(self.name, other._options)
         return other
 
     def prepare(self, /, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
-        """A call to be submitted by `app.submit_many`."""
+        """Return a call for `app.submit_many`."""
         payload = self.arguments.encode(args, kwargs)
         if self._form is None:
             task = _task(self.name, payload, self._options)
@@ -133,7 +132,7 @@ class TaskFunction(Generic[P, R]):
         return Prepared(task, self.arguments.returns)
 
     async def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Submit a call; answers when it is stored."""
+        """Submit a call, and return once it is stored."""
         return await self.app.submit(self.prepare(*args, **kwargs))
 
     def submit_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -142,29 +141,30 @@ class TaskFunction(Generic[P, R]):
 
 
 def _task(name: str, payload: bytes, options: Options) -> NewTask:
-    return new_task(name, payload, **_at_the_door(options))
+    return new_task(name, payload, **_new_task_options(options))
 
 
 def _form(name: str, options: Options) -> Form | None:
-    """What all submissions with these options share, where that is everything but the payload."""
+    """Return what all submissions with these options share, or None if that depends on the
+    payload."""
     if PAYLOAD_OPTIONS & options.keys():
         return None
-    return new_form(name, **_at_the_door(options))
+    return new_form(name, **_new_task_options(options))
 
 
-def _at_the_door(options: Options) -> dict[str, Any]:
+def _new_task_options(options: Options) -> dict[str, Any]:
     return {_NAMES.get(name, name): value for name, value in options.items()}
 
 
 def _checked_options(name: str, options: Options) -> Options:
-    """The options, if a task could be submitted with them."""
+    """Return the options. Raises InvalidHandler or InvalidTask if no task could have them."""
     unknown = sorted(options.keys() - Options.__annotations__.keys())
     if unknown:
         raise InvalidHandler(
             f"{name} has no option {', '.join(unknown)}. There are "
             f"{', '.join(sorted(Options.__annotations__))}."
         )
-    # What `unique` means depends on the payload: that is looked at when there is one.
+    # What `unique` means depends on the payload, so it is checked with the submission.
     plain: Any = {option: value for option, value in options.items() if option != "unique"}
     _task(name, b"{}", plain)
     return options

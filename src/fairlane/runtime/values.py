@@ -1,4 +1,4 @@
-"""Values as JSON and back: everything msgspec knows, and pydantic models when pydantic is there."""
+"""Values as JSON and back: all types of msgspec, and pydantic models if pydantic is installed."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from fairlane.core import limits
 from fairlane.core.submission import check_tree, may_be_deep
 
 UNFIT = (TypeError, ValueError, OverflowError, RecursionError)
-"""What encoders, decoders and the models of an application raise about values that do not fit."""
+"""What encoders, decoders and an application's models raise for values that do not fit."""
 
 
 def encoded(value: object) -> bytes:
-    """A value as JSON; what a handler may return is what it may be given."""
+    """Return a value as JSON. Results have the same limits as payloads."""
     result = _encoder.encode(value)
     if b"null" in result or may_be_deep(result):
-        # The encoder writes NaN and the infinities as null: only what it was given can tell.
+        # The encoder writes NaN and the infinities as null, so check the value itself.
         check_tree(msgspec.to_builtins(value, enc_hook=_to_builtins), limits.JSON_DEPTH)
     return result
 
 
 def decoded(value: bytes, hint: Any) -> Any:
-    """JSON as what a hint says; as it is where the hint is of no use."""
+    """Return JSON converted to a type, or as plain values if it does not fit the type."""
     try:
         return msgspec.json.decode(value, type=hint, dec_hook=from_builtins)
     except UNFIT:
@@ -32,7 +32,7 @@ def decoded(value: bytes, hint: Any) -> Any:
 
 
 def from_builtins(hint: type, value: Any) -> Any:
-    """What msgspec asks of us about hints that it does not know."""
+    """Convert a value to a type that msgspec does not know."""
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and issubclass(hint, pydantic.BaseModel):
         # As JSON, because a strict model takes a date as text from JSON only.

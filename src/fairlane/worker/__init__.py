@@ -1,1 +1,1 @@
-"""Runs tasks: fetcher → executor → committer, beside leases and maintenance."""
+"""Runs tasks: fetcher → executor → committer, beside heartbeat and maintenance."""

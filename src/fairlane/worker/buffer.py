@@ -1,4 +1,4 @@
-"""Claimed tasks on their way from the fetcher to those who run them."""
+"""Claimed tasks on their way from the fetcher to the consumers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlane.core.model import Claimed
 
 
 class Buffer:
-    """First in, first out. Consumers wait while it is empty, the fetcher while it is full."""
+    """A queue. Consumers wait while it is empty, the fetcher while it is full."""
 
     def __init__(self) -> None:
         self._tasks: deque[Claimed] = deque()
@@ -34,16 +34,16 @@ class Buffer:
             self._wake_one()
 
     async def take(self) -> Claimed:
-        """The next task, as soon as there is one."""
+        """Wait for the next task and remove it."""
         while self._closed or not self._tasks:
             turn = asyncio.get_running_loop().create_future()
             self._takers.append(turn)
-            self._taken.set()  # someone is idle: that interests the fetcher
+            self._taken.set()  # the fetcher waits for idle consumers, too
             try:
                 await turn
             except asyncio.CancelledError:
                 if turn.done() and not turn.cancelled():
-                    self._wake_one()  # it was our turn: let another have it
+                    self._wake_one()  # pass the turn on to another consumer
                 raise
             finally:
                 if turn in self._takers:
@@ -52,17 +52,17 @@ class Buffer:
         return self._tasks.popleft()
 
     def close(self) -> None:
-        """Hand out no more."""
+        """Hand out no more tasks."""
         self._closed = True
 
     def empty(self) -> list[Claimed]:
-        """Everything that nobody has begun."""
+        """Remove and return all tasks."""
         tasks = list(self._tasks)
         self._tasks.clear()
         return tasks
 
     def withdraw(self, runs: Iterable[tuple[str, int]]) -> list[Claimed]:
-        """Those of these (task id, attempt) that nobody has begun."""
+        """Remove and return those of these runs, (task id, attempt), that wait here."""
         wanted = set(runs)
         found = [task for task in self._tasks if (task.task_id, task.attempt) in wanted]
         for task in found:
@@ -70,7 +70,7 @@ class Buffer:
         return found
 
     async def changed(self) -> None:
-        """Wait until something was taken, or someone is idle."""
+        """Wait until a task was taken or a consumer is idle."""
         await self._taken.wait()
         self._taken.clear()
 

@@ -1,8 +1,8 @@
-"""What became of tasks goes back to the store, in natural batches.
+"""Sends outcomes, starts and progress to the store, in natural batches.
 
-A flush begins as soon as the one before has returned, with whatever has gathered: low latency when
-idle, large batches under load, no timers. What cannot be delivered is kept and tried again for
-ever: a lost connection is not an outcome.
+A flush begins as soon as the one before has returned, with everything that has arrived meanwhile:
+low latency when idle, large batches under load, no timers. What cannot be delivered is kept and
+sent again for ever: a lost connection is not an outcome.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Committer:
         self._observer = observer
         self._settlements: list[Settlement] = []
         self._ended: list[Claimed] = []
-        """What the settlements are of, in their order."""
+        """The tasks of the settlements, in the same order."""
         self._begun: list[tuple[Claimed, float]] = []
         self._reports: dict[tuple[str, int], Report] = {}
         self._reports_due = False
@@ -54,25 +54,25 @@ class Committer:
         self._idle = asyncio.Event()
         self._idle.set()
         self.stale = 0
-        """Settlements that were refused: the task was no longer this worker's."""
+        """How many settlements the store refused because the task was no longer this worker's."""
 
     def settle(self, task: Claimed, outcome: Outcome, seconds: float | None) -> None:
-        """A run has ended after so long; without `seconds` it never began."""
+        """Settle a run that took `seconds`, or None if it never started."""
         self._settlements.append(settlement_of(task, outcome, seconds))
         self._ended.append(task)
         if self._reports:
-            self._reports_due = True  # its last one has to be there before it ends
-        self._stir()
+            self._reports_due = True  # its last report must be stored before its end
+        self._wake()
 
     def start(self, begun: list[tuple[Claimed, float]]) -> None:
-        """These have been running for so many seconds."""
+        """Report the start of runs, with the seconds since then."""
         self._begun += begun
-        self._stir()
+        self._wake()
 
     def report(self, report: Report) -> None:
-        """Progress, from any thread; of several reports of one run only the last is sent.
+        """Keep a progress report, from any thread. It replaces an earlier one of the same run.
 
-        It is sent when `send_reports` says so, or a run ends: a handler that reports in a tight
+        Reports are sent by `send_reports` or when a run ends: a handler that reports in a tight
         loop must not keep the store busy.
         """
         with self._guard:
@@ -81,14 +81,14 @@ class Committer:
     def send_reports(self) -> None:
         if self._reports:
             self._reports_due = True
-            self._stir()
+            self._wake()
 
     async def flushed(self) -> None:
         """Wait until everything is delivered."""
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Deliver, until cancelled."""
+        """Deliver until cancelled."""
         while True:
             await self._work.wait()
             self._work.clear()
@@ -96,13 +96,13 @@ class Committer:
                 await self._flush()
             self._idle.set()
 
-    def _stir(self) -> None:
+    def _wake(self) -> None:
         self._idle.clear()
         self._work.set()
 
     async def _flush(self) -> None:
         ops = self._backend.ops
-        # Ends come last: what comes after its own end is refused.
+        # Settlements come last: the store refuses starts and progress of a settled run.
         if self._begun:
             begun = _cut(self._begun)
             starts = [Start(task.task_id, task.attempt, seconds) for task, seconds in begun]
@@ -124,7 +124,7 @@ class Committer:
             late = sum(verdict is not Verdict.APPLIED for verdict in verdicts)
             if late:
                 self.stale += late
-                logger.info("%d results came too late and were refused", late)
+                logger.info("The store refused %d results that came too late", late)
 
     def _take_reports(self) -> list[Report]:
         with self._guard:
@@ -138,23 +138,26 @@ class Committer:
         send: Callable[[list[Item]], Op[list[Verdict]]],
         instead: Callable[[Item, Exception], Item] | None = None,
     ) -> list[Verdict]:
-        """What the store says to each. `instead`: what is sent in place of one that it refuses for
-        good; without that, such a one is dropped."""
+        """Send items until the store accepts them, and return its verdict on each.
+
+        `instead` returns what is sent in place of an item that the store refuses for good; without
+        it such an item is dropped.
+        """
         backoff = Backoff()
         while True:
             try:
                 return await self._backend.run(send(items))
             except StoreError as error:
-                logger.warning("The store does not take what became of tasks: %s", error)
+                logger.warning("Cannot report outcomes to the store: %s", error)
                 await asyncio.sleep(backoff.next())
             except Exception as error:
                 if len(items) > 1:
-                    # One of them is at fault: find out which, the others must not suffer for it.
+                    # One item is at fault. Find it by halving, and deliver the others.
                     half = len(items) // 2
                     first = await self._deliver(items[:half], send, instead)
                     return first + await self._deliver(items[half:], send, instead)
-                # Not what it is: that may be anything.
-                logger.exception("The store refuses for good what became of %s", items[0].task_id)
+                # Without the item itself, which may contain anything.
+                logger.exception("The store refuses the outcome of %s for good", items[0].task_id)
                 if instead is None:
                     return []
                 return await self._deliver([instead(items[0], error)], send)
@@ -163,14 +166,14 @@ class Committer:
 def _failed(
     batch: list[Settlement], tasks: list[Claimed], settlement: Settlement, error: Exception
 ) -> Settlement:
-    """In place of one of a batch that the store refuses: or the task would be held for ever."""
+    """Replace a refused settlement by a failure, or the worker would hold the task for ever."""
     place = batch.index(settlement)
     batch[place] = settlement_of(tasks[place], refused(error), settlement.seconds)
     return batch[place]
 
 
 def _cut(items: list[T]) -> list[T]:
-    """As many from its beginning as go into one call."""
+    """Remove and return the first items, as many as one call takes."""
     batch = items[: limits.BATCH]
     del items[: limits.BATCH]
     return batch

@@ -1,4 +1,4 @@
-"""What a worker may be told."""
+"""The settings of a worker."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from fairlane.core.retention import DEFAULT, Retention
 from fairlane.core.text import is_name, shown
 
 NAME_LENGTH = 100
-"""Of what an id begins with: the whole of it is shown in lists."""
+"""The longest name: lists show whole worker ids, which begin with it."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """How one worker process works. Times are seconds."""
+    """The settings of one worker. Times are in seconds."""
 
     concurrency: int = 10
-    """Tasks that run at once."""
+    """How many tasks run at once."""
     queues: frozenset[str] | None = None
     capabilities: frozenset[str] = frozenset()
     poll_interval: float = 1.0
-    """How long an idle worker waits before it looks again, hints or not."""
+    """How long an idle worker waits for a hint before it claims again."""
     lease: float = limits.LEASE_SECONDS
-    """After so long without a sign of life the worker counts as dead; when it does maintenance it
-    looks for others who are every twelfth of it (at most 2.5 s)."""
+    """After this time without a heartbeat the worker counts as dead. While it is elected for
+    maintenance, it looks for dead workers every twelfth of it (at most every 2.5 s)."""
     grace: float = 30.0
-    """How long running tasks may take to finish once the worker is to stop."""
+    """How long running tasks may take to finish when the worker stops."""
     target: str | None = None
     """Where the application can be imported, `module:attribute`; needed by isolation="process"."""
     tasks_per_child: int | None = None
-    """After so many tasks a process of isolation="process" is replaced by a new one."""
+    """After this many tasks a process of isolation="process" is replaced by a new one."""
     name: str | None = None
-    """What its ids begin with. Only begin: an id is never used twice."""
+    """What the worker's id begins with. The rest is random: an id is never used twice."""
     types: frozenset[str] | None = None
-    """Which of the application's tasks it runs; all of them if it is not said."""
+    """The names of the tasks that it runs; None for all tasks of the application."""
     maintenance: bool = True
     retention: Retention = DEFAULT
     memory_limit: int | None = None
-    """Bytes of memory above which the worker calls itself unhealthy, and gets no more tasks."""
+    """Bytes of memory above which the worker reports itself unhealthy and gets no more tasks."""
     lag_limit: float = 5.0
-    """Seconds that its event loop may be held up before it calls itself unhealthy."""
+    """How long its event loop may be blocked before it reports itself unhealthy."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= limits.CONCURRENCY:
@@ -71,8 +71,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if not self.grace >= 0:
             raise InvalidWorker("A worker's grace is a number of seconds, 0 or more.")
 
-    def introduction(self, types: frozenset[str]) -> NewWorker:
-        """The worker as it registers. Its id is random per process start."""
+    def new_worker(self, types: frozenset[str]) -> NewWorker:
+        """Return the worker as it registers, with a new random id."""
         return NewWorker(
             worker_id=new_id() if self.name is None else f"{self.name}.{new_id()}",
             capacity=self.concurrency,

@@ -1,7 +1,7 @@
-"""Consumers: each takes a task, runs its handler, and hands the outcome on.
+"""Consumers: each takes a task, runs its handler, and passes the outcome to the committer.
 
-Consumers are pooled coroutines, because a coroutine of its own would cost a small task more than
-the task itself. One sweep looks after all time limits, because a timer each would cost as much.
+Consumers are pooled coroutines: a new coroutine would cost a small task more than the task itself.
+One sweep checks all time limits, because a timer for each task would cost as much.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from fairlane.worker.runs import CurrentRun, Stop
 logger = logging.getLogger("fairlane.worker")
 
 SWEEP_SECONDS = 0.1
-START_TOLD_AFTER = 1.0
-"""Runs longer than this have their start reported by itself; others with their end."""
+START_REPORTED_AFTER = 1.0
+"""The start of a run that takes longer is reported by itself; otherwise with its end."""
 HEED_SECONDS = 1.0
-"""How long a handler may take to heed its cancellation before it is left behind."""
+"""How long a handler may take to react to its cancellation before it is abandoned."""
 
 
 class Executor:
-    """Runs what is in a buffer with the handlers of an application."""
+    """Runs the tasks in a buffer with the handlers of an application."""
 
     def __init__(
         self,
@@ -60,22 +60,22 @@ class Executor:
         self._quiet = asyncio.Event()
         self._quiet.set()
         self.long = 0
-        """How many runs had taken longer than a second at the last sweep."""
+        """How many runs had taken longer than a second in the last sweep."""
 
     @property
     def load(self) -> int:
-        """How many tasks run."""
+        """How many tasks are running."""
         return len(self._running)
 
-    def hire(self, count: int) -> None:
-        """Begin with so many consumers."""
+    def add_consumers(self, count: int) -> None:
+        """Start this many consumers."""
         for _ in range(count):
             consumer = asyncio.create_task(self._consume(), context=contextvars.Context())
             self._consumers.add(consumer)
             consumer.add_done_callback(self._gone)
 
     def let_go(self, runs: list[tuple[str, int]]) -> None:
-        """End these runs, begun or not: they are (task id, attempt)."""
+        """End these runs, (task id, attempt), whether they have started or not."""
         for each in runs:
             run = self._running.get(each)
             if run is not None:
@@ -88,7 +88,7 @@ class Executor:
         await self._quiet.wait()
 
     async def release(self) -> None:
-        """End all runs: their tasks go back."""
+        """End all runs. Their tasks go back to their queues."""
         for run in list(self._running.values()):
             run.halt(Stop.RELEASED)
         with suppress(TimeoutError):
@@ -98,7 +98,7 @@ class Executor:
             self._give_up(run)
 
     async def dismiss(self) -> None:
-        """End all consumers, and what they run; nobody hears of its outcome."""
+        """End all consumers and their runs, without settling them."""
         self._dismissed = True
         for run in self._running.values():
             run.halt(Stop.LET_GO)
@@ -109,7 +109,7 @@ class Executor:
             await asyncio.wait(consumers, timeout=HEED_SECONDS)
 
     async def sweep(self) -> None:
-        """Look after time limits, and tell of long runs; until cancelled."""
+        """Enforce time limits and report the start of long runs, until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self._committer.send_reports()
@@ -125,11 +125,11 @@ class Executor:
                     run.halt(Stop.TIMED_OUT)
             elif now - run.stopped_at > HEED_SECONDS:
                 self._give_up(run)
-                self.hire(1)
-            if seconds > START_TOLD_AFTER:
+                self.add_consumers(1)
+            if seconds > START_REPORTED_AFTER:
                 long += 1
-                if not run.started_told:
-                    run.started_told = True
+                if not run.start_reported:
+                    run.start_reported = True
                     begun.append((run.task, seconds))
         self.long = long
         if begun:
@@ -157,12 +157,12 @@ class Executor:
             if run.given_up or self._dismissed:
                 return
             self._leave(run)
-            while this.cancelling():  # it was meant for the run, not for us
+            while this.cancelling():  # the run was cancelled, not the consumer
                 this.uncancel()
-            self._hand_on(run, outcome)
+            self._finish(run, outcome)
             if len(contextvars.copy_context()):
-                # The handler left something behind in our context: the next one gets a clean one.
-                self.hire(1)
+                # The handler has set context variables: the next one gets a clean context.
+                self.add_consumers(1)
                 return
 
     def _gone(self, consumer: asyncio.Task[None]) -> None:
@@ -170,11 +170,11 @@ class Executor:
         error = asyncio.CancelledError() if consumer.cancelled() else consumer.exception()
         if self._dismissed or error is None:
             return
-        # Something got past it that nothing can catch: a future that carries a GeneratorExit, say.
+        # It ended by an exception that `execute` cannot catch, such as a GeneratorExit in a future.
         for run in [run for run in self._running.values() if run.consumer is consumer]:
             self._leave(run)
-            self._hand_on(run, raised(error, self._tasks[run.task.type].terms))
-        self.hire(1)
+            self._finish(run, raised(error, self._tasks[run.task.type].terms))
+        self.add_consumers(1)
 
     def _leave(self, run: CurrentRun) -> None:
         del self._running[run.task.task_id, run.task.attempt]
@@ -182,22 +182,22 @@ class Executor:
             self._quiet.set()
 
     def _give_up(self, run: CurrentRun) -> None:
-        """A handler that does not heed its cancellation is left behind with its consumer."""
-        logger.warning("%s %s goes on although cancelled", run.task.type, run.task.task_id)
+        """Abandon a handler that ignores its cancellation, together with its consumer."""
+        logger.warning("%s %s ignores its cancellation", run.task.type, run.task.task_id)
         run.given_up = True
         self._leave(run)
-        self._hand_on(run, Released())
+        self._finish(run, Released())
 
-    def _hand_on(self, run: CurrentRun, outcome: Outcome) -> None:
+    def _finish(self, run: CurrentRun, outcome: Outcome) -> None:
         if run.done:
-            # The completing transaction has told the store already.
+            # The completing transaction has settled it.
             if self._observer is not None:
                 self._observer.ended(run.task, outcome, settled=True)
             return
         if run.stop is Stop.TIMED_OUT:
             outcome = TimedOut()
         elif run.stop is not None:
-            # Of a run that was let go this is refused, and frees the slot that it still held.
+            # For a run that was let go the store refuses this, and frees the slot that it held.
             outcome = Released()
         if self._traces is not None:
             self._traces.ended(run.task, outcome, settled=False)

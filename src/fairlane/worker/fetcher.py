@@ -1,11 +1,13 @@
-"""Keeps the buffer as full as the prefetch rule allows, and sleeps exactly as long as there is
-nothing to do."""
+"""Claims tasks: keeps the buffer as full as `Prefetch` allows, and sleeps while there is nothing to
+claim."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -18,29 +20,61 @@ from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Grant
 from fairlane.telemetry.observer import Observer
 from fairlane.worker.buffer import Buffer
-from fairlane.worker.prefetch import Prefetch
 
 logger = logging.getLogger("fairlane.worker")
 
 AHEAD = limits.BATCH // 2
-"""Most that one claim takes ahead: while these run, the next ones are on their way."""
+"""The most tasks that one claim takes ahead: while they run, the next ones are on their way."""
 LAST_CLAIM_SECONDS = 2.0
 HEARD = 100
-"""So many requests are remembered."""
+"""How many requests are remembered."""
 WAIT_SECONDS = 20.0
-"""How long a claim may stay with a remote store that has nothing to give."""
+"""How long a claim may wait at a server that has no task for it."""
 NOTHING = Grant([])
+PREFETCH_SECONDS = 0.05
+_SLICES = 5
+
+
+class Prefetch:
+    """Decides how many tasks a worker holds beyond those that it runs: about as many as it finished
+    in the last 50 ms.
+
+    So a worker with long tasks takes none that another could run at once, and one with tiny tasks
+    claims hundreds at a time. Finished tasks are counted in slices of ten milliseconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts = [0] * _SLICES
+        self._slice = 0
+
+    def finished(self, count: int) -> None:
+        """Count tasks that have just ended."""
+        self._counts[self._turn()] += count
+
+    def ahead(self, held: int) -> int:
+        """Return how many more tasks a worker may claim that holds `held` unstarted ones."""
+        self._turn()
+        return max(0, min(sum(self._counts), limits.BATCH) - held)
+
+    def _turn(self) -> int:
+        now = int(self._clock() / (PREFETCH_SECONDS / _SLICES))
+        passed = min(now - self._slice, _SLICES)
+        for step in range(passed):
+            self._counts[(self._slice + 1 + step) % _SLICES] = 0
+        self._slice = now
+        return now % _SLICES
 
 
 class Room(NamedTuple):
-    """How many tasks could begin at once, and how many more may be held."""
+    """How many tasks could start at once, and how many more may be held."""
 
     slots: int
     ahead: int
 
 
 class Fetcher:
-    """Claims tasks for the consumers behind a buffer. One claim is under way at a time."""
+    """Claims tasks for the consumers behind a buffer, one claim at a time."""
 
     def __init__(
         self,
@@ -59,54 +93,55 @@ class Fetcher:
         self._observer = observer
         self._waits = backend.driver.remote
         self._heard: deque[str] = deque([""], HEARD)
-        """The requests that brought something; the last of them is told with the next one."""
+        """Ids of the last requests that were answered with tasks; each claim names the newest."""
 
     async def run(self) -> None:
-        """Fetch, until cancelled. Raises WorkerGone when the worker has been declared dead."""
+        """Claim until cancelled. Raises WorkerGone when the worker has been declared dead."""
         wakeup = await listen(self._backend.driver)
         try:
             room = self._room()
-            claim = self._begun(room)
+            claim = self._start_claim(room)
             while True:
-                grant = NOTHING if claim is None else await self._brought(claim)
+                grant = NOTHING if claim is None else await self._finish_claim(claim)
                 if not grant.tasks:
                     if claim is not None and room.slots:
                         await self._rest(wakeup, grant.next_due_in)
                     else:
-                        # Who has a slot again may get what is not given to anyone ahead.
+                        # With a free slot the worker may get tasks that are not given ahead.
                         await self._buffer.changed()
                     room = self._room()
-                    claim = self._begun(room)
+                    claim = self._start_claim(room)
                     continue
                 room = self._room(arriving=len(grant.tasks))
                 if len(grant.tasks) <= self._buffer.idle:
                     self._buffer.put(grant.tasks)
-                    claim = self._begun(room)
+                    claim = self._start_claim(room)
                 else:
-                    claim = self._begun(room)
-                    # After the claim, which is thereby on its way before these keep the loop busy:
-                    # the store finds the next ones while we run them.
+                    claim = self._start_claim(room)
+                    # Only after the claim was sent, which these tasks would delay: the store finds
+                    # the next tasks while these run.
                     asyncio.get_running_loop().call_soon(self._buffer.put, grant.tasks)
         finally:
             await wakeup.aclose()
 
     def _room(self, arriving: int = 0) -> Room:
-        """What there is room for, beside so many that are about to be in the buffer."""
+        """Return what there is room for. `arriving` tasks are about to enter the buffer."""
         waiting = len(self._buffer) + arriving
         slots = min(max(0, self._buffer.idle - waiting), limits.BATCH)
         return Room(slots, min(self._prefetch.ahead(waiting), max(0, AHEAD - slots)))
 
-    def _begun(self, room: Room) -> asyncio.Future[Grant] | None:
-        """A claim, if there is room."""
+    def _start_claim(self, room: Room) -> asyncio.Future[Grant] | None:
+        """Start a claim if there is room."""
         return asyncio.ensure_future(self._claim(*room)) if any(room) else None
 
-    async def _brought(self, claim: asyncio.Future[Grant]) -> Grant:
-        """A claim that is under way when we are cancelled still brings what it was given."""
+    async def _finish_claim(self, claim: asyncio.Future[Grant]) -> Grant:
+        """Wait for a claim. If this is cancelled, tasks that the claim was given are kept all the
+        same."""
         try:
             return await asyncio.shield(claim)
         except asyncio.CancelledError:
             if self._waits:
-                # It may take long, and what it is given after all goes back when the worker leaves.
+                # It may take long. Tasks that it is given later go back when the worker leaves.
                 claim.cancel()
             await asyncio.wait([claim], timeout=LAST_CLAIM_SECONDS)
             if claim.done() and not (claim.cancelled() or claim.exception()):
@@ -115,13 +150,13 @@ class Fetcher:
             raise
 
     async def _claim(self, slots: int, ahead: int) -> Grant:
-        # The same request until it is answered: a lost reply costs nothing.
+        # The same request until it is answered: a lost reply costs no task.
         ask = msgspec.structs.replace(
             self._like,
             request_id=new_id(),
             slots=slots,
             ahead=ahead,
-            # Who has no room now may have some soon, and then for more kinds of tasks.
+            # Without free slots do not wait: soon there may be some, and then more tasks qualify.
             wait=WAIT_SECONDS if self._waits and slots else 0.0,
             heard=self._heard[-1],
         )
@@ -131,12 +166,12 @@ class Fetcher:
                 since = 0 if self._observer is None else self._observer.now()
                 grant = await self._backend.run(self._backend.ops.claim(ask))
             except StoreError as error:
-                logger.warning("No tasks can be claimed: %s", error)
+                logger.warning("Cannot claim tasks: %s", error)
                 await asyncio.sleep(backoff.next())
                 continue
             given = ask.request_id if grant.request_id is None else grant.request_id
             if given != ask.request_id and (given in self._heard or not grant.tasks):
-                # We know of it, or nothing is left of it: the store shall go on from there.
+                # It is known, or nothing is left of it: let the store go on from there.
                 self._heard.append(given)
                 ask = msgspec.structs.replace(ask, heard=given)
                 continue

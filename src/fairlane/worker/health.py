@@ -1,4 +1,4 @@
-"""How the process is doing, from /proc where there is one."""
+"""The health of the worker process: memory, CPU, event loop and threads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _STATM = Path("/proc/self/statm")
 _PAGE = resource.getpagesize()
 
 ABANDONED = 10
-"""So many threads that hang, and at least as many as tasks may run: more would hang as well."""
+"""From this many hanging threads on (or `concurrency`, if that is more) a worker is unhealthy."""
 
 
 def memory() -> int:
-    """Bytes of memory in use (the most so far where the system does not tell the present)."""
+    """Return the bytes of memory in use (without /proc: the most so far)."""
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE
     except OSError:
@@ -29,7 +29,7 @@ def memory() -> int:
 
 
 class Health:
-    """Memory, CPU, how late the event loop is, and threads that nobody gets back."""
+    """Measures the process, and decides whether it is healthy."""
 
     def __init__(self, config: Config, threads: Threads) -> None:
         self._config = config
@@ -39,7 +39,7 @@ class Health:
         self._cpu = (time.monotonic(), time.process_time())
 
     async def watch(self, every: float = 0.5) -> None:
-        """Measure the lag of this loop, until cancelled."""
+        """Measure the lag of the event loop until cancelled."""
         while True:
             self._next = time.monotonic() + every
             await asyncio.sleep(every)
@@ -47,21 +47,21 @@ class Health:
 
     @property
     def lag(self) -> float:
-        """Seconds by which the loop is late, also while it is."""
+        """Seconds by which the event loop is late, even while it is blocked."""
         return max(self._lag, time.monotonic() - self._next, 0.0)
 
     def status(self) -> WorkerStatus:
-        """Whether it should get more tasks."""
+        """Return UNHEALTHY if the worker should get no more tasks."""
         most = self._config.memory_limit
-        sick = (
+        unhealthy = (
             self.lag > self._config.lag_limit
             or (most is not None and memory() > most)
             or self._threads.abandoned >= max(ABANDONED, self._config.concurrency)
         )
-        return WorkerStatus.UNHEALTHY if sick else WorkerStatus.ACTIVE
+        return WorkerStatus.UNHEALTHY if unhealthy else WorkerStatus.ACTIVE
 
     def report(self) -> dict[str, Any]:
-        """As it is shown to operators."""
+        """Return what operators see."""
         (then, spent_then), now, spent = self._cpu, time.monotonic(), time.process_time()
         self._cpu = (now, spent)
         cpu = (spent - spent_then) / max(now - then, 1e-6)

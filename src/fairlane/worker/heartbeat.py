@@ -1,5 +1,5 @@
-"""The sign of life, sent from a thread of its own: a handler that keeps the event loop or the
-interpreter busy must not cost the worker its lease."""
+"""Heartbeats, sent from a thread of their own: a handler that blocks the event loop must not cost
+the worker its lease."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fairlane.core.model import Beat, Pulse
 logger = logging.getLogger("fairlane.worker")
 
 MARGIN = 0.1
-"""The share of a lease that is left when the worker gives up by itself."""
+"""The share of a lease that is left when the worker gives up on its own."""
 HURRIED_SECONDS = 1.0
 
 
 class Heartbeat:
-    """Beats every third of the lease, and every second while it is `hurried`.
+    """Sends a heartbeat every third of the lease, and every second while `hurried()`.
 
-    Tells of every pulse, and once when the lease is lost.
+    Calls `pulse` with every answer, and `lost` once when the lease is lost.
     """
 
     def __init__(
@@ -47,18 +47,18 @@ class Heartbeat:
         self._valid_until = time.monotonic() + lease
         self._due = 0.0
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fairlane-heart", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="fairlane-heartbeat", daemon=True)
 
     @property
     def left(self) -> float:
-        """Seconds until the worker has to believe that others take it for dead."""
+        """Seconds until the worker must assume that others treat it as dead."""
         return self._valid_until - MARGIN * self._lease - time.monotonic()
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Beat no more; waits for a beat that is under way."""
+        """Stop, and wait for a heartbeat that is under way."""
         self._stopped.set()
         self._thread.join()
 
@@ -71,8 +71,8 @@ class Heartbeat:
                 except WorkerGone:
                     self._lost()
                     return
-                except Exception as error:  # noqa: BLE001 (a heart does not stop over an error)
-                    self._missed(error)
+                except Exception as error:  # noqa: BLE001 (heartbeats go on after any error)
+                    self._retry_soon(error)
                     if self.left <= 0:
                         self._lost()
                         return
@@ -86,6 +86,6 @@ class Heartbeat:
         self._due = time.monotonic() + jitter(self._lease / 3)
         self._pulse(pulse)
 
-    def _missed(self, error: Exception) -> None:
-        warn(logger, "No sign of life could be sent", error)
+    def _retry_soon(self, error: Exception) -> None:
+        warn(logger, "Cannot send a heartbeat", error)
         self._due = time.monotonic() + jitter(self._lease / 10)

@@ -1,4 +1,4 @@
-"""An application by its address, as a child process finds it."""
+"""Find the application and the tasks that a worker or its child process runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fairlane.runtime.task import TaskFunction
 Tasks = Mapping[str, TaskFunction[..., Any]]
 
 
-def loaded(target: str) -> Fairlane:
-    """The application at `module:attribute`. Raises InvalidWorker."""
+def load(target: str) -> Fairlane:
+    """Import the application at `module:attribute`. Raises InvalidWorker."""
     module, _, attribute = target.partition(":")
     if not module or not attribute:
         raise InvalidWorker(f"An application's address is module:attribute. Got {shown(target)}.")
@@ -34,8 +34,8 @@ def loaded(target: str) -> Fairlane:
     return app
 
 
-def served(app: Fairlane, types: frozenset[str] | None) -> Tasks:
-    """Those of an application's tasks that a worker is to run. Raises InvalidWorker."""
+def select_tasks(app: Fairlane, types: frozenset[str] | None) -> Tasks:
+    """Return the application's tasks of these types (None: all). Raises InvalidWorker."""
     if types is None:
         return app.tasks
     missing = types - app.tasks.keys()
@@ -48,8 +48,7 @@ def served(app: Fairlane, types: frozenset[str] | None) -> Tasks:
 
 
 def check_processes(tasks: Tasks, target: str | None) -> None:
-    """Raise InvalidWorker if a child process could not find or keep a task that is to run in
-    one."""
+    """Raise InvalidWorker if a task that needs a child process could not run in one."""
     apart = [task for task in tasks.values() if task.terms.isolation == "process"]
     if not apart:
         return
@@ -62,7 +61,7 @@ def check_processes(tasks: Tasks, target: str | None) -> None:
             f"{names}: a process of its own has to import the application. Tell the worker where "
             'it is, Config(target="module:app"), or start it by `fairlane worker --app module:app`.'
         )
-    missing = wanted - loaded(target).tasks.keys()
+    missing = wanted - load(target).tasks.keys()
     if missing:
         raise InvalidWorker(
             f"The application {target} has no task {', '.join(sorted(missing))} when it is "

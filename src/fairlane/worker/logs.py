@@ -1,7 +1,7 @@
-"""What children log is logged by the worker, with whatever handlers that has.
+"""Child processes send their log records to the worker, which handles them as its own.
 
-An application that sets up logging where it is imported has done so in its children too: those are
-left alone.
+An application that configures logging on import has done so in its children, too: their logging is
+left as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairlane.worker.messages import Logged
 
 
 def levels() -> dict[str, int]:
-    """The levels that were set in this process, by logger; the root's name is empty."""
+    """Return the levels that were set in this process, by logger; the root's name is empty."""
     known = {
         name: logger.level
         for name, logger in logging.root.manager.loggerDict.items()
@@ -23,33 +23,34 @@ def levels() -> dict[str, int]:
     return {"": logging.root.level, **known}
 
 
-def send_to_worker(say: Callable[[Logged], None], told: Mapping[str, int]) -> None:
-    """From now on, what this process logs goes to the worker that has these levels."""
+def send_to_worker(send: Callable[[Logged], None], levels: Mapping[str, int]) -> None:
+    """Send all further log records to the worker, which has these levels."""
     if logging.root.handlers:
         return
-    for name, level in told.items():
+    for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
-    logging.root.addHandler(_Sender(say))
+    logging.root.addHandler(_Sender(send))
 
 
 class _Sender(logging.Handler):
-    def __init__(self, say: Callable[[Logged], None]) -> None:
+    def __init__(self, send: Callable[[Logged], None]) -> None:
         super().__init__()
-        self._say = say
+        self._send = send
         self._process = os.getpid()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            sent = os.getpid() == self._process and self._sent(_logged(record))
-            # What a handler forks has no line to the worker; nor has who has been left.
+            sent = os.getpid() == self._process and self._try_send(_logged(record))
+            # A process that a handler forked has no connection to the worker; the worker may be
+            # gone.
             if not sent and logging.lastResort is not None:
                 logging.lastResort.handle(record)
-        except Exception:  # noqa: BLE001 (as every handler: who logs must not suffer)
+        except Exception:  # noqa: BLE001 (like every handler: logging must not raise)
             self.handleError(record)
 
-    def _sent(self, logged: Logged) -> bool:
+    def _try_send(self, logged: Logged) -> bool:
         try:
-            self._say(logged)
+            self._send(logged)
         except OSError:
             return False
         return True
@@ -73,16 +74,23 @@ def _logged(record: logging.LogRecord) -> Logged:
     )
 
 
-def log(said: Logged) -> None:
-    """Log what a child has said, as if it had been said here."""
-    logger = logging.getLogger(said.name)
-    if not logger.isEnabledFor(said.level):
+def log(logged: Logged) -> None:
+    """Log a record of a child as if it had been logged here."""
+    logger = logging.getLogger(logged.name)
+    if not logger.isEnabledFor(logged.level):
         return
     record = logger.makeRecord(
-        said.name, said.level, said.path, said.line, said.message, (), None, said.function
+        logged.name,
+        logged.level,
+        logged.path,
+        logged.line,
+        logged.message,
+        (),
+        None,
+        logged.function,
     )
-    record.created = said.created
-    record.msecs = said.created % 1 * 1000
-    record.process = said.process
-    record.threadName = said.thread
+    record.created = logged.created
+    record.msecs = logged.created % 1 * 1000
+    record.process = logged.process
+    record.threadName = logged.thread
     logger.handle(record)

@@ -1,4 +1,4 @@
-"""How much memory a run may take."""
+"""The memory limit of a run in a child process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ CODE = MemoryError.__name__
 
 
 @contextmanager
-def limited(most: int | None) -> Iterator[None]:
-    """Within this block the process gets at most so many bytes beyond what it has.
+def limit_memory(most: int | None) -> Iterator[None]:
+    """Within this block the process can use at most `most` bytes more than it uses now.
 
-    Of address space, which is what the system can limit (RLIMIT_AS): what asks for more gets a
-    MemoryError.
+    The limit is one of address space (RLIMIT_AS). Allocations above it raise MemoryError.
     """
     if most is None:
         yield
@@ -39,12 +38,12 @@ def limited(most: int | None) -> Iterator[None]:
 
 
 def exhausted(outcome: Outcome) -> bool:
-    """Whether a run ended for want of memory: what it left behind is not to be built upon."""
+    """Return whether a run ran out of memory. Its process should not be used again."""
     return isinstance(outcome, Failed) and outcome.error.code == CODE
 
 
 def explained(outcome: Outcome, most: int | None) -> Outcome:
-    """The outcome, saying which limit was met."""
+    """Return the outcome with an error message that names the limit."""
     if most is None or not isinstance(outcome, Failed) or not exhausted(outcome):
         return outcome
     said = "" if outcome.error.message == CODE else f" ({outcome.error.message})"
@@ -53,6 +52,6 @@ def explained(outcome: Outcome, most: int | None) -> Outcome:
     return Failed(error, outcome.after)
 
 
-def spent() -> Failed:
-    """The outcome of a run that left no memory even to tell of it."""
+def out_of_memory() -> Failed:
+    """Return the outcome of a run that left no memory even for its own error."""
     return Failed(TaskError.of(CODE, code=CODE))

@@ -1,4 +1,4 @@
-"""What a worker and its child processes say to each other: a length, then msgpack."""
+"""Messages between a worker and its child processes: a length, then msgpack."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from fairlane.core.sealing import Key
 
 
 class Hello(msgspec.Struct):
-    """The first word to a child: where to find the application, where that finds its store, the
-    levels at which it logs, the keys to what it submits, and the token if
-    that is a server."""
+    """The first message to a child: where the application is (`path`, `target`), what it needs to
+    submit tasks (`url`, `keys`, `token`), and the worker's log levels."""
 
     path: list[str]
     target: str
@@ -31,14 +30,14 @@ class Order(msgspec.Struct):
 
 
 class Reported(msgspec.Struct, tag=True):
-    """How far a run has come."""
+    """Progress of a run."""
 
     percent: float | None
     message: str | None
 
 
 class Ended(msgspec.Struct, tag=True):
-    """What came of a run: a result, an error, or a pause."""
+    """The outcome of a run: a result, an error, or a snooze."""
 
     result: bytes | None = None
     error: TaskError | None = None
@@ -66,7 +65,7 @@ class Ended(msgspec.Struct, tag=True):
 
 
 class Logged(msgspec.Struct, tag=True):
-    """A line of the child's log."""
+    """A log record of the child."""
 
     name: str
     level: int
@@ -85,16 +84,16 @@ class Broken(msgspec.Struct, tag=True):
     message: str
 
 
-Said = Reported | Ended | Logged | Broken
+FromChild = Reported | Ended | Logged | Broken
 
 LENGTH = struct.Struct("!I")
 
-said: msgspec.msgpack.Decoder[Said] = msgspec.msgpack.Decoder(Said)
-ordered = msgspec.msgpack.Decoder(Order)
+from_child: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
+order = msgspec.msgpack.Decoder(Order)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def framed(message: msgspec.Struct) -> bytes:
-    """A message as it travels."""
+def encode(message: msgspec.Struct) -> bytes:
+    """Return a message as bytes, with its length."""
     body = _encoder.encode(message)
     return LENGTH.pack(len(body)) + body

@@ -1,8 +1,7 @@
-"""Handlers in processes of their own: killed for real when their time is up, and nobody else's
-trouble when they crash.
+"""Handlers in child processes, which can be killed and whose crash harms nothing else.
 
-One child per running task, kept for the next one. A child is started from scratch, never forked
-with what this process has open.
+Each running task has a child of its own, which is kept for the next task. A child is spawned, not
+forked: it inherits nothing that this process has open.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from fairlane.worker.messages import (
     Logged,
     Order,
     Reported,
-    framed,
-    said,
+    encode,
+    from_child,
 )
 from fairlane.worker.runs import CurrentRun
 
@@ -48,8 +47,8 @@ class Died(Exception):
 
 
 class Processes:
-    """The children of a worker. `target` is where they find the application, module:attribute, and
-    `url` where that finds its store; after so many `runs` a child makes room for a new one."""
+    """The children of a worker. `target` is the application, module:attribute, and `url` its store;
+    after `runs` runs a child is replaced."""
 
     def __init__(
         self,
@@ -68,10 +67,10 @@ class Processes:
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def execute(self, run: CurrentRun) -> Outcome:
-        """Run a task in a child. Cancelled, the child is killed."""
+        """Run a task in a child. If this is cancelled, the child is killed."""
         child = None
         try:
-            child = self._rested() or await self._start()
+            child = self._take_idle() or await self._start()
             outcome = await child.execute(run)
         except Died as error:
             return Failed(TaskError.of(str(error), code=PROCESS_DIED))
@@ -80,24 +79,24 @@ class Processes:
                 await child.kill()
             return Failed(TaskError.of(f"The process was given up. {error}", code=PROCESS_DIED))
         if child.runs == self._runs or exhausted(outcome):
-            self._send_away(child)
+            self._dismiss(child)
         else:
             self._idle.append(child)
         return outcome
 
     async def stop(self) -> None:
-        """Let idle children go."""
+        """Let idle children end."""
         idle, self._idle = self._idle, []
         for child in idle:
-            self._send_away(child)
+            self._dismiss(child)
         await asyncio.gather(*self._leaving)
 
-    def _send_away(self, child: ChildProcess) -> None:
+    def _dismiss(self, child: ChildProcess) -> None:
         leaving = asyncio.create_task(child.leave())
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
 
-    def _rested(self) -> ChildProcess | None:
+    def _take_idle(self) -> ChildProcess | None:
         while self._idle:
             child = self._idle.pop()
             if child.alive:
@@ -117,15 +116,15 @@ class Processes:
                 str(os.getpid()),
                 stdin=DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                start_new_session=True,  # to be killed with all that it has started
+                start_new_session=True,  # so that it is killed together with all that it starts
             )
         hello = Hello(sys.path, self._target, self._url, levels(), self._keys, self._token)
-        writer.write(framed(hello))
+        writer.write(encode(hello))
         return ChildProcess(process, reader, writer)
 
 
 class ChildProcess:
-    """One child, seen from the worker."""
+    """A child, as the worker sees it."""
 
     def __init__(
         self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -133,24 +132,24 @@ class ChildProcess:
         self._process = process
         self._reader = reader
         self._writer = writer
-        self._said: asyncio.Queue[Reported | Ended | Broken | None] = asyncio.Queue()
+        self._received: asyncio.Queue[Reported | Ended | Broken | None] = asyncio.Queue()
         self._listening = asyncio.ensure_future(self._listen())
         self._end = asyncio.ensure_future(self._watch())
         self.runs = 0
-        """How many runs it has begun."""
+        """How many runs it has started."""
 
     @property
     def alive(self) -> bool:
         return self._process.returncode is None
 
     async def execute(self, run: CurrentRun) -> Outcome:
-        """What came of a run. Raises Died."""
+        """Run a task and return its outcome. Raises Died."""
         self.runs += 1
-        self._writer.write(framed(Order(run.task)))
+        self._writer.write(encode(Order(run.task)))
         while True:
-            match await self._said.get():
+            match await self._received.get():
                 case None:
-                    raise Died(await self._last_known())
+                    raise Died(await self._describe_end())
                 case Reported(percent, message):
                     run.progress(percent, message)
                 case Ended() as ended:
@@ -160,14 +159,14 @@ class ChildProcess:
                     raise Died(f"A process for the handler cannot be started: {message}")
 
     async def kill(self) -> None:
-        """End it at once, with everything it has started."""
+        """Kill it at once, with everything that it has started."""
         if self.alive:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         await asyncio.shield(self._end)
 
     async def leave(self) -> None:
-        """Let it end by itself, if it does so soon."""
+        """Let it end by itself, and kill it if that takes long."""
         self._writer.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECONDS):
@@ -175,41 +174,41 @@ class ChildProcess:
         await self.kill()
 
     async def _listen(self) -> None:
-        """Hear what the child says, for as long as it can: also while it idles."""
+        """Receive messages until the connection ends, also while the child is idle."""
         try:
             while True:
                 (length,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
-                match said.decode(await self._reader.readexactly(length)):
+                match from_child.decode(await self._reader.readexactly(length)):
                     case Logged() as line:
                         log(line)
                     case other:
-                        self._said.put_nowait(other)
+                        self._received.put_nowait(other)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
-        except msgspec.DecodeError as error:  # it has forked, and several speak at the same time
-            logger.warning("A handler's process cannot be understood: %s", error)
+        except msgspec.DecodeError as error:  # it has forked, and several processes write at once
+            logger.warning("A handler's process sent an invalid message: %s", error)
         finally:
-            self._said.put_nowait(None)
+            self._received.put_nowait(None)
 
-    async def _last_known(self) -> str:
-        """What became of a child that says no more."""
+    async def _describe_end(self) -> str:
+        """Return what happened to a child whose connection has ended."""
         await asyncio.wait([self._end], timeout=LEAVE_SECONDS)
         if self.alive:
             await self.kill()
             return "The handler's process broke its line to the worker, and was killed."
-        return _obituary(self._end.result())
+        return _cause_of_end(self._end.result())
 
     async def _watch(self) -> int:
         code = await self._process.wait()
-        # What it said last may still be on its way. But what it forked may keep the line open for
-        # ever, so not for long.
+        # Its last messages may still be on their way. Do not wait long: processes that it forked
+        # may keep the connection open for ever.
         await asyncio.wait([self._listening], timeout=LAST_WORD_SECONDS)
         self._writer.transport.abort()
         await self._listening
         return code
 
 
-def _obituary(code: int) -> str:
+def _cause_of_end(code: int) -> str:
     if code >= 0:
         return f"The handler's process ended with exit code {code} before the handler returned."
     try:

@@ -1,4 +1,4 @@
-"""Where handlers run: on the event loop, or on threads."""
+"""Threads for handlers that block."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 Call = Callable[[], Any]
 Answer = tuple[Any, BaseException | None]
-"""What a call returned, or what it raised: not every exception can be carried by a future."""
+"""What a call returned, and what it raised: a future cannot carry every exception."""
 
 
 class Threads:
-    """Threads for handlers that block. One that is given up on is replaced, not waited for."""
+    """A pool of threads that grows as needed. A thread that hangs is replaced, not waited for."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -26,10 +26,13 @@ class Threads:
         self._started = 0
         self._stopped = False
         self.abandoned = 0
-        """How many still run something that nobody waits for any more."""
+        """How many threads still run a call that nobody waits for."""
 
     async def run(self, call: Call) -> Any:
-        """What the call returns or raises, on a thread of its own. Cancelled, it runs on."""
+        """Make a call on a thread, and return or raise what it does.
+
+        If this is cancelled, the call goes on.
+        """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
         job = _Job(call, contextvars.copy_context(), loop, answer)
@@ -55,7 +58,7 @@ class Threads:
         return value
 
     def stop(self) -> None:
-        """Let idle threads go; those that run end with what they run."""
+        """End idle threads at once, and the others when their calls return."""
         with self._guard:
             self._stopped = True
             for _ in range(self._idle):
@@ -64,17 +67,17 @@ class Threads:
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
-            tell = job.perform()
+            deliver = job.perform()
             with self._guard:
                 job.ended = True
                 if job.abandoned:
                     self.abandoned -= 1
                 if not self._stopped:
                     self._idle += 1
-            tell()  # only now: whoever hears of it may want a thread again
+            deliver()  # only now: the receiver may need a thread at once
             if self._stopped:
                 return
-            del job, tell  # and with them what the handler was given
+            del job, deliver  # they hold the handler's arguments
 
 
 class _Job:
@@ -95,18 +98,18 @@ class _Job:
         self.ended = False
 
     def perform(self) -> Callable[[], None]:
-        """Make the call; answers how to tell what came of it."""
+        """Make the call, and return a function that delivers its answer."""
         answer: Answer
         try:
             answer = self._context.run(self._call), None
         except BaseException as raised:  # noqa: BLE001 (whatever a handler raises is its outcome)
             answer = None, raised
-        return partial(self._tell_soon, answer)
+        return partial(self._deliver, answer)
 
-    def _tell_soon(self, answer: Answer) -> None:
-        with suppress(RuntimeError):  # of a loop that is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._tell, answer)
+    def _deliver(self, answer: Answer) -> None:
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(self._set, answer)
 
-    def _tell(self, answer: Answer) -> None:
+    def _set(self, answer: Answer) -> None:
         if not self._answer.done():
             self._answer.set_result(answer)

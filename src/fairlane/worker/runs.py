@@ -1,4 +1,4 @@
-"""A run: one task in the hands of one consumer."""
+"""A run: one task that one consumer executes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from fairlane.runtime.completing import completing
 
 
 class Stop(Enum):
-    """Why a run was told to end before its handler had returned."""
+    """Why a run was ended before its handler returned."""
 
     TIMED_OUT = "timed out"
     LET_GO = "let go"
-    """Cancelled by a user, or no longer ours: nobody wants its outcome."""
+    """The task was cancelled or is no longer this worker's: the outcome is not wanted."""
     RELEASED = "released"
-    """The worker shuts down: the task goes back."""
+    """The worker shuts down: the task goes back to its queue."""
 
 
 class CurrentRun:
-    """What the worker knows of a run, and what its handler may ask for through its context."""
+    """The worker's view of a run, and what its handler's context uses."""
 
     __slots__ = (
         "_backend",
@@ -34,7 +34,7 @@ class CurrentRun:
         "consumer",
         "done",
         "given_up",
-        "started_told",
+        "start_reported",
         "stop",
         "stopped_at",
         "task",
@@ -52,11 +52,11 @@ class CurrentRun:
         self.consumer = consumer
         self.stop: Stop | None = None
         self.stopped_at = 0.0
-        self.started_told = False
+        self.start_reported = False
         self.given_up = False
-        """It did not end although it was told to; its consumer is lost."""
+        """It ignored its cancellation; its consumer is lost."""
         self.done = False
-        """A completing transaction has told the store of its end."""
+        """Its completing transaction has settled it."""
         self._backend = backend
         self._report = report
 
@@ -69,7 +69,7 @@ class CurrentRun:
         return time.monotonic() - self.began
 
     def halt(self, why: Stop) -> None:
-        """End the run from outside; the first reason counts."""
+        """Cancel the run. If it was cancelled before, the first reason stays."""
         if self.stop is None:
             self.stop = why
             self.stopped_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a worker does under one id, from registering to leaving."""
+"""A worker session: what a worker does under one id, from registering to leaving."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.config import Config
 from fairlane.worker.executor import Executor
-from fairlane.worker.fetcher import Fetcher
+from fairlane.worker.fetcher import Fetcher, Prefetch
 from fairlane.worker.health import Health
 from fairlane.worker.heartbeat import Heartbeat
-from fairlane.worker.prefetch import Prefetch
 from fairlane.worker.processes import Processes
 from fairlane.worker.runners import Threads
 
@@ -33,18 +32,18 @@ FLUSH_SECONDS = 10.0
 
 
 class SessionEnd(Enum):
-    """How a life ended."""
+    """How a session ended."""
 
     LEFT = "left"
-    """It was told to stop, or drained by an operator."""
+    """The worker was stopped, or drained by an operator."""
     LOST = "lost"
-    """It was declared dead: the worker begins anew."""
+    """It was declared dead: the worker starts another session."""
     BROKEN = "broken"
-    """It could not go on: the worker begins anew, after a while."""
+    """A part of it failed: the worker starts another session after a pause."""
 
 
 class WorkerSession:
-    """What a worker does under one id."""
+    """Puts the parts of a worker together and runs them under one id."""
 
     def __init__(
         self, app: Fairlane, config: Config, worker: NewWorker, shared: Mapping[str, Any]
@@ -73,49 +72,49 @@ class WorkerSession:
         self._maintenance = Maintenance(
             backend, worker.worker_id, config.retention, pace=pace_of(config.lease)
         )
-        self._over = asyncio.Event()
+        self._lost = asyncio.Event()
         self._drained = asyncio.Event()
         self._leaving = False
-        self._told: WorkerStatus | None = None
+        self._reported: WorkerStatus | None = None
         self._heartbeat = Heartbeat(
             backend,
             worker.worker_id,
             config.lease,
             self._describe,
-            self._felt_soon,
-            self._over_soon,
+            self._pulse_soon,
+            self._lose_soon,
             self._hurried,
         )
 
     async def run(self, stopping: asyncio.Event, at_once: asyncio.Event) -> SessionEnd:
         """Work until stopped, drained by an operator, or declared dead."""
-        self._executor.hire(self._config.concurrency)
+        self._executor.add_consumers(self._config.concurrency)
         self._heartbeat.start()
         fetching = asyncio.create_task(self._fetch())
         background = [fetching, *(asyncio.create_task(work) for work in self._background())]
-        ends = [asyncio.create_task(each.wait()) for each in (stopping, self._over, self._drained)]
+        ends = [asyncio.create_task(each.wait()) for each in (stopping, self._lost, self._drained)]
         given_up = None
         try:
             try:
                 await asyncio.wait([*ends, *background], return_when=asyncio.FIRST_COMPLETED)
             except asyncio.CancelledError as error:
-                # Whoever cancels the worker wants it gone now; its tasks go back all the same.
+                # The worker is to end now. Its tasks go back to their queues all the same.
                 given_up = error
                 at_once.set()
-            broken = _tell_of_failures(background)
+            broken = _log_failures(background)
             self._buffer.close()
-            await _ended(fetching)
-            if self._over.is_set():
-                logger.warning("Worker %s counts as dead: it begins anew", self._worker_id)
+            await _cancel(fetching)
+            if self._lost.is_set():
+                logger.warning("Worker %s was declared dead: it registers again", self._worker_id)
                 return SessionEnd.LOST
             await self._finish(at_once)
             if given_up is not None:
                 raise given_up
             return SessionEnd.BROKEN if broken else SessionEnd.LEFT
         finally:
-            # What was not delivered by now is not: others may have the tasks already.
+            # Outcomes that are not delivered by now are dropped: others may have the tasks already.
             for task in (*ends, *background):
-                await _ended(task)
+                await _cancel(task)
             await self._executor.dismiss()
             self._threads.stop()
             await self._processes.stop()
@@ -136,21 +135,21 @@ class WorkerSession:
         try:
             await self._fetcher.run()
         except WorkerGone:
-            self._over.set()
+            self._lost.set()
 
     async def _keep_lease(self) -> None:
-        """Stop by itself when others may believe that it is dead."""
+        """Give up the session before others may treat it as dead."""
         while (left := self._heartbeat.left) > 0:  # noqa: ASYNC110 (a clock is no event)
             await asyncio.sleep(left)
-        self._over.set()
+        self._lost.set()
 
     async def _finish(self, at_once: asyncio.Event) -> None:
-        """Give back what has not begun, wait for the rest, and leave."""
+        """Return tasks that have not started, wait for the others, and deregister."""
         self._leaving = True
         for task in self._buffer.empty():
             self._committer.settle(task, Released(), None)
         grace = asyncio.sleep(self._config.grace)
-        await _first(self._executor.idle(), at_once.wait(), self._over.wait(), grace)
+        await _first(self._executor.idle(), at_once.wait(), self._lost.wait(), grace)
         await self._executor.release()
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_SECONDS):
@@ -158,39 +157,39 @@ class WorkerSession:
         try:
             await self._backend.run(self._backend.ops.forget(self._worker_id))
         except StoreError as error:
-            logger.warning("The worker could not say goodbye: %s", error)
+            logger.warning("The worker could not deregister: %s", error)
 
-    # -- the heart, from its own thread ------------------------------------------------------------
+    # -- called by the heartbeat's thread ----------------------------------------------------------
 
     def _status(self) -> WorkerStatus:
         return WorkerStatus.DRAINING if self._leaving else self._health.status()
 
     def _hurried(self) -> bool:
-        """Whether the store has something to tell or to hear: about long runs (are they still
-        wanted?), or how the worker is."""
-        return self._executor.long > 0 or self._status() is not self._told
+        """Return whether the next heartbeat is urgent: long runs may have been cancelled, or the
+        worker's status has changed."""
+        return self._executor.long > 0 or self._status() is not self._reported
 
     def _describe(self) -> dict[str, Any]:
-        self._told = self._status()
+        self._reported = self._status()
         return {
             "load": self._executor.load,
-            "status": self._told,
+            "status": self._reported,
             "health": self._health.report(),
         }
 
-    def _felt_soon(self, pulse: Pulse) -> None:
-        self._loop.call_soon_threadsafe(self._felt, pulse)
+    def _pulse_soon(self, pulse: Pulse) -> None:
+        self._loop.call_soon_threadsafe(self._pulse, pulse)
 
-    def _over_soon(self) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
+    def _lose_soon(self) -> None:
+        self._loop.call_soon_threadsafe(self._lost.set)
 
-    def _felt(self, pulse: Pulse) -> None:
+    def _pulse(self, pulse: Pulse) -> None:
         self._executor.let_go(pulse.let_go)
         if pulse.status is WorkerStatus.DRAINING:
             self._drained.set()
 
 
-def _tell_of_failures(background: list[asyncio.Task[None]]) -> bool:
+def _log_failures(background: list[asyncio.Task[None]]) -> bool:
     failed = [task for task in background if task.done() and task.exception() is not None]
     for task in failed:
         logger.critical("A part of the worker failed", exc_info=task.exception())
@@ -198,15 +197,15 @@ def _tell_of_failures(background: list[asyncio.Task[None]]) -> bool:
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Until the first of these is over; the others are given up."""
+    """Wait until the first of these is done, and cancel the others."""
     tasks = [asyncio.ensure_future(each) for each in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
-            await _ended(task)
+            await _cancel(task)
 
 
-async def _ended(task: asyncio.Future[Any]) -> None:
+async def _cancel(task: asyncio.Future[Any]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
