@@ -20,8 +20,9 @@ from bench.loops import use_uvloop
 from fairlane import engines
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Change, Completed, Settlement, decide
 from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Verdict
+from fairlane.core.outcomes import Completed
+from fairlane.core.settlement import Settlement
 from fairlane.core.submission import new_task
 
 T = TypeVar("T")
@@ -72,13 +73,10 @@ class Fairlane:
     async def settle(self, claimed: Sequence[Claimed], results: Sequence[bytes]) -> None:
         settlements = []
         for task, result in zip(claimed, results, strict=True):
-            change = decide(task, Completed(result), 0.5)
-            assert isinstance(change, Change)
-            settlements.append(
-                Settlement(task.task_id, task.attempt, task.worker_id, change, 0.0001)
-            )
-        verdicts = await self._run(self._backend.ops.settle(settlements))
-        assert verdicts.count(Verdict.APPLIED) == len(verdicts)
+            fence = (task.task_id, task.attempt, task.worker_id)
+            settlements.append(Settlement(*fence, Completed(result), task, 0.0001))
+        settled = await self._run(self._backend.ops.settle(settlements))
+        assert all(answer.verdict is Verdict.APPLIED for answer in settled)
 
     async def close(self) -> None:
         await self._backend.driver.aclose()

@@ -33,8 +33,8 @@ from bench.http import Target, server
 from bench.loops import use_uvloop
 from fairlane import Fairlane
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed
 from fairlane.core.model import Ask, NewWorker
+from fairlane.core.outcomes import Completed
 from fairlane.core.submission import new_task
 from fairlane.runtime.execution import settlement_of
 

@@ -16,9 +16,10 @@ from fairlane.backoff import jitter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
-from fairlane.core.machine import Change, Lost, Settlement, TimedOut, decide
 from fairlane.core.model import Cause, Overdue, Verdict
+from fairlane.core.outcomes import Lost, TimedOut
 from fairlane.core.retention import Retention
+from fairlane.core.settlement import Settlement
 
 logger = logging.getLogger("fairlane.maintenance")
 
@@ -102,8 +103,9 @@ class Maintenance:
             if not overdue:
                 return
             settlements = [_settlement(item) for item in overdue]
-            verdicts = await run(ops.settle(settlements, reaping=True))
-            if len(overdue) < limits.BATCH or Verdict.APPLIED not in verdicts:
+            settled = await run(ops.settle(settlements, reaping=True))
+            moved = any(answer.verdict is Verdict.APPLIED for answer in settled)
+            if len(overdue) < limits.BATCH or not moved:
                 return
 
     async def _prune(self) -> bool:
@@ -119,7 +121,7 @@ class Maintenance:
 
 
 def _settlement(item: Overdue) -> Settlement:
-    outcome = Lost(item.started) if item.cause is Cause.LOST else TimedOut()
-    change = decide(item, outcome, random.random())
-    assert isinstance(change, Change)
-    return Settlement(item.task_id, item.attempt, item.worker_id, change)
+    lost = item.cause is Cause.LOST
+    outcome = Lost(item.started) if lost else TimedOut(running=True)
+    fence = (item.task_id, item.attempt, item.worker_id)
+    return Settlement(*fence, outcome, item, jitter=random.random())

@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime
 
 from fairlane.client.app import Fairlane
-from fairlane.core.machine import Failed
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed
 from tests.cli.kit import Cli, in_store
 from tests.fixtures.stores import World
 

@@ -30,8 +30,8 @@ from fairlane.core.errors import (
     InvalidTimeout,
     SchemaMissing,
 )
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Completed, Failed
 from tests.fixtures.stores import World
 
 

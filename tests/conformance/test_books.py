@@ -7,8 +7,8 @@ import random
 import pytest
 
 from fairlane.core.errors import InvalidCursor
-from fairlane.core.machine import Completed, Failed, Outcome, Released, Snoozed
 from fairlane.core.model import Beat, Event, TaskError, WorkerStatus
+from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed
 from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task

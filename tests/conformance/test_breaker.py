@@ -6,8 +6,8 @@ import pytest
 
 from fairlane.core.breaker import Breaker
 from fairlane.core.errors import InvalidLimit
-from fairlane.core.machine import Completed, Failed, Outcome, Released
 from fairlane.core.model import Claimed, TaskError
+from fairlane.core.outcomes import Completed, Failed, Outcome, Released
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World, settlement
 
@@ -44,6 +44,30 @@ async def test_a_type_that_keeps_failing_is_left_alone(store: World) -> None:
     grant = await store.ask(worker)
     assert grant.tasks == []
     assert grant.next_due_in == pytest.approx(30, abs=10)
+
+
+@pytest.mark.local
+async def test_those_who_wait_hear_that_it_opens_and_that_it_closes(store: World) -> None:
+    """They wait until the time that the last claim told them, and that has changed."""
+    worker = await prepared(store)
+    await fail(store, worker, 2)
+    (last,) = await store.claim(worker, 1)
+    wakeup = await store.backend.driver.listen()
+    try:
+        while await wakeup.wait(0.1):
+            pass  # what came before
+        await store.settle(last, BAD)
+        assert await open_until(store) is not None
+        assert await wakeup.wait(5.0)
+        await store.advance(31)
+        (probe,) = await store.claim(worker)
+        while await wakeup.wait(0.1):
+            pass
+        await store.settle(probe, Completed(b"1"))
+        assert await open_until(store) is None
+        assert await wakeup.wait(5.0)
+    finally:
+        await wakeup.aclose()
 
 
 async def test_one_probe_closes_it(store: World) -> None:

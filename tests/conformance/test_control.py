@@ -9,8 +9,8 @@ import pytest
 
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import Cancelled, Replayed, Report, Start, TaskError, Verdict
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.states import State
 from tests.fixtures.counters import depths
 from tests.fixtures.stores import World, settlement

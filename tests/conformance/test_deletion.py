@@ -8,8 +8,8 @@ from fairlane.core import limits
 from fairlane.core.errors import InvalidRetention
 from fairlane.core.filters import EVERYTHING
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import Deleted, Report, TaskError, Verdict
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.retention import Pruned, Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task

@@ -10,8 +10,8 @@ import pytest
 from fairlane.core import limits
 from fairlane.core.errors import UnknownDependency
 from fairlane.core.ids import new_id, new_ids
-from fairlane.core.machine import Completed, Failed, Outcome, Snoozed
 from fairlane.core.model import Claimed, NewTask, TaskError, Verdict
+from fairlane.core.outcomes import Completed, Failed, Outcome, Snoozed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World, get_all, settlement

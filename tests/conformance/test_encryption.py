@@ -14,8 +14,8 @@ from fairlane.core.errors import (
     SealBroken,
 )
 from fairlane.core.filters import EVERYTHING
-from fairlane.core.machine import Completed
 from fairlane.core.model import NewTask
+from fairlane.core.outcomes import Completed
 from fairlane.core.schedules import NewSchedule
 from fairlane.core.sealing import Key, check_open, parsed
 from fairlane.core.submission import new_task

@@ -10,8 +10,8 @@ import pytest
 from fairlane.core import limits
 from fairlane.core.errors import InvalidCursor, InvalidFilter
 from fairlane.core.filters import EVERYTHING, Filter, Total, new_filter
-from fairlane.core.machine import Completed, Failed, Outcome
 from fairlane.core.model import Task, TaskError, microseconds_of
+from fairlane.core.outcomes import Completed, Failed, Outcome
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World, get_all

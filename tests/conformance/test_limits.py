@@ -8,8 +8,8 @@ import pytest
 
 from fairlane.core.errors import InvalidLimit, WorkerGone
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Failed
 from fairlane.core.model import Ask, Beat, TaskError, Verdict
+from fairlane.core.outcomes import Failed
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World, settlement
 

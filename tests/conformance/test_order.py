@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairlane.core.machine import Failed, Released, Snoozed
 from fairlane.core.model import TaskError, Verdict
+from fairlane.core.outcomes import Failed, Released, Snoozed
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
 

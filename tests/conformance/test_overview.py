@@ -8,8 +8,8 @@ from fairlane.core import limits
 from fairlane.core.breaker import Breaker
 from fairlane.core.errors import InvalidTaskId
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import TaskError, Verdict, WorkerStatus
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.priority import Band
 from fairlane.core.states import State
 from fairlane.core.submission import new_task

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from fairlane.core.backend import Backend
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed, Failed, Outcome, Released, Settlement, Snoozed
 from fairlane.core.model import Ask, Claimed, NewWorker, Task, TaskError, Verdict
+from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed
 from fairlane.core.priority import Aging
+from fairlane.core.settlement import Settlement
 from fairlane.core.states import TERMINAL, State
 from fairlane.core.submission import new_task
-from tests.fixtures.stores import World, settlement
+from tests.fixtures.stores import World, settlement, verdicts_of
 
 few_examples = settings(
     max_examples=12,
@@ -127,7 +128,9 @@ async def test_limits_are_never_exceeded_while_eight_workers_churn(store: World)
             in_hand -= len(slots)
             if grant.tasks:
                 batch = [settlement(task) for task in grant.tasks]
-                assert set(await backend.run(backend.ops.settle(batch))) == {Verdict.APPLIED}
+                assert set(verdicts_of(await backend.run(backend.ops.settle(batch)))) == {
+                    Verdict.APPLIED
+                }
             elif grant.next_due_in is not None:
                 await asyncio.sleep(grant.next_due_in)
 
@@ -167,7 +170,7 @@ async def test_nothing_is_lost_or_invented_while_everything_goes_on_at_once(stor
             for n in range(300)
         ]
     )
-    accepted: dict[tuple[str, int], set[str]] = {}
+    accepted: dict[tuple[str, int], set[type[Outcome]]] = {}
     issued: dict[str, list[int]] = {}
     completed_by_report: set[str] = set()
     backends = store.processes(4)
@@ -195,7 +198,7 @@ async def test_nothing_is_lost_or_invented_while_everything_goes_on_at_once(stor
                 worker = await backend.run(backend.ops.register(newcomer))
             batch = [settlement(task, _random_outcome(rng)) for task in grant.tasks]
             for _ in range(rng.choice([1, 1, 2])):
-                verdicts = await backend.run(backend.ops.settle(batch))
+                verdicts = verdicts_of(await backend.run(backend.ops.settle(batch)))
                 _note(batch, verdicts, accepted, completed_by_report)
             await asyncio.sleep(0)
 
@@ -216,7 +219,7 @@ async def test_nothing_is_lost_or_invented_while_everything_goes_on_at_once(stor
         for task in grant:
             issued.setdefault(task.task_id, []).append(task.attempt)
         batch = [settlement(task) for task in grant]
-        verdicts = await store.run(store.ops.settle(batch))
+        verdicts = verdicts_of(await store.run(store.ops.settle(batch)))
         _note(batch, verdicts, accepted, completed_by_report)
         tasks = [task for task in await store.run(store.ops.get(ids)) if task]
         if all(task.status in TERMINAL for task in tasks):
@@ -251,13 +254,13 @@ def _random_outcome(rng: random.Random) -> Outcome:
 def _note(
     batch: list[Settlement],
     verdicts: list[Verdict],
-    accepted: dict[tuple[str, int], set[str]],
+    accepted: dict[tuple[str, int], set[type[Outcome]]],
     completed: set[str],
 ) -> None:
     for item, verdict in zip(batch, verdicts, strict=True):
         assert verdict is not Verdict.MISSING
         if verdict is Verdict.APPLIED:
             run = (item.task_id, item.attempt)
-            accepted.setdefault(run, set()).add(item.change.outcome)
-            if item.change.state is State.COMPLETED:
+            accepted.setdefault(run, set()).add(type(item.outcome))
+            if isinstance(item.outcome, Completed):
                 completed.add(item.task_id)

@@ -10,21 +10,13 @@ import pytest
 
 from fairlane.core.errors import BatchTooLarge
 from fairlane.core.ids import new_id
-from fairlane.core.machine import (
-    Completed,
-    Failed,
-    Lost,
-    Outcome,
-    Released,
-    Snoozed,
-    TimedOut,
-)
 from fairlane.core.model import TaskError, Verdict
+from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, Released, Snoozed, TimedOut
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.counters import tallies
-from tests.fixtures.stores import World, settlement
+from tests.fixtures.stores import World, settlement, verdicts_of
 
 BOOM = TaskError("boom", "E1", traceback="Traceback …")
 
@@ -235,7 +227,7 @@ async def test_a_mixed_batch_has_a_verdict_for_each(store: World) -> None:
     batch = [settlement(*pair) for pair in zip(tasks, outcomes, strict=True)]
     batch.insert(3, settlement(msgspec.structs.replace(tasks[0], task_id=new_id())))
     batch.insert(5, settlement(msgspec.structs.replace(tasks[7], attempt=9)))
-    verdicts = await store.run(store.ops.settle(batch))
+    verdicts = verdicts_of(await store.run(store.ops.settle(batch)))
     expected = [Verdict.APPLIED] * 10
     expected[3], expected[5] = Verdict.MISSING, Verdict.STALE
     assert verdicts == expected
@@ -258,14 +250,14 @@ async def test_five_hundred_at_once(store: World) -> None:
     tasks = await store.claim(worker, 1_000)
     assert len(tasks) == 500
     batch = [settlement(task) for task in tasks]
-    assert await store.run(store.ops.settle(batch)) == [Verdict.APPLIED] * 500
+    assert verdicts_of(await store.run(store.ops.settle(batch))) == [Verdict.APPLIED] * 500
     assert await store.census() == {State.QUEUED: 100, State.COMPLETED: 500}
     with pytest.raises(BatchTooLarge):
         await store.run(store.ops.settle([batch[0]] * 501))
 
 
 async def test_an_empty_batch_is_nothing(store: World) -> None:
-    assert await store.run(store.ops.settle([])) == []
+    assert verdicts_of(await store.run(store.ops.settle([]))) == []
 
 
 async def test_many_reports_of_one_attempt_at_once(store: World) -> None:
@@ -280,7 +272,7 @@ async def test_many_reports_of_one_attempt_at_once(store: World) -> None:
             backend.run(backend.ops.settle([settlement(task, outcome)]))
             for backend, outcome in zip(backends, outcomes, strict=True)
         ]
-        verdicts = [verdict for (verdict,) in await asyncio.gather(*batches)]
+        verdicts = [settled.verdict for (settled,) in await asyncio.gather(*batches)]
         assert sorted(verdicts) == [Verdict.APPLIED] + [Verdict.STALE] * 3
         await store.run(store.ops.cancel([task.task_id]))
 
@@ -289,7 +281,7 @@ async def test_of_two_reports_in_one_batch_the_first_counts(store: World) -> Non
     worker = await store.worker()
     ids = await store.submit_all([new_task("t") for _ in range(2)])
     one, two = await store.claim(worker)
-    verdicts = await store.run(
+    settled = await store.run(
         store.ops.settle(
             [
                 settlement(one, Completed(b"1")),
@@ -299,5 +291,6 @@ async def test_of_two_reports_in_one_batch_the_first_counts(store: World) -> Non
             ]
         )
     )
-    assert verdicts == [Verdict.APPLIED, Verdict.APPLIED, Verdict.STALE, Verdict.APPLIED]
+    expected = [Verdict.APPLIED, Verdict.APPLIED, Verdict.STALE, Verdict.APPLIED]
+    assert verdicts_of(settled) == expected
     assert [await store.state(each) for each in ids] == [State.COMPLETED, State.RETRYING]

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import Start, TaskError, Verdict
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
-from tests.fixtures.stores import World, settlement
+from tests.fixtures.stores import World, settlement, verdicts_of
 
 
 async def test_nothing_starts_before_its_time(store: World) -> None:
@@ -154,7 +154,7 @@ async def test_the_reaper_looks_again_before_it_acts(store: World) -> None:
     await store.advance(5)
     assert await store.reap() == []
     early = settlement(task)
-    assert await store.run(store.ops.settle([early], reaping=True)) == [Verdict.STALE]
+    assert verdicts_of(await store.run(store.ops.settle([early], reaping=True))) == [Verdict.STALE]
     assert await store.state(task.task_id) is State.EXECUTING
 
 

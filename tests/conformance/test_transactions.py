@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fairlane.core.errors import NotSupported
-from fairlane.core.machine import Completed
 from fairlane.core.model import Verdict
+from fairlane.core.outcomes import Completed
 from fairlane.core.states import State
-from tests.fixtures.stores import World, settlement
+from tests.fixtures.stores import World, settlement, verdicts_of
 
 pytestmark = pytest.mark.local
 
@@ -28,7 +28,9 @@ async def test_completion_commits_with_the_transaction(store: World) -> None:
     task = await store.claim_one(worker)
     async with store.backend.driver.transaction() as transaction:
         assert transaction.connection is not None
-        verdicts = await transaction.run(store.ops.settle([settlement(task, Completed(b"1"))]))
+        verdicts = verdicts_of(
+            await transaction.run(store.ops.settle([settlement(task, Completed(b"1"))]))
+        )
         assert verdicts == [Verdict.APPLIED]
     done = await store.task(task_id)
     assert (done.status, done.result) == (State.COMPLETED, b"1")
@@ -65,7 +67,7 @@ async def test_an_operation_that_fails_undoes_only_itself(store: World) -> None:
     task = await store.claim_one(worker)
     async with store.backend.driver.transaction() as transaction:
         stale = settlement(task)
-        verdicts = await transaction.run(store.ops.settle([stale, stale]))
+        verdicts = verdicts_of(await transaction.run(store.ops.settle([stale, stale])))
         assert verdicts == [Verdict.APPLIED, Verdict.APPLIED]
         with pytest.raises(ValueError, match="At most"):
             await transaction.run(store.ops.cancel([task_id] * 501))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairlane.core.errors import DuplicateTask
-from fairlane.core.machine import Failed
 from fairlane.core.model import Accepted, NewTask, TaskError
+from fairlane.core.outcomes import Failed
 from fairlane.core.states import TERMINAL, WAITING, State
 from fairlane.core.submission import new_task
 from fairlane.core.uniqueness import Mode, Unique

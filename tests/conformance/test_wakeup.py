@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from fairlane.core.backend import Backend
-from fairlane.core.machine import Failed
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
 

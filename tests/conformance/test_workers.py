@@ -8,8 +8,8 @@ import pytest
 
 from fairlane.core.errors import InvalidWorker, WorkerGone
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed
 from fairlane.core.model import Ask, Beat, NewWorker, Report, Start, Verdict, WorkerStatus
+from fairlane.core.outcomes import Completed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World

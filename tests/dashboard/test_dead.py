@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.async_api import Locator, Page, expect
 
-from fairlane.core.machine import Failed
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.dashboard.kit import Dashboard, Site

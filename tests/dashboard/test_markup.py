@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from playwright.async_api import Page, expect
 
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import Beat, Report, TaskError
+from fairlane.core.outcomes import Completed, Failed
 from tests.dashboard.kit import Dashboard, Site, views
 
 TYPE, QUEUE = "javascript:ran.type", "javascript:ran.queue"

@@ -6,8 +6,8 @@ from playwright.async_api import Locator, Page, expect
 
 from fairlane.core.breaker import Breaker
 from fairlane.core.lanes import UNRULED, Controls, Rules
-from fairlane.core.machine import Failed
 from fairlane.core.model import TaskError, WorkerStatus
+from fairlane.core.outcomes import Failed
 from fairlane.core.submission import new_task
 from tests.dashboard.kit import Dashboard, Site
 from tests.dashboard.questions import answer, ask, confirm

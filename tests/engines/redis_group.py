@@ -18,7 +18,7 @@ from fairlane.core.model import Ask, Verdict
 from fairlane.core.submission import new_task
 from tests.engines.redis_kit import operator, registered, submitted
 from tests.fixtures.servers import RedisServer, SentinelServer, redis, sentinel
-from tests.fixtures.stores import settlement
+from tests.fixtures.stores import settlement, verdicts_of
 
 Flavour = Literal["redis", "valkey"]
 
@@ -96,7 +96,9 @@ async def drained(backend: Backend) -> set[str]:
         grant = await backend.run(backend.ops.claim(Ask(worker, new_id(), 100)))
         if not grant.tasks:
             return done
-        verdicts = await backend.run(backend.ops.settle([settlement(task) for task in grant.tasks]))
+        verdicts = verdicts_of(
+            await backend.run(backend.ops.settle([settlement(task) for task in grant.tasks]))
+        )
         assert set(verdicts) == {Verdict.APPLIED}
         done |= {task.task_id for task in grant.tasks}
 

@@ -11,8 +11,8 @@ from fairlane.core.breaker import Breaker
 from fairlane.core.filters import Filter
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import Ask, Beat, NewWorker, Report, Start, TaskError, WorkerStatus
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.retention import Retention
 from fairlane.core.schedules import NewSchedule
 from fairlane.core.states import State

@@ -17,7 +17,7 @@ from fairlane.core.submission import new_task
 from fairlane.engines.postgres.address import Address
 from tests.fixtures.servers import PostgresServer, postgres
 from tests.fixtures.standby import Standby
-from tests.fixtures.stores import get_all, settlement
+from tests.fixtures.stores import get_all, settlement, verdicts_of
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ async def test_everything_goes_on_at_the_other_server(pair: tuple[PostgresServer
         assert all(task is not None for task in await get_all(backend, stored))
         (task,) = (await backend.run(backend.ops.claim(Ask(worker, new_id(), 1)))).tasks
         settled = await asyncio.to_thread(backend.run_sync, backend.ops.settle([settlement(task)]))
-        assert settled == [Verdict.APPLIED]
+        assert verdicts_of(settled) == [Verdict.APPLIED]
         # Whoever waits is woken by the new server.
         async with engines.open(url, patience=60.0) as other:
             async with asyncio.timeout(60):

@@ -14,8 +14,8 @@ from fairlane import engines
 from fairlane.core.backend import Backend
 from fairlane.core.errors import IdempotencyConflict, InvalidStoreURL
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Failed
 from fairlane.core.model import Ask, Claimed, NewWorker, TaskError, Verdict
+from fairlane.core.outcomes import Failed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tally import census
@@ -23,7 +23,7 @@ from tests.conftest import Servers
 from tests.fixtures.counters import depths, tallies
 from tests.fixtures.pgbouncer import PgBouncer, pgbouncer
 from tests.fixtures.servers import PostgresServer
-from tests.fixtures.stores import settlement
+from tests.fixtures.stores import settlement, verdicts_of
 
 VERSIONS = ("oldest", "newest")
 
@@ -108,7 +108,9 @@ async def test_many_workers_share_few_connections(backend: Backend, url: str) ->
             tasks = await claim(each, me, 5)
             seen.update(task.task_id for task in tasks)
             if tasks:
-                verdicts = await each.run(each.ops.settle([settlement(task) for task in tasks]))
+                verdicts = verdicts_of(
+                    await each.run(each.ops.settle([settlement(task) for task in tasks]))
+                )
                 assert set(verdicts) == {Verdict.APPLIED}
 
     async with asyncio.timeout(60):
@@ -167,8 +169,8 @@ async def test_keys_retries_and_events(backend: Backend) -> None:
     assert same.known
     (task,) = await claim(backend, me)
     failure = settlement(task, Failed(TaskError("x")))
-    assert await backend.run(backend.ops.settle([failure])) == [Verdict.APPLIED]
-    assert await backend.run(backend.ops.settle([failure])) == [Verdict.APPLIED]
+    assert verdicts_of(await backend.run(backend.ops.settle([failure]))) == [Verdict.APPLIED]
+    assert verdicts_of(await backend.run(backend.ops.settle([failure]))) == [Verdict.APPLIED]
     await backend.run(backend.ops.shift_clock(60))
     (task,) = await claim(backend, me)
     assert (task.attempt, task.retry_count) == (2, 1)
@@ -250,7 +252,7 @@ async def test_transactions(backend: Backend, url: str) -> None:
     (task,) = await claim(backend, me)
     async with backend.driver.transaction() as transaction:
         await transaction.connection.execute("INSERT INTO orders VALUES ($1)", 1)
-        verdicts = await transaction.run(backend.ops.settle([settlement(task)]))
+        verdicts = verdicts_of(await transaction.run(backend.ops.settle([settlement(task)])))
         assert verdicts == [Verdict.APPLIED]
     with psycopg.connect(url, prepare_threshold=None) as connection:
         assert connection.execute("SELECT count(*) FROM orders").fetchall() == [(1,)]

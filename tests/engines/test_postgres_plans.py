@@ -13,8 +13,8 @@ import pytest
 from fairlane.core.filters import EVERYTHING, Filter, new_filter
 from fairlane.core.flow import Op, perform
 from fairlane.core.ids import new_id, new_ids
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import Ask, NewWorker, TaskError
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.priority import Aging
 from fairlane.core.states import State
 from fairlane.core.submission import new_task

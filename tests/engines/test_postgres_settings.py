@@ -15,13 +15,13 @@ from fairlane import engines
 from fairlane.core.backend import Backend
 from fairlane.core.flow import Flow, Mode, Op
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Failed
 from fairlane.core.model import Ask, NewWorker, TaskError, Verdict
+from fairlane.core.outcomes import Failed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.engines.postgres.calls import Query
 from tests.fixtures.counters import depths
-from tests.fixtures.stores import settlement
+from tests.fixtures.stores import settlement, verdicts_of
 
 HOSTILE = {
     "default_transaction_isolation": "serializable",
@@ -112,7 +112,7 @@ async def test_operations_do_what_they_always_do(run: tuple[Any, Backend], url: 
         settlement(by_id[keyed.task_id], Failed(TaskError(text)), seconds=None),
         settlement(by_id[later.task_id], seconds=1 / 3),
     ]
-    assert await do(ops.settle(settlements)) == [Verdict.APPLIED] * 3
+    assert verdicts_of(await do(ops.settle(settlements))) == [Verdict.APPLIED] * 3
     done, failed, third = await do(ops.get([plain.task_id, keyed.task_id, later.task_id]))
     assert (done.status, done.tags) == (State.COMPLETED, {"note": "Ω"})
     assert (failed.status, failed.error.message) == (State.RETRYING, text)
@@ -174,5 +174,5 @@ async def test_transactions_of_handlers(
             async with transaction.connection.transaction():
                 await transaction.connection.execute("SELECT pg_sleep(0.2)")
         assert await transaction.run(Op("slow", Mode.READ, slow)) == 1
-        verdicts = await transaction.run(backend.ops.settle([settlement(task)]))
+        verdicts = verdicts_of(await transaction.run(backend.ops.settle([settlement(task)])))
         assert verdicts == [Verdict.APPLIED]

@@ -12,8 +12,8 @@ import pytest
 
 from fairlane.core.errors import StoreBusy
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import NewTask, TaskError, Verdict
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task

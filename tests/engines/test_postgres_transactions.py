@@ -40,7 +40,7 @@ from fairlane.core.submission import new_task
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, Query
 from fairlane.engines.postgres.trouble import Duplicate
 from tests.fixtures.counters import depths
-from tests.fixtures.stores import settlement
+from tests.fixtures.stores import settlement, verdicts_of
 
 T = TypeVar("T")
 
@@ -309,7 +309,9 @@ async def test_a_task_exists_once_the_caller_commits(
     assert count(postgres_url, "orders") == 1
     task = await claim(backend)
     assert (task.task_id, task.payload) == (task_id, '{"to":"Ω"}'.encode())
-    assert await backend.run(backend.ops.settle([settlement(task)])) == [Verdict.APPLIED]
+    assert verdicts_of(await backend.run(backend.ops.settle([settlement(task)]))) == [
+        Verdict.APPLIED
+    ]
 
 
 async def test_nothing_is_left_of_what_is_rolled_back(
@@ -647,7 +649,7 @@ async def complete(backend: Backend, task: Claimed, number: int) -> None:
     """What a worker does for a handler that wants its effect exactly once."""
     async with backend.driver.transaction() as transaction:
         await transaction.connection.execute("INSERT INTO orders VALUES ($1)", number)
-        verdicts = await transaction.run(backend.ops.settle([settlement(task)]))
+        verdicts = verdicts_of(await transaction.run(backend.ops.settle([settlement(task)])))
         if verdicts != [Verdict.APPLIED]:
             raise LeaseLost
 

@@ -14,8 +14,8 @@ from psycopg.rows import dict_row
 from fairlane import engines
 from fairlane.core.backend import Backend
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import Ask, NewWorker, TaskError
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import settlement
 

@@ -11,7 +11,7 @@ from redis import Redis
 from fairlane.core import limits
 from fairlane.core.filters import new_filter
 from fairlane.core.ids import new_ids
-from fairlane.core.machine import Completed
+from fairlane.core.outcomes import Completed
 from fairlane.core.retention import DEFAULT, Pruned, Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task

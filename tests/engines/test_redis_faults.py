@@ -27,8 +27,8 @@ from fairlane.core.errors import (
     StoreUnusable,
 )
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed
 from fairlane.core.model import Ask, Beat, NewTask, Verdict
+from fairlane.core.outcomes import Completed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tally import census
@@ -44,7 +44,7 @@ from tests.engines.redis_kit import (
 )
 from tests.fixtures.counters import depths, tallies
 from tests.fixtures.servers import RedisServer, redis
-from tests.fixtures.stores import settlement
+from tests.fixtures.stores import settlement, verdicts_of
 
 
 @pytest.fixture(params=["redis", "valkey"])
@@ -102,7 +102,7 @@ async def test_a_full_server_takes_nothing_in_but_lets_work_end(
         await backend.run(backend.ops.heartbeat(Beat(worker)))
         grant = await backend.run(backend.ops.claim(Ask(worker, "r", 10)))
         done = [settlement(task, Completed(b"1")) for task in grant.tasks]
-        assert await backend.run(backend.ops.settle(done)) == [Verdict.APPLIED]
+        assert verdicts_of(await backend.run(backend.ops.settle(done))) == [Verdict.APPLIED]
         client.config_set("maxmemory", 0)
     await submitted(backend)
 

@@ -15,8 +15,8 @@ from fairlane import engines
 from fairlane.core.breaker import Breaker
 from fairlane.core.errors import Conflict, UnknownDependency
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed, Failed, Outcome, Released, Snoozed
 from fairlane.core.model import Claimed, NewTask, TaskError
+from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed
 from fairlane.core.retention import Retention
 from fairlane.core.states import TERMINAL, State
 from fairlane.core.submission import new_task

@@ -60,7 +60,7 @@ async def test_the_rights_in_the_docs_are_enough(server: RedisServer) -> None:
     with operator(server) as client:
         assert {key.split(b":")[0] for key in client.scan_iter()} == {b"{fairlane}"}
     verbs = {name for name in dir(type(backend.ops)) if not name.startswith("_")}
-    assert verbs - used <= {"call", "refresh", "lane", "with_lanes"}
+    assert verbs - used <= {"apply", "call", "refresh", "lane", "with_lanes"}
 
 
 async def test_another_prefix_and_database(server: RedisServer) -> None:

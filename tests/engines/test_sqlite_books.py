@@ -15,8 +15,8 @@ import pytest
 from fairlane.core import limits
 from fairlane.core.flow import perform
 from fairlane.core.ids import new_ids
-from fairlane.core.machine import Failed
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed
 from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task

@@ -20,18 +20,6 @@ from fairlane.core.errors import FairlaneError
 from fairlane.core.filters import Filter
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
-from fairlane.core.machine import (
-    Change,
-    Completed,
-    Failed,
-    Lost,
-    Outcome,
-    Released,
-    Settlement,
-    Snoozed,
-    TimedOut,
-    decide,
-)
 from fairlane.core.model import (
     Ask,
     Beat,
@@ -45,10 +33,13 @@ from fairlane.core.model import (
     WorkerStatus,
     moment,
 )
+from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed, TimedOut
 from fairlane.core.retention import Retention
+from fairlane.core.settlement import Settlement
 from fairlane.core.states import State
 from fairlane.core.tally import census
 from tests.fixtures.counters import depths, tallies
+from tests.fixtures.stores import reaping
 from tests.model.reference import Model, MTask, Refused
 
 T = TypeVar("T")
@@ -375,7 +366,7 @@ class Pair:
                 for (task, worker_id), outcome, after in chosen
                 if task is not None
             ],
-            lambda: [str(verdict) for verdict in self.run(self.backend.ops.settle(settlements))],
+            lambda: [str(each.verdict) for each in self.run(self.backend.ops.settle(settlements))],
             "settle",
         )
 
@@ -385,18 +376,12 @@ class Pair:
             # All are named: it is the store that says who is lost, whatever the caller has seen.
             self.run(self.backend.ops.bury([each.worker_id for each in workers]))
             overdue = self.run(self.backend.ops.expired(500))
-            settlements = []
-            for item in overdue:
-                outcome = Lost(item.started) if item.cause == "lost" else TimedOut()
-                change = decide(item, outcome, 0.5)
-                assert isinstance(change, Change)
-                fence = (item.task_id, item.attempt, item.worker_id)
-                settlements.append(Settlement(*fence, change))
-            verdicts = self.run(self.backend.ops.settle(settlements, reaping=True))
+            settlements = list(map(reaping, overdue))
+            settled = self.run(self.backend.ops.settle(settlements, reaping=True))
             return sorted(
                 item.task_id
-                for item, verdict in zip(overdue, verdicts, strict=True)
-                if verdict == "applied"
+                for item, answer in zip(overdue, settled, strict=True)
+                if answer.verdict == "applied"
             )
 
         self.both(self.model.reap, theirs, "reap")
@@ -538,9 +523,7 @@ def settlement(task: Claimed, worker_id: str, outcome: str, after: float | None)
         "released": Released(),
         "snoozed": Snoozed(after or 0.0),
     }
-    change = decide(task, outcomes[outcome], 0.5)
-    assert isinstance(change, Change)
-    return Settlement(task.task_id, task.attempt, worker_id, change, 0.5)
+    return Settlement(task.task_id, task.attempt, worker_id, outcomes[outcome], task, 0.5)
 
 
 def view(task: Task) -> dict[str, object]:

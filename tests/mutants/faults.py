@@ -11,15 +11,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from fairlane.core import dependencies, lanes
+from fairlane.core import dependencies, lanes, machine, settlement
 from fairlane.core.breaker import Circuit
 from fairlane.core.lanes import Lane, Rules
+from fairlane.core.machine import Move, Place, Verb
 from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
 from fairlane.core.uniqueness import Hold
 from fairlane.engines.sqlite import (
     admission,
+    apply,
     circuits,
     claim,
     control,
@@ -29,9 +32,7 @@ from fairlane.engines.sqlite import (
     leases,
     moves,
     picking,
-    settle,
 )
-from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.ledger import Ledger
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -108,7 +109,7 @@ def _any_worker(settlements: Any, now: int, reaping: bool) -> Any:
     return {each: (*held[each][:7], told[each], *held[each][8:]) for each in told.keys() & held}, 0
 
 
-_held = settle._held
+_held = apply._held
 
 
 def _never() -> Any:
@@ -116,18 +117,14 @@ def _never() -> Any:
     return False, False
 
 
-_release = ends._release
-_enter_waiting = moves.enter_waiting
-
-
-def _forgetful_waiting(task: Any, now: int, **options: Any) -> Any:
-    yield from _enter_waiting(task, now, **options)
-    yield Execute(moves.SQL["note_place"], (task.level, now, task.number))
+def _loses_its_place(*decision: Any) -> Move:
+    move = machine.decide(*decision)
+    return replace(move, place=Place.RESET) if move.verb is Verb.RETRY else move
 
 
 FAULTS: dict[str, Break] = {
-    "settling ignores the attempt": replaced(settle, "_held", _any_fence),
-    "settling ignores the worker": replaced(settle, "_held", _any_worker),
+    "settling ignores the attempt": replaced(apply, "_held", _any_fence),
+    "settling ignores the worker": replaced(apply, "_held", _any_worker),
     "a claim does not count the attempt": together(
         statement(claim, "hold", "attempt + 1", "attempt"),
         statement(claim, "take", "attempt + 1", "attempt"),
@@ -154,7 +151,7 @@ FAULTS: dict[str, Break] = {
     "a cancelled run frees its slot at once": statement(
         moves, "linger", "status <> 'dead'", "status = 'dead'"
     ),
-    "a late report keeps its slot": statement(settle, "let_go", "attempt = ?", "attempt = -?"),
+    "a late report keeps its slot": statement(apply, "let_go", "attempt = ?", "attempt = -?"),
     "tokens are never taken": statement(
         picking, "fill_bucket", "VALUES (?, ?,", "VALUES (?, 9 + 0 * ?,"
     ),
@@ -179,11 +176,7 @@ FAULTS: dict[str, Break] = {
     "one of several parents is enough": statement(
         ends, "free", "NOT EXISTS (SELECT 1 FROM bonds WHERE bonds.child = met.value)", "1"
     ),
-    "a released child keeps its old place": replaced(
-        ends,
-        "_release",
-        lambda task, ledger, now: _release(task, ledger, task.ready_at if now else now),
-    ),
+    "a released child keeps its old place": replaced(ends, "FREE", machine.DUE),
     "a child is never released": replaced(ends, "_resolve", lambda *_: _never()),
     "the breaker never opens": replaced(circuits, "after", _never_opens),
     "a dead worker keeps its tasks": statement(leases, "lost", "'dead'", "'buried'"),
@@ -193,11 +186,13 @@ FAULTS: dict[str, Break] = {
     "the reaper takes from the living": statement(
         leases, "bury", "seen_at + lease <= ?2", "seen_at <= ?2"
     ),
-    "a replay keeps the error": statement(moves, "note_replay", "error = NULL", "error = error"),
+    "a replay keeps the error": statement(
+        moves, "note_rerun", "error = ?3", "error = coalesce(?3, error)"
+    ),
     "an expiry outlives its task's replay": statement(
         moves, "forget_expiry", "WHERE number = ?", "WHERE number = -?"
     ),
-    "a retry loses its place": replaced(settle, "enter_waiting", _forgetful_waiting),
+    "a retry loses its place": replaced(settlement, "decide", _loses_its_place),
     "counters forget cancellations": replaced(Ledger, "count", _counts_but_forgets_ends),
     "the journal forgets what became due": replaced(Ledger, "mention", _tells_only_some),
     "pruning takes too much": statement(

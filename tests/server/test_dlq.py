@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlane.core.machine import Failed
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed
 from fairlane.core.states import State
 from tests.server.kit import Api, refused, told
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.server import tasks

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairlane import __version__, engines
-from fairlane.core.machine import Completed
 from fairlane.core.model import WorkerStatus
+from fairlane.core.outcomes import Completed
 from tests.fixtures.servers import redis
 from tests.fixtures.stores import World
 from tests.server.kit import Api, refused, serving

@@ -17,7 +17,9 @@ import pytest
 from fairlane import Context, Fail, Fairlane, Retry
 from fairlane.cli.errors import UsageError, scrubbed
 from fairlane.cli.settings import resolve
+from fairlane.core.machine import COMPLETE
 from fairlane.core.model import Verdict
+from fairlane.core.settlement import Settled
 from fairlane.core.submission import new_task
 from fairlane.telemetry import transitions
 from fairlane.telemetry.logs import FIELDS, MOST, MOST_TRACE, JsonFormatter
@@ -204,7 +206,9 @@ def test_what_is_refused_is_not_told_as_done(lines: list[dict[str, Any]]) -> Non
     tasks = [claimed(task_id=str(number)) for number in range(3)]
     observer.claimed(tasks, 0)
     late = [settlement(task) for task in tasks[:2]]
-    observer.settled(tasks[:2], late, [Verdict.APPLIED, Verdict.STALE], 0)
+    observer.settled(
+        tasks[:2], late, [Settled(Verdict.APPLIED, COMPLETE), Settled(Verdict.STALE, None)], 0
+    )
     observer.settled(tasks[2:], [settlement(tasks[2])], [], 0)  # the store would not hear of it
     assert [line["event"] for line in lines[3:]] == ["completed", "refused", "refused"]
 

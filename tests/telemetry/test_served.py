@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairlane.core.machine import Failed
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed
 from tests.server.conftest import api, served
 from tests.server.kit import Api, refused, serving
 from tests.telemetry.kit import Scraped

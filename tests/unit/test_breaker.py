@@ -11,18 +11,9 @@ from hypothesis import strategies as st
 from fairlane.core.breaker import CLOSED, Breaker, Circuit, after, checked, verdict
 from fairlane.core.errors import InvalidLimit
 from fairlane.core.lanes import Rules, allowance
-from fairlane.core.machine import (
-    Change,
-    Completed,
-    Failed,
-    Lost,
-    Outcome,
-    Released,
-    Snoozed,
-    TimedOut,
-    decide,
-)
+from fairlane.core.machine import decide
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, Released, Snoozed, TimedOut
 from tests.unit.make import SECOND, claimed, quick
 
 BREAKER = Breaker(failures=3, within=10.0, cooldown=60.0)
@@ -50,9 +41,7 @@ class TestVerdict:
     def test_only_a_run_that_took_place_speaks_for_or_against_its_type(
         self, outcome: Outcome, good: bool | None, retry_count: int
     ) -> None:
-        change = decide(claimed(retry_count=retry_count), outcome, 0.5)
-        assert isinstance(change, Change)
-        assert verdict(change) is good
+        assert verdict(decide(claimed(retry_count=retry_count), outcome, 0.5)) is good
 
 
 class TestClosed:

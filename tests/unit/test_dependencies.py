@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.core.dependencies import (
-    DEPENDENCY_FAILED,
-    DOOMED,
     Bond,
     OnParentFailure,
     bond,
@@ -17,7 +15,7 @@ from fairlane.core.dependencies import (
     parents_elsewhere,
 )
 from fairlane.core.errors import InvalidDependencies, InvalidTaskId
-from fairlane.core.model import NewTask, TaskError
+from fairlane.core.model import NewTask
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.unit.make import TASK_ID, quick, task_id
@@ -45,18 +43,6 @@ class TestBond:
 
     def test_every_state_of_a_parent_means_something(self) -> None:
         assert {parent for parent, _, _ in self.TABLE} == set(State)
-
-    def test_a_doomed_task_says_why(self) -> None:
-        assert DEPENDENCY_FAILED == "dependency_failed"
-        assert (
-            TaskError(
-                "A task it depends on did not complete.",
-                code="DEPENDENCY_FAILED",
-                retriable=False,
-                reason="dependency_failed",
-            )
-            == DOOMED
-        )
 
 
 class TestParents:

@@ -14,18 +14,14 @@ from fairlane.core.machine import (
     RETRIES_EXHAUSTED,
     TIMED_OUT,
     WORKER_LOST,
-    Change,
-    Failed,
-    Lost,
-    Released,
-    Snoozed,
-    TimedOut,
     decide,
+    replay,
 )
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed, Lost, Released, Snoozed, TimedOut
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import State
-from fairlane.core.tally import LOST_WORKERS, STALE_RESULTS, Tally, apart, replay_keys
+from fairlane.core.tally import LOST_WORKERS, STALE_RESULTS, Tally, apart, keys_of
 from tests.unit.make import NOW, claimed, quick, tally
 
 SCHEDULED, QUEUED, EXECUTING = State.SCHEDULED, State.QUEUED, State.EXECUTING
@@ -125,9 +121,8 @@ class TestCounters:
     def test_the_end_of_a_run_counts_by_the_reason_that_the_machine_gives(
         self, outcome: Failed, failed: int, timeouts: int, retry_count: int
     ) -> None:
-        change = decide(claimed(retry_count=retry_count), outcome, 0.5)
-        assert isinstance(change, Change)
-        counted = tally(EXECUTING, change.state, 1, change.reason or "")
+        move = decide(claimed(retry_count=retry_count), outcome, 0.5)
+        counted = tally(EXECUTING, move.state, 1, move.label)
         sample = sample_of([counted], NOW)
         assert (sample.failed, sample.timeouts, sample.completed) == (failed, timeouts, 0)
 
@@ -142,7 +137,10 @@ class TestDepths:
         assert depths == tuple(3 if each == place else 0 for each in range(4))
 
     def test_a_replay_at_another_level_moves_a_task_to_its_band(self) -> None:
-        moved = [Tally(key, 1, 0.0) for key in replay_keys(1, 2, 8, FAILED.code)]
+        moved = [
+            Tally(key, 1, 0.0)
+            for key in keys_of(replay(reset_retry_count=True, level=8), 1, 2, FAILED.code)
+        ]
         assert sample_of(moved, NOW) == Sample(NOW, depths=(0, 0, 1, 0))
 
     @quick

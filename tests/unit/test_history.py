@@ -6,7 +6,7 @@ from typing import Any
 from fairlane.core.history import Step, history_of
 from fairlane.core.machine import (
     NOT_RETRIABLE,
-    REPLACEMENT,
+    REPLACE,
     RETRIES_EXHAUSTED,
     TIMED_OUT,
     WORKER_LOST,
@@ -100,7 +100,7 @@ def test_every_way_to_end() -> None:
 
 
 def test_what_happened_after_the_last_run() -> None:
-    cancelled = {"status": State.CANCELLED, "completed_at": at(3), "error": REPLACEMENT}
+    cancelled = {"status": State.CANCELLED, "completed_at": at(3), "error": REPLACE.error}
     assert told(**cancelled) == [("queued", 0, None), ("cancelled", 3, "replaced")]
     runs = (run(1, 1, 2, "failed", RETRIES_EXHAUSTED),)
     replayed = told(status=State.QUEUED, attempts=runs, updated_at=at(8), ready_at=at(8))

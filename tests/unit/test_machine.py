@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,30 +11,29 @@ from msgspec.structs import replace
 
 from fairlane.core import limits
 from fairlane.core.machine import (
-    EXPIRED,
-    EXPIRY,
-    REPLACED,
-    REPLACEMENT,
+    CANCEL,
+    COMPLETE,
+    DOOM,
+    DUE,
+    EXPIRE,
+    FREE,
+    REPLACE,
     TRANSITIONS,
-    Change,
-    Completed,
-    Failed,
-    Lost,
-    Outcome,
-    Refusal,
-    Released,
-    Settlement,
-    Snoozed,
-    TimedOut,
+    Clears,
+    Move,
+    Place,
+    Slot,
     Verb,
     allows,
     decide,
-    verdict_on_late,
+    replay,
+    sources_of,
 )
-from fairlane.core.model import Attempt, Cause, Claimed, Overdue, Spec, TaskError, Verdict
+from fairlane.core.model import Cause, Claimed, Overdue, Spec, TaskError
+from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, Released, Snoozed, TimedOut
 from fairlane.core.retry import DEFAULT, RetryPolicy
 from fairlane.core.states import State
-from tests.unit.make import NOON, TASK_ID, claimed, quick, stored
+from tests.unit.make import TASK_ID, claimed, quick
 
 BOOM = TaskError("boom", code="BOOM")
 BROKEN = TaskError("cannot work", code="BROKEN", retriable=False)
@@ -55,23 +55,41 @@ OUTCOMES: list[Outcome] = [
     Snoozed(30.0),
 ]
 
-MIDDLE = 0.5  # the luck that leaves a delay as it is
+MIDDLE = 0.5  # the jitter that leaves a delay as it is
 
 
-def change_of(task: Claimed, outcome: Outcome, luck: float = MIDDLE) -> Change:
-    change = decide(task, outcome, luck)
-    assert isinstance(change, Change)
-    return change
+def again(
+    verb: Verb, state: State, run: str, retry_count: int, returns: int, timeout: float, **more: Any
+) -> Move:
+    """The move of a run whose task is to run again."""
+    counters = {"retry_count": retry_count, "returns": returns, "timeout": timeout}
+    return Move(verb, state, run, **(AGAIN[verb] | counters | more))
 
 
-def after(task: Claimed, change: Change) -> Claimed:
-    """The task on its next run."""
+def ended(verb: Verb, state: State, run: str, retry_count: int, **more: Any) -> Move:
+    """The move of a run whose task has ended badly."""
+    return Move(verb, state, run, clears=Clears.ERROR, retry_count=retry_count, **more)
+
+
+AGAIN: dict[Verb, dict[str, Any]] = {
+    Verb.RETRY: {"clears": Clears.ERROR | Clears.PROGRESS},
+    Verb.RELEASE: {"clears": Clears.ERROR | Clears.PROGRESS, "wakes": True},
+    Verb.SNOOZE: {"clears": Clears.ERROR | Clears.PROGRESS, "place": Place.RESET},
+}
+
+
+def move_of(task: Claimed, outcome: Outcome, jitter: float = MIDDLE) -> Move:
+    return decide(task, outcome, jitter)
+
+
+def after(task: Claimed, move: Move) -> Claimed:
+    """The task on its next run, or as it stands at its end."""
     return replace(
         task,
         attempt=task.attempt + 1,
-        retry_count=change.retry_count,
-        returns=change.returns,
-        timeout=change.timeout,
+        retry_count=task.retry_count if move.retry_count is None else move.retry_count,
+        returns=task.returns if move.returns is None else move.returns,
+        timeout=task.timeout if move.timeout is None else move.timeout,
     )
 
 
@@ -160,16 +178,6 @@ class TestTransitions:
         assert kept == {State.SCHEDULED, State.QUEUED, State.EXECUTING}
 
 
-class TestWithoutARunningAttempt:
-    @pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
-    @pytest.mark.parametrize("state", [state for state in State if state != "executing"])
-    def test_an_outcome_is_refused_with_the_state_named(
-        self, state: State, outcome: Outcome
-    ) -> None:
-        refusal = decide(claimed(), outcome, MIDDLE, state)
-        assert refusal == Refusal(state, f"A task that is {state} has no running attempt to end.")
-
-
 class TestOutcomes:
     """`decide` for each outcome, field by field. The task: 1 of 3 retries and 1 return used."""
 
@@ -182,19 +190,19 @@ class TestOutcomes:
             pytest.param(
                 TASK,
                 Completed(b"[1]"),
-                Change(Verb.COMPLETE, State.COMPLETED, "completed", 1, 1, 600.0, result=b"[1]"),
+                COMPLETE,
                 id="completed",
             ),
             pytest.param(
                 LAST,
                 Completed(b"null"),
-                Change(Verb.COMPLETE, State.COMPLETED, "completed", 3, 1, 600.0, result=b"null"),
+                COMPLETE,
                 id="completed on the last run",
             ),
             pytest.param(
                 TASK,
                 Failed(BOOM),
-                Change(
+                again(
                     Verb.RETRY,
                     State.RETRYING,
                     "failed",
@@ -202,7 +210,7 @@ class TestOutcomes:
                     1,
                     600.0,
                     after=2.0,
-                    reason="error",
+                    label="error",
                     error=BOOM,
                 ),
                 id="failed, retries left",
@@ -210,14 +218,12 @@ class TestOutcomes:
             pytest.param(
                 LAST,
                 Failed(BOOM),
-                Change(
+                ended(
                     Verb.DEAD_LETTER,
                     State.DEAD_LETTER,
                     "failed",
                     4,
-                    1,
-                    600.0,
-                    reason="max_retries_exceeded",
+                    label="max_retries_exceeded",
                     error=replace(BOOM, reason="max_retries_exceeded"),
                 ),
                 id="failed, retries exhausted",
@@ -225,14 +231,12 @@ class TestOutcomes:
             pytest.param(
                 TASK,
                 Failed(BROKEN),
-                Change(
+                ended(
                     Verb.FAIL,
                     State.FAILED,
                     "failed",
                     2,
-                    1,
-                    600.0,
-                    reason="not_retriable",
+                    label="not_retriable",
                     error=replace(BROKEN, reason="not_retriable"),
                 ),
                 id="failed for good, retries left",
@@ -240,14 +244,12 @@ class TestOutcomes:
             pytest.param(
                 LAST,
                 Failed(BROKEN, after=5.0),
-                Change(
+                ended(
                     Verb.FAIL,
                     State.FAILED,
                     "failed",
                     4,
-                    1,
-                    600.0,
-                    reason="not_retriable",
+                    label="not_retriable",
                     error=replace(BROKEN, reason="not_retriable"),
                 ),
                 id="failed for good on the last run",
@@ -255,7 +257,7 @@ class TestOutcomes:
             pytest.param(
                 TASK,
                 TimedOut(),
-                Change(
+                again(
                     Verb.RETRY,
                     State.RETRYING,
                     "timed_out",
@@ -263,7 +265,7 @@ class TestOutcomes:
                     1,
                     900.0,
                     after=2.0,
-                    reason="timeout",
+                    label="timeout",
                     error=TOO_SLOW,
                 ),
                 id="timed out, retries left",
@@ -271,14 +273,12 @@ class TestOutcomes:
             pytest.param(
                 LAST,
                 TimedOut(),
-                Change(
+                ended(
                     Verb.DEAD_LETTER,
                     State.DEAD_LETTER,
                     "timed_out",
                     4,
-                    1,
-                    600.0,
-                    reason="timeout",
+                    label="timeout",
                     error=replace(TOO_SLOW, reason="timeout"),
                 ),
                 id="timed out, retries exhausted",
@@ -286,29 +286,20 @@ class TestOutcomes:
             pytest.param(
                 TASK,
                 Lost(started=True),
-                Change(
-                    Verb.RELEASE,
-                    State.QUEUED,
-                    "lost",
-                    2,
-                    1,
-                    600.0,
-                    reason="worker_lost",
-                    error=LOST,
+                again(
+                    Verb.RELEASE, State.QUEUED, "lost", 2, 1, 600.0, label="worker_lost", error=LOST
                 ),
                 id="lost while it ran, retries left",
             ),
             pytest.param(
                 LAST,
                 Lost(started=True),
-                Change(
+                ended(
                     Verb.DEAD_LETTER,
                     State.DEAD_LETTER,
                     "lost",
                     4,
-                    1,
-                    600.0,
-                    reason="worker_lost",
+                    label="worker_lost",
                     error=replace(LOST, reason="worker_lost"),
                 ),
                 id="lost while it ran, retries exhausted",
@@ -316,14 +307,14 @@ class TestOutcomes:
             pytest.param(
                 TASK,
                 Lost(started=False),
-                Change(
+                again(
                     Verb.RELEASE,
                     State.QUEUED,
                     "returned",
                     1,
                     2,
                     600.0,
-                    reason="worker_lost",
+                    label="worker_lost",
                     error=LOST,
                 ),
                 id="lost unstarted, returns left",
@@ -331,14 +322,14 @@ class TestOutcomes:
             pytest.param(
                 LAST,
                 Lost(started=False),
-                Change(
+                again(
                     Verb.RELEASE,
                     State.QUEUED,
                     "returned",
                     3,
                     2,
                     600.0,
-                    reason="worker_lost",
+                    label="worker_lost",
                     error=LOST,
                 ),
                 id="lost unstarted before the last run",
@@ -346,14 +337,12 @@ class TestOutcomes:
             pytest.param(
                 claimed(returns=3),
                 Lost(started=False),
-                Change(
+                ended(
                     Verb.DEAD_LETTER,
                     State.DEAD_LETTER,
                     "returned",
                     0,
-                    4,
-                    600.0,
-                    reason="worker_lost",
+                    label="worker_lost",
                     error=replace(LOST, reason="worker_lost"),
                 ),
                 id="lost unstarted, returns exhausted",
@@ -361,36 +350,35 @@ class TestOutcomes:
             pytest.param(
                 LAST,
                 Released(),
-                Change(Verb.RELEASE, State.QUEUED, "released", 3, 1, 600.0),
+                again(Verb.RELEASE, State.QUEUED, "released", 3, 1, 600.0),
                 id="released",
             ),
             pytest.param(
                 LAST,
                 Snoozed(30.0),
-                Change(Verb.SNOOZE, State.SCHEDULED, "snoozed", 3, 1, 600.0, after=30.0),
+                again(Verb.SNOOZE, State.SCHEDULED, "snoozed", 3, 1, 600.0, after=30.0),
                 id="snoozed",
             ),
             pytest.param(
                 TASK,
                 Snoozed(-1.0),
-                Change(Verb.SNOOZE, State.SCHEDULED, "snoozed", 1, 1, 600.0, after=0.0),
+                again(Verb.SNOOZE, State.SCHEDULED, "snoozed", 1, 1, 600.0, after=0.0),
                 id="snoozed into the past",
             ),
         ],
     )
-    def test_an_outcome_leads_to_one_change(
-        self, task: Claimed, outcome: Outcome, expected: Change
+    def test_an_outcome_leads_to_one_move(
+        self, task: Claimed, outcome: Outcome, expected: Move
     ) -> None:
         assert decide(task, outcome, MIDDLE) == expected
-        assert decide(task, outcome, MIDDLE, State.EXECUTING) == expected
 
     @pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
-    def test_every_change_is_legal(self, outcome: Outcome) -> None:
+    def test_every_move_is_legal(self, outcome: Outcome) -> None:
         for retry_count, returns, timeout in product((0, 2, 3), (0, 2, 3), (None, 600.0)):
             task = claimed(retry_count=retry_count, returns=returns, timeout=timeout)
-            change = change_of(task, outcome)
-            assert allows(change.verb, State.EXECUTING)
-            assert change.state in TRANSITIONS[change.verb].targets
+            move = move_of(task, outcome)
+            assert allows(move.verb, State.EXECUTING)
+            assert move.state in TRANSITIONS[move.verb].targets
 
     @pytest.mark.parametrize("cause", Cause)
     @pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
@@ -409,45 +397,45 @@ class TestDelays:
     def test_the_delay_uses_the_count_before_the_failure(
         self, outcome: Outcome, failures: int, delay: float
     ) -> None:
-        assert change_of(claimed(retry_count=failures), outcome).after == delay
+        assert move_of(claimed(retry_count=failures), outcome).after == delay
 
     def test_the_delay_follows_the_policy_stored_with_the_task(self) -> None:
         patient = RetryPolicy(base=10.0, factor=3.0, cap=1000.0, jitter=0.0)
         task = claimed(retry_count=2, spec=Spec(retry=patient))
-        assert change_of(task, Failed(BOOM), luck=0.9).after == 90.0
+        assert move_of(task, Failed(BOOM), jitter=0.9).after == 90.0
 
     def test_a_rate_limit_doubles_the_delay(self) -> None:
         task = claimed(retry_count=1)
-        for luck in (0.0, 0.25, 0.5, 0.999):
-            plain = change_of(task, Failed(BOOM), luck).after
-            assert change_of(task, Failed(SLOW_DOWN), luck).after == 2 * plain
+        for jitter in (0.0, 0.25, 0.5, 0.999):
+            plain = move_of(task, Failed(BOOM), jitter).after
+            assert move_of(task, Failed(SLOW_DOWN), jitter).after == 2 * plain
 
     @pytest.mark.parametrize("error", [BOOM, SLOW_DOWN], ids=lambda error: error.code)
     @pytest.mark.parametrize("asked", [0.0, 0.5, 7.0, 86_400.0])
     def test_a_delay_that_the_handler_asked_for_is_taken_as_it_is(
         self, asked: float, error: TaskError
     ) -> None:
-        assert change_of(claimed(), Failed(error, after=asked), luck=0.9).after == asked
+        assert move_of(claimed(), Failed(error, after=asked), jitter=0.9).after == asked
 
     def test_a_negative_delay_means_now(self) -> None:
-        assert change_of(claimed(), Failed(BOOM, after=-5.0)).after == 0.0
+        assert move_of(claimed(), Failed(BOOM, after=-5.0)).after == 0.0
 
     def test_a_delay_asked_for_on_the_last_run_saves_nothing(self) -> None:
-        change = change_of(claimed(retry_count=3), Failed(BOOM, after=7.0))
-        assert (change.verb, change.after) == (Verb.DEAD_LETTER, 0.0)
+        move = move_of(claimed(retry_count=3), Failed(BOOM, after=7.0))
+        assert (move.verb, move.after) == (Verb.DEAD_LETTER, 0.0)
 
     @quick
     @given(
         retry_count=st.integers(0, 1000),
-        luck=st.floats(0, 1, exclude_max=True),
+        jitter=st.floats(0, 1, exclude_max=True),
         outcome=st.sampled_from([Failed(BOOM), TimedOut()]),
     )
     def test_the_delay_stays_within_a_tenth_of_the_curve(
-        self, retry_count: int, luck: float, outcome: Outcome
+        self, retry_count: int, jitter: float, outcome: Outcome
     ) -> None:
         task = claimed(retry_count=retry_count, max_retries=1001)
         curve = min(2**retry_count, 300)
-        assert 0.9 * curve <= change_of(task, outcome, luck).after <= 1.1 * curve * (1 + 1e-9)
+        assert 0.9 * curve <= move_of(task, outcome, jitter).after <= 1.1 * curve * (1 + 1e-9)
 
 
 class TestTimeouts:
@@ -467,32 +455,33 @@ class TestTimeouts:
     def test_the_next_run_gets_half_as_much_again_up_to_an_hour_and_never_less(
         self, given_seconds: float | None, next_seconds: float | None
     ) -> None:
-        assert change_of(claimed(timeout=given_seconds), TimedOut()).timeout == next_seconds
+        assert move_of(claimed(timeout=given_seconds), TimedOut()).timeout == next_seconds
 
     def test_the_limit_is_named_in_the_error(self) -> None:
-        error = change_of(claimed(timeout=0.25), TimedOut()).error
+        error = move_of(claimed(timeout=0.25), TimedOut()).error
         assert error is not None
         assert error.message == "The attempt took longer than its time limit of 0.25 s."
 
     def test_a_time_limit_that_the_task_does_not_know_is_not_named(self) -> None:
-        error = change_of(claimed(timeout=None), TimedOut()).error
+        error = move_of(claimed(timeout=None), TimedOut()).error
         assert error is not None
         assert error.message == "The attempt took longer than its time limit."
 
     @pytest.mark.parametrize("outcome", [o for o in OUTCOMES if o != TimedOut()], ids=repr)
     def test_no_other_outcome_changes_the_time_limit(self, outcome: Outcome) -> None:
-        assert change_of(claimed(timeout=77.0), outcome).timeout == 77.0
+        task = claimed(timeout=77.0)
+        assert after(task, move_of(task, outcome)).timeout == 77.0
 
     @quick
     @given(st.floats(0.001, 2_592_000.0))
     def test_time_limits_grow_to_the_cap_and_never_shrink(self, first: float) -> None:
         task = claimed(timeout=first, max_retries=1000)
         for _ in range(50):
-            change = change_of(task, TimedOut())
+            move = move_of(task, TimedOut())
             assert task.timeout is not None
-            assert change.timeout is not None
-            assert task.timeout <= change.timeout <= max(first, 3600.0)
-            task = after(task, change)
+            assert move.timeout is not None
+            assert task.timeout <= move.timeout <= max(first, 3600.0)
+            task = after(task, move)
         assert task.timeout == max(first, 3600.0)
 
 
@@ -503,41 +492,41 @@ FREE_RUNS = st.sampled_from([Released(), Snoozed(1.0)])
 class TestBudget:
     REASONS = ((Failed, "max_retries_exceeded"), (TimedOut, "timeout"), (Lost, "worker_lost"))
 
-    def runs(self, task: Claimed, outcomes: Iterable[Outcome]) -> list[Change]:
+    def runs(self, task: Claimed, outcomes: Iterable[Outcome]) -> list[Move]:
         """What becomes of the task, up to its end."""
-        changes: list[Change] = []
+        moves: list[Move] = []
         for outcome in outcomes:
-            change = change_of(task, outcome)
-            changes.append(change)
-            if change.state == "dead_letter":
+            move = move_of(task, outcome)
+            moves.append(move)
+            if move.state == "dead_letter":
                 break
-            task = after(task, change)
-        return changes
+            task = after(task, move)
+        return moves
 
     def test_three_retries_mean_four_runs(self) -> None:
-        changes = self.runs(claimed(max_retries=3), [Failed(BOOM)] * 10)
-        assert [change.retry_count for change in changes] == [1, 2, 3, 4]
-        assert [change.after for change in changes] == [1.0, 2.0, 4.0, 0.0]
-        assert [str(change.state) for change in changes] == ["retrying"] * 3 + ["dead_letter"]
+        moves = self.runs(claimed(max_retries=3), [Failed(BOOM)] * 10)
+        assert [move.retry_count for move in moves] == [1, 2, 3, 4]
+        assert [move.after for move in moves] == [1.0, 2.0, 4.0, 0.0]
+        assert [str(move.state) for move in moves] == ["retrying"] * 3 + ["dead_letter"]
 
     def test_no_retries_mean_one_run(self) -> None:
-        (change,) = self.runs(claimed(max_retries=0), [Failed(BOOM)] * 10)
-        assert change.state is State.DEAD_LETTER
+        (move,) = self.runs(claimed(max_retries=0), [Failed(BOOM)] * 10)
+        assert move.state is State.DEAD_LETTER
 
     @quick
     @given(max_retries=st.integers(0, 12), outcomes=st.lists(BAD_RUNS, min_size=13, max_size=13))
     def test_failing_runs_end_in_dead_letter_after_max_retries_plus_one(
         self, max_retries: int, outcomes: list[Outcome]
     ) -> None:
-        changes = self.runs(claimed(max_retries=max_retries), outcomes)
-        assert len(changes) == max_retries + 1
-        assert [change.retry_count for change in changes] == list(range(1, max_retries + 2))
-        assert all(change.state in ("retrying", "queued") for change in changes[:-1])
-        last = changes[-1]
+        moves = self.runs(claimed(max_retries=max_retries), outcomes)
+        assert len(moves) == max_retries + 1
+        assert [move.retry_count for move in moves] == list(range(1, max_retries + 2))
+        assert all(move.state in ("retrying", "queued") for move in moves[:-1])
+        last = moves[-1]
         reason = next(
             text for kind, text in self.REASONS if isinstance(outcomes[max_retries], kind)
         )
-        assert (last.state, last.reason) == ("dead_letter", reason)
+        assert (last.state, last.label) == ("dead_letter", reason)
         assert last.error is not None
         assert last.error.reason == reason
 
@@ -548,12 +537,12 @@ class TestBudget:
     ) -> None:
         free = (Released, Snoozed)
         costly = [outcome for outcome in outcomes if not isinstance(outcome, free)]
-        changes = self.runs(claimed(max_retries=max_retries), outcomes)
+        moves = self.runs(claimed(max_retries=max_retries), outcomes)
         spent = min(len(costly), max_retries + 1)
-        assert sum(change.reason is not None for change in changes) == spent
-        if changes:
-            assert changes[-1].retry_count == spent
-            assert (changes[-1].state == "dead_letter") == (spent > max_retries)
+        assert sum(move.label != "" for move in moves) == spent
+        if moves:
+            assert moves[-1].retry_count == spent
+            assert (moves[-1].state == "dead_letter") == (spent > max_retries)
 
     @quick
     @given(free=st.lists(FREE_RUNS, max_size=10), max_retries=st.integers(0, 5))
@@ -561,72 +550,34 @@ class TestBudget:
         self, free: list[Outcome], max_retries: int
     ) -> None:
         losses: list[Outcome] = [Lost(started=False)] * 10
-        changes = self.runs(claimed(max_retries=max_retries), free + losses)[len(free) :]
-        assert [str(change.state) for change in changes] == ["queued"] * 3 + ["dead_letter"]
-        assert [change.returns for change in changes] == [1, 2, 3, 4]
-        assert {change.retry_count for change in changes} == {0}
+        moves = self.runs(claimed(max_retries=max_retries), free + losses)[len(free) :]
+        assert [str(move.state) for move in moves] == ["queued"] * 3 + ["dead_letter"]
+        assert [move.returns for move in moves] == [1, 2, 3, None]
+        assert {move.retry_count for move in moves} == {0}
 
     @quick
     @given(
         outcomes=st.lists(st.sampled_from(OUTCOMES), max_size=30),
         max_retries=st.integers(0, 10),
         timeout=st.none() | st.floats(0.1, 10_000),
-        luck=st.floats(0, 1, exclude_max=True),
+        jitter=st.floats(0, 1, exclude_max=True),
     )
     def test_whatever_happens_every_step_is_legal_and_no_counter_falls(
-        self, outcomes: list[Outcome], max_retries: int, timeout: float | None, luck: float
+        self, outcomes: list[Outcome], max_retries: int, timeout: float | None, jitter: float
     ) -> None:
         task = claimed(max_retries=max_retries, timeout=timeout)
         for outcome in outcomes:
-            change = change_of(task, outcome, luck)
-            assert change.state in TRANSITIONS[change.verb].targets
-            assert change.after >= 0
-            assert 0 <= change.retry_count - task.retry_count <= 1
-            assert 0 <= change.returns - task.returns <= 1
-            assert (change.timeout or 0) >= (task.timeout or 0)
-            assert (change.result is not None) == (change.state == "completed")
-            assert (change.error is not None) == isinstance(outcome, Failed | TimedOut | Lost)
-            if change.state not in ("queued", "retrying", "scheduled"):
+            move = move_of(task, outcome, jitter)
+            assert move.state in TRANSITIONS[move.verb].targets
+            assert move.after >= 0
+            then = after(task, move)
+            assert 0 <= then.retry_count - task.retry_count <= 1
+            assert 0 <= then.returns - task.returns <= 1
+            assert (then.timeout or 0) >= (task.timeout or 0)
+            assert (move.error is not None) == isinstance(outcome, Failed | TimedOut | Lost)
+            if move.ends:
                 break
-            task = after(task, change)
-
-
-class TestLateSettlements:
-    LATE = Settlement(TASK_ID, 2, "w1", change_of(claimed(), Completed(b"1")), seconds=0.5)
-
-    def past(self, number: int, worker_id: str | None, outcome: str) -> Attempt:
-        return Attempt(number, worker_id, NOON, NOON, outcome)
-
-    def test_the_fence_is_task_attempt_and_worker(self) -> None:
-        assert self.LATE.fence == (TASK_ID, 2, "w1")
-
-    def test_a_task_that_is_gone_is_missing(self) -> None:
-        assert verdict_on_late(None, self.LATE) is Verdict.MISSING
-
-    def test_a_report_that_was_applied_before_is_applied(self) -> None:
-        task = stored(attempts=(self.past(1, "w0", "lost"), self.past(2, "w1", "completed")))
-        assert verdict_on_late(task, self.LATE) is Verdict.APPLIED
-
-    @pytest.mark.parametrize(
-        ("number", "worker_id", "outcome"),
-        [
-            (1, "w1", "completed"),
-            (3, "w1", "completed"),
-            (2, "w2", "completed"),
-            (2, None, "completed"),
-            (2, "w1", "timed_out"),
-            (2, "w1", "lost"),
-            (2, "w1", "returned"),
-        ],
-    )
-    def test_a_report_on_an_attempt_that_ended_otherwise_is_stale(
-        self, number: int, worker_id: str | None, outcome: str
-    ) -> None:
-        task = stored(attempts=(self.past(number, worker_id, outcome),))
-        assert verdict_on_late(task, self.LATE) is Verdict.STALE
-
-    def test_a_report_on_a_task_without_history_is_stale(self) -> None:
-        assert verdict_on_late(stored(attempts=()), self.LATE) is Verdict.STALE
+            task = then
 
 
 def test_the_default_policy_is_the_one_of_the_specification() -> None:
@@ -635,10 +586,9 @@ def test_the_default_policy_is_the_one_of_the_specification() -> None:
 
 def test_an_unstarted_loss_is_free_even_with_no_retries_left() -> None:
     task = claimed(retry_count=4, max_retries=3)
-    change = decide(task, Lost(started=False), 0.5)
-    assert isinstance(change, Change)
-    assert (change.verb, change.state) == (Verb.RELEASE, State.QUEUED)
-    assert (change.retry_count, change.returns) == (4, 1)
+    move = decide(task, Lost(started=False), 0.5)
+    assert (move.verb, move.state) == (Verb.RELEASE, State.QUEUED)
+    assert (move.retry_count, move.returns) == (4, 1)
 
 
 @pytest.mark.parametrize(
@@ -646,11 +596,86 @@ def test_an_unstarted_loss_is_free_even_with_no_retries_left() -> None:
 )
 def test_a_delay_out_of_range_is_brought_into_it(asked: float, given: float) -> None:
     for outcome in (Snoozed(asked), Failed(TaskError("x"), after=asked)):
-        change = decide(claimed(), outcome, 0.5)
-        assert isinstance(change, Change)
-        assert change.after == given
+        move = decide(claimed(), outcome, 0.5)
+        assert move.after == given
 
 
-def test_ends_without_a_run_say_why() -> None:
-    for error, reason in ((EXPIRY, EXPIRED), (REPLACEMENT, REPLACED)):
-        assert (error.reason, error.code, error.retriable) == (reason, reason.upper(), False)
+class TestMoves:
+    """Every way to move that no run decides, field by field."""
+
+    ERROR = Clears.ERROR
+    RERUN = Clears.ERROR | Clears.PROGRESS
+
+    @pytest.mark.parametrize(
+        ("move", "expected"),
+        [
+            (COMPLETE, Move(Verb.COMPLETE, State.COMPLETED, "completed", clears=ERROR)),
+            (
+                CANCEL,
+                Move(Verb.CANCEL, State.CANCELLED, "cancelled", slot=Slot.LINGER, clears=ERROR),
+            ),
+            (DUE, Move(Verb.DUE, State.QUEUED, wakes=True)),
+            (FREE, Move(Verb.DUE, State.QUEUED, place=Place.RESET, wakes=True)),
+            (
+                replay(reset_retry_count=True, level=None),
+                Move(
+                    Verb.REPLAY,
+                    State.QUEUED,
+                    place=Place.RESET,
+                    clears=RERUN | Clears.EXPIRY,
+                    wakes=True,
+                    retry_count=0,
+                    returns=0,
+                ),
+            ),
+            (
+                replay(reset_retry_count=False, level=9),
+                Move(
+                    Verb.REPLAY,
+                    State.QUEUED,
+                    place=Place.RESET,
+                    clears=RERUN | Clears.EXPIRY,
+                    wakes=True,
+                    returns=0,
+                    level=9,
+                ),
+            ),
+        ],
+    )
+    def test_it_says_all_that_it_does(self, move: Move, expected: Move) -> None:
+        assert move == expected
+
+    @pytest.mark.parametrize(
+        ("move", "verb", "state", "reason"),
+        [
+            (EXPIRE, Verb.EXPIRE, State.FAILED, "expired"),
+            (REPLACE, Verb.CANCEL, State.CANCELLED, "replaced"),
+            (DOOM, Verb.CANCEL, State.CANCELLED, "dependency_failed"),
+        ],
+    )
+    def test_an_end_without_a_run_says_why(
+        self, move: Move, verb: Verb, state: State, reason: str
+    ) -> None:
+        assert move.error is not None
+        assert (move.error.reason, move.error.code) == (reason, reason.upper())
+        assert not move.error.retriable
+        assert move == Move(verb, state, label=reason, clears=Clears.ERROR, error=move.error)
+        assert move.ends
+
+    def test_a_run_that_its_worker_has_not_ended_keeps_its_slot(self) -> None:
+        for task in (claimed(), claimed(retry_count=3)):
+            assert decide(task, TimedOut(running=True), MIDDLE).slot is Slot.LINGER
+            assert decide(task, TimedOut(), MIDDLE).slot is Slot.FREE
+        others = [outcome for outcome in OUTCOMES if not isinstance(outcome, TimedOut)]
+        assert {decide(claimed(), outcome, MIDDLE).slot for outcome in others} == {Slot.FREE}
+
+    def test_whoever_waits_is_woken_by_every_move_into_the_queue_and_no_other(self) -> None:
+        entering = {verb for verb, row in TRANSITIONS.items() if row.targets == {State.QUEUED}}
+        assert entering == {verb for verb, row in TRANSITIONS.items() if row.wakes}
+
+    @pytest.mark.parametrize("verb", Verb)
+    def test_a_verb_leads_from_some_of_its_sources(self, verb: Verb) -> None:
+        sources = TRANSITIONS[verb].sources
+        assert sources_of(verb) == sources
+        for state in State:
+            assert sources_of(verb, frozenset({state})) == sources & {state}

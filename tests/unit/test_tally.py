@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlane.core.machine import COMPLETE, EXPIRE, Move, replay
 from fairlane.core.states import State
 from fairlane.core.tally import (
     BUCKETS,
@@ -15,7 +16,7 @@ from fairlane.core.tally import (
     apart,
     bucket_of,
     census,
-    replay_keys,
+    keys_of,
     total_of,
 )
 from tests.unit.make import quick, tally
@@ -60,14 +61,27 @@ class TestBuckets:
         assert TallyKey(1, 5, 0, 2) == (1, 5, 0, 2, "", UNTIMED)
 
 
-class TestReplays:
+def again(level: int | None) -> Move:
+    return replay(reset_retry_count=True, level=level)
+
+
+class TestMoves:
+    def test_a_move_is_counted_under_its_label_and_the_time_of_its_run(self) -> None:
+        executing, failed = State.EXECUTING.code, State.FAILED.code
+        assert keys_of(EXPIRE, 3, 5, State.QUEUED.code) == [
+            TallyKey(3, 5, State.QUEUED.code, failed, "expired")
+        ]
+        assert keys_of(COMPLETE, 3, 5, executing, 0.02) == [
+            TallyKey(3, 5, executing, State.COMPLETED.code, "", bucket_of(0.02))
+        ]
+
     def test_at_the_same_level_it_is_one_transition(self) -> None:
-        assert replay_keys(3, 5, 5, State.FAILED.code) == [
+        assert keys_of(again(None), 3, 5, State.FAILED.code) == [
             TallyKey(3, 5, State.FAILED.code, State.QUEUED.code)
         ]
 
     def test_at_another_level_the_task_leaves_one_and_enters_the_other(self) -> None:
-        assert replay_keys(3, 2, 8, State.DEAD_LETTER.code) == [
+        assert keys_of(again(8), 3, 2, State.DEAD_LETTER.code) == [
             TallyKey(3, 2, State.DEAD_LETTER.code, NOWHERE, "moved"),
             TallyKey(3, 8, NOWHERE, State.QUEUED.code, "moved"),
         ]
@@ -82,7 +96,7 @@ class TestReplays:
         self, source: State, old: int, new: int
     ) -> None:
         there = Tally(TallyKey(1, old, NOWHERE, source.code), 1, 0.0)
-        replayed = [Tally(key, 1, 0.0) for key in replay_keys(1, old, new, source.code)]
+        replayed = [Tally(key, 1, 0.0) for key in keys_of(again(new), 1, old, source.code)]
         assert census([there, *replayed]) == dict.fromkeys(State, 0) | {State.QUEUED: 1}
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from fairlane import State, maintenance
 from fairlane.core.errors import StoreUnavailable
-from fairlane.core.machine import Completed
 from fairlane.core.model import WorkerStatus
+from fairlane.core.outcomes import Completed
 from fairlane.core.retention import DEFAULT, Pruned
 from fairlane.maintenance import Maintenance
 from tests.fixtures.stores import World

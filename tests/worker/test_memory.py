@@ -6,8 +6,8 @@ import resource
 
 import pytest
 
-from fairlane.core.machine import Completed, Failed
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Completed, Failed
 from fairlane.worker.memory import exhausted, explained, limit_memory, out_of_memory
 
 MEGABYTE = 1024**2

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from fairlane.core.errors import BatchTooLarge, StoreUnavailable
-from fairlane.core.machine import Completed
 from fairlane.core.model import Ask, Claimed, Grant, Report
+from fairlane.core.outcomes import Completed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.worker.buffer import Buffer
@@ -196,7 +196,8 @@ async def test_what_cannot_be_delivered_is_tried_again_and_what_is_refused_fails
             away = False
             raise StoreUnavailable("away")
         for each in batch:
-            if each.task_id == poison or (each.task_id, each.change.result) == (unwanted, b"1"):
+            refused = each.task_id == unwanted and each.outcome == Completed(b"1")
+            if refused or each.task_id == poison:
                 raise BatchTooLarge("That is too much.")
         return settle(batch)
 

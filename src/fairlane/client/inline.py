@@ -14,8 +14,8 @@ from typing import Any
 
 from fairlane.core.backend import Backend
 from fairlane.core.ids import new_id
-from fairlane.core.machine import TimedOut
 from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Report
+from fairlane.core.outcomes import TimedOut
 from fairlane.runtime.completing import completing
 from fairlane.runtime.execution import (
     Lifespan,

@@ -15,7 +15,7 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.errors import InvalidLimit
-from fairlane.core.machine import Change, Verb
+from fairlane.core.machine import Move, Verb
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.text import shown
 
@@ -41,11 +41,11 @@ class Circuit(msgspec.Struct, frozen=True, array_like=True):
 CLOSED = Circuit()
 
 
-def verdict(change: Change) -> bool | None:
+def verdict(move: Move) -> bool | None:
     """Whether the end of a run speaks for its type (True), against it (False) or not at all."""
-    if change.verb is Verb.COMPLETE:
+    if move.verb is Verb.COMPLETE:
         return True
-    return False if change.outcome in _FAILURES else None
+    return False if move.run in _FAILURES else None
 
 
 _FAILURES = frozenset({"failed", "timed_out", "lost"})

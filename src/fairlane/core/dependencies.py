@@ -15,7 +15,7 @@ from enum import Enum, StrEnum
 from fairlane.core import limits
 from fairlane.core.errors import InvalidDependencies
 from fairlane.core.ids import checked as checked_id
-from fairlane.core.model import NewTask, TaskError
+from fairlane.core.model import NewTask
 from fairlane.core.states import LIVE, State
 from fairlane.core.text import shown
 
@@ -33,17 +33,6 @@ class Bond(Enum):
     PENDING = "pending"
     MET = "met"
     BROKEN = "broken"
-
-
-DEPENDENCY_FAILED = "dependency_failed"
-"""Why a doomed task was cancelled: the label of its transition and the reason in its error."""
-
-DOOMED = TaskError(
-    "A task it depends on did not complete.",
-    code="DEPENDENCY_FAILED",
-    retriable=False,
-    reason=DEPENDENCY_FAILED,
-)
 
 
 def bond(parent: State, *, tolerant: bool) -> Bond:

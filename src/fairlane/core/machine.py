@@ -1,7 +1,7 @@
-"""The state machine: which transitions exist, and what an attempt's outcome leads to.
+"""The state machine: which moves exist, and what each of them does to a task.
 
-This is the only place that knows the rules of retries, timeouts and dead letters. It is pure and
-has no clock: a `Change` carries durations, and the engine that applies it adds its own now.
+This is the only place that knows the rules of states, retries, timeouts and dead letters. It is
+pure and has no clock: a `Move` carries durations, and the engine that applies it adds its own now.
 
                      submit
                    ┌───┴────┐
@@ -13,20 +13,29 @@ has no clock: a `Change` carries durations, and the engine that applies it adds 
                           due │                 │ └── cancel ─────────▶ cancelled
                        retrying ◀──── retry ────┘
 
-`cancel` also ends every waiting state; `expire` ends a waiting task as failed; `replay` brings
-what failed, died, was cancelled or still waits for its time back to queued; `delete` takes what has
-ended away. `due` also tells of a task whose dependencies are met.
+`cancel` also ends every waiting state. `expire` ends a waiting task as failed. `replay` returns a
+task that failed, died, was cancelled or still waits for its time to the queue. `delete` removes a
+task that has ended. `due` also moves a task whose dependencies are met.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum, Flag, StrEnum, auto
 from typing import Protocol, assert_never
 
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.model import Task, TaskError, Verdict
+from fairlane.core.model import TaskError
+from fairlane.core.outcomes import (
+    Completed,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    TimedOut,
+)
 from fairlane.core.retry import RATE_LIMIT, RetryPolicy
 from fairlane.core.states import TERMINAL, WAITING, State
 
@@ -49,42 +58,89 @@ class Verb(StrEnum):
     DELETE = "delete"
 
 
+class Place(Enum):
+    """Where in its queue a task stands after a move."""
+
+    KEEP = "keep"
+    """Where it stood before: its `ready_at` stays."""
+    RESET = "reset"
+    """At the end: its `ready_at` becomes the time at which it is due."""
+
+
+class Slot(Enum):
+    """What happens to the concurrency slot of the run that a move ends."""
+
+    FREE = "free"
+    LINGER = "linger"
+    """It stays taken until the worker, which still runs the task, reports or dies."""
+
+
+class Clears(Flag):
+    """What a move removes from a task."""
+
+    NOTHING = 0
+    ERROR = auto()
+    """The error of the last run; the error of the move, if it has one, takes its place."""
+    PROGRESS = auto()
+    EXPIRY = auto()
+    """Only an expiry that has passed."""
+
+
 class Transition(msgspec.Struct, frozen=True):
-    """From which states a verb leads, and to which."""
+    """A row of the table: from which states a verb leads, to which, and what comes with it.
+
+    `wakes`: the task can be claimed at once, so idle workers are woken.
+    """
 
     sources: frozenset[State]
     targets: frozenset[State]
+    place: Place = Place.KEEP
+    clears: Clears = Clears.NOTHING
+    wakes: bool = False
 
 
 _EXECUTING = frozenset({State.EXECUTING})
+_QUEUED = frozenset({State.QUEUED})
+_RERUN = Clears.ERROR | Clears.PROGRESS
 
 TRANSITIONS: dict[Verb, Transition] = {
-    Verb.SUBMIT: Transition(frozenset(), frozenset({State.SCHEDULED, State.QUEUED})),
-    Verb.DUE: Transition(
-        frozenset({State.SCHEDULED, State.RETRYING}),
-        frozenset({State.QUEUED}),
+    Verb.SUBMIT: Transition(frozenset(), _QUEUED | {State.SCHEDULED}),
+    Verb.DUE: Transition(frozenset({State.SCHEDULED, State.RETRYING}), _QUEUED, wakes=True),
+    Verb.CLAIM: Transition(_QUEUED, _EXECUTING),
+    Verb.COMPLETE: Transition(_EXECUTING, frozenset({State.COMPLETED}), clears=Clears.ERROR),
+    Verb.RETRY: Transition(_EXECUTING, frozenset({State.RETRYING}), clears=_RERUN),
+    # A snoozed task starts over. A retry keeps its place in the queue.
+    Verb.SNOOZE: Transition(
+        _EXECUTING, frozenset({State.SCHEDULED}), place=Place.RESET, clears=_RERUN
     ),
-    Verb.CLAIM: Transition(frozenset({State.QUEUED}), _EXECUTING),
-    Verb.COMPLETE: Transition(_EXECUTING, frozenset({State.COMPLETED})),
-    Verb.RETRY: Transition(_EXECUTING, frozenset({State.RETRYING})),
-    Verb.SNOOZE: Transition(_EXECUTING, frozenset({State.SCHEDULED})),
-    Verb.RELEASE: Transition(_EXECUTING, frozenset({State.QUEUED})),
-    Verb.FAIL: Transition(_EXECUTING, frozenset({State.FAILED})),
-    Verb.DEAD_LETTER: Transition(_EXECUTING, frozenset({State.DEAD_LETTER})),
-    Verb.CANCEL: Transition(WAITING | _EXECUTING, frozenset({State.CANCELLED})),
-    Verb.EXPIRE: Transition(WAITING, frozenset({State.FAILED})),
+    Verb.RELEASE: Transition(_EXECUTING, _QUEUED, clears=_RERUN, wakes=True),
+    Verb.FAIL: Transition(_EXECUTING, frozenset({State.FAILED}), clears=Clears.ERROR),
+    Verb.DEAD_LETTER: Transition(_EXECUTING, frozenset({State.DEAD_LETTER}), clears=Clears.ERROR),
+    Verb.CANCEL: Transition(
+        WAITING | _EXECUTING, frozenset({State.CANCELLED}), clears=Clears.ERROR
+    ),
+    Verb.EXPIRE: Transition(WAITING, frozenset({State.FAILED}), clears=Clears.ERROR),
     Verb.REPLAY: Transition(
         (TERMINAL - {State.COMPLETED}) | {State.RETRYING, State.SCHEDULED},
-        frozenset({State.QUEUED}),
+        _QUEUED,
+        place=Place.RESET,
+        clears=_RERUN | Clears.EXPIRY,
+        wakes=True,
     ),
-    # A task that still waits to be retried is cancelled first.
+    # A task that waits to be retried is cancelled first.
     Verb.DELETE: Transition(TERMINAL | {State.RETRYING}, frozenset()),
 }
 
 
 def allows(verb: Verb, source: State) -> bool:
-    """Whether a task in `source` may undergo `verb`."""
+    """Return whether a task in `source` may undergo `verb`."""
     return source in TRANSITIONS[verb].sources
+
+
+def sources_of(verb: Verb, among: frozenset[State] | None = None) -> frozenset[State]:
+    """Return the states from which `verb` leads, as far as they are in `among` (None: all)."""
+    sources = TRANSITIONS[verb].sources
+    return sources if among is None else sources & among
 
 
 # Why a task ended, as users read it in `error.reason` and in the dead letter queue.
@@ -94,99 +150,118 @@ WORKER_LOST = "worker_lost"
 NOT_RETRIABLE = "not_retriable"
 EXPIRED = "expired"
 REPLACED = "replaced"
-
-# What such an end says where no run failed.
-EXPIRY = TaskError(
-    "The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED
-)
-REPLACEMENT = TaskError(
-    "A newer task took its place.", "REPLACED", retriable=False, reason=REPLACED
-)
+DEPENDENCY_FAILED = "dependency_failed"
 
 
-class Completed(msgspec.Struct, frozen=True, gc=False):
-    """The handler returned `result` (JSON)."""
+class Move(msgspec.Struct, frozen=True, gc=False):
+    """One step of a task through the table, with its values resolved. Engines apply it as it is.
 
-    result: bytes
-
-
-class Failed(msgspec.Struct, frozen=True):
-    """The handler raised. `after` is the delay it asked for, if any."""
-
-    error: TaskError
-    after: float | None = None
-
-
-class TimedOut(msgspec.Struct, frozen=True):
-    """The attempt took longer than it was given."""
-
-
-class Lost(msgspec.Struct, frozen=True):
-    """The worker died with the task in its hands."""
-
-    started: bool
-
-
-class Released(msgspec.Struct, frozen=True):
-    """The worker gave the task back: it is shutting down."""
-
-
-class Snoozed(msgspec.Struct, frozen=True):
-    """The handler asked to run again in `after` seconds, at no cost."""
-
-    after: float
-
-
-Outcome = Completed | Failed | TimedOut | Lost | Released | Snoozed
-
-
-class Change(msgspec.Struct, frozen=True, gc=False):
-    """What an engine applies to an executing task: a verb with its values resolved.
-
-    `after` counts from the engine's now. `retry_count`, `returns` and `timeout` replace the task's
-    own; `error` is what users then read; `outcome` names the attempt in its history.
+    `run` names the run that ends with it in the task's history: nothing is recorded, and no slot is
+    concerned, if the task was not executing. `label` is what the move is counted under. `after`
+    counts from the engine's now. `retry_count`, `returns`, `timeout` and `level` replace the task's
+    own values; None leaves them as they are.
     """
 
     verb: Verb
     state: State
-    outcome: str
-    retry_count: int
-    returns: int
-    timeout: float | None
+    run: str | None = None
+    label: str = ""
+    place: Place = Place.KEEP
+    slot: Slot = Slot.FREE
+    clears: Clears = Clears.NOTHING
+    wakes: bool = False
     after: float = 0.0
-    reason: str | None = None
-    result: bytes | None = None
+    retry_count: int | None = None
+    returns: int | None = None
+    timeout: float | None = None
+    level: int | None = None
     error: TaskError | None = None
 
-
-Fence = tuple[str, int, str]
-"""(task id, attempt, worker id)"""
-
-
-class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """A change under its fence. `seconds`: how long the attempt ran, None when it never began.
-
-    `outcome` is what the change was decided from, for stores that decide themselves.
-    """
-
-    task_id: str
-    attempt: int
-    worker_id: str
-    change: Change
-    seconds: float | None = None
-    outcome: Outcome | None = None
-
     @property
-    def fence(self) -> Fence:
-        """What must match for the change to be applied."""
-        return (self.task_id, self.attempt, self.worker_id)
+    def ends(self) -> bool:
+        """Whether the task has ended after it."""
+        return self.state in TERMINAL
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """Why an outcome changes nothing."""
+def _move(
+    verb: Verb,
+    *,
+    run: str | None = None,
+    label: str = "",
+    place: Place | None = None,
+    slot: Slot = Slot.FREE,
+    after: float = 0.0,
+    retry_count: int | None = None,
+    returns: int | None = None,
+    timeout: float | None = None,
+    level: int | None = None,
+    error: TaskError | None = None,
+) -> Move:
+    """Make a move from its row of the table."""
+    row = TRANSITIONS[verb]
+    (state,) = row.targets
+    return Move(
+        verb,
+        state,
+        run,
+        label,
+        row.place if place is None else place,
+        slot,
+        row.clears,
+        row.wakes,
+        after,
+        retry_count,
+        returns,
+        timeout,
+        level,
+        error,
+    )
 
-    state: State
-    message: str
+
+COMPLETE = _move(Verb.COMPLETE, run="completed")
+"""The handler returned. The result travels beside the move."""
+
+CANCEL = _move(Verb.CANCEL, run="cancelled", slot=Slot.LINGER)
+"""An operator ends the task, whether it waits or runs."""
+
+DOOM = _move(
+    Verb.CANCEL,
+    label=DEPENDENCY_FAILED,
+    error=TaskError(
+        "A task it depends on did not complete.",
+        code="DEPENDENCY_FAILED",
+        retriable=False,
+        reason=DEPENDENCY_FAILED,
+    ),
+)
+"""A task that it depends on ended badly."""
+
+REPLACE = _move(
+    Verb.CANCEL,
+    label=REPLACED,
+    error=TaskError("A newer task took its place.", "REPLACED", retriable=False, reason=REPLACED),
+)
+"""A newer unique task took its place."""
+
+EXPIRE = _move(
+    Verb.EXPIRE,
+    label=EXPIRED,
+    error=TaskError(
+        "The task expired before it could run.", "EXPIRED", retriable=False, reason=EXPIRED
+    ),
+)
+"""Nobody claimed it in time."""
+
+DUE = _move(Verb.DUE)
+"""Its time has come: it takes the place that it had reserved."""
+
+FREE = _move(Verb.DUE, place=Place.RESET)
+"""Its last parent has ended, after its time had come: it queues from now on."""
+
+
+def replay(*, reset_retry_count: bool, level: int | None) -> Move:
+    """Return the move by which an operator has a task run again, perhaps at another level."""
+    return _move(Verb.REPLAY, retry_count=0 if reset_retry_count else None, returns=0, level=level)
 
 
 class Standing(Protocol):
@@ -204,137 +279,133 @@ class Standing(Protocol):
     def retry(self) -> RetryPolicy: ...
 
 
-def decide(
-    task: Standing, outcome: Outcome, luck: float, state: State = State.EXECUTING
-) -> Change | Refusal:
-    """What `outcome` leads to for a task in `state`. `luck` in [0, 1) spreads retries in time."""
-    if state is not State.EXECUTING:
-        return Refusal(state, f"A task that is {state} has no running attempt to end.")
+def decide(task: Standing, outcome: Outcome, jitter: float) -> Move:
+    """Return the move that the outcome of a run leads to.
+
+    `jitter` in [0, 1) spreads retries in time.
+    """
     if isinstance(outcome, Completed):  # ahead of the others: every task passes here
-        return Change(
-            Verb.COMPLETE,
-            State.COMPLETED,
-            "completed",
-            task.retry_count,
-            task.returns,
-            task.timeout,
-            result=outcome.result,
-        )
+        return COMPLETE
     match outcome:
         case Failed(error, after):
-            return _after_failure(task, error, after, luck)
-        case TimedOut():
-            return _after_timeout(task, luck)
+            return _after_failure(task, error, after, jitter)
+        case TimedOut(running):
+            return _after_timeout(task, running, jitter)
         case Lost(started):
             return _after_loss(task, started)
         case Released():
-            return _change(task, Verb.RELEASE, State.QUEUED, "released")
+            return _run_again(task, Verb.RELEASE, "released")
         case Snoozed(after):
-            pause = _bounded(after)
-            return _change(task, Verb.SNOOZE, State.SCHEDULED, "snoozed", after=pause)
+            return _run_again(task, Verb.SNOOZE, "snoozed", after=bounded(after))
         case _:
             assert_never(outcome)
 
 
-def verdict_on_late(task: Task | None, late: Settlement) -> Verdict:
-    """What to say of a settlement whose fence does not match the task as it stands.
-
-    A report whose answer got lost is sent again: if this very outcome is in the task's history, it
-    was applied.
-    """
-    if task is None:
-        return Verdict.MISSING
-    told = (late.attempt, late.worker_id, late.change.outcome)
-    if any((past.number, past.worker_id, past.outcome) == told for past in task.attempts):
-        return Verdict.APPLIED
-    return Verdict.STALE
-
-
-def _after_failure(task: Standing, error: TaskError, after: float | None, luck: float) -> Change:
+def _after_failure(task: Standing, error: TaskError, after: float | None, jitter: float) -> Move:
     if not error.retriable:
         # Failing is final, but the run counts like any other.
-        failed = msgspec.structs.replace(error, reason=NOT_RETRIABLE)
-        return _change(
-            task,
+        return _move(
             Verb.FAIL,
-            State.FAILED,
-            "failed",
+            run="failed",
+            label=NOT_RETRIABLE,
             retry_count=task.retry_count + 1,
-            reason=NOT_RETRIABLE,
-            error=failed,
+            error=msgspec.structs.replace(error, reason=NOT_RETRIABLE),
         )
     if after is None:
-        after = task.retry.delay(task.retry_count, luck)
+        after = task.retry.delay(task.retry_count, jitter)
         if error.code == RATE_LIMIT:
             after *= 2
-    pause = _bounded(after)
-    return _retry_or_bury(task, "failed", error, RETRIES_EXHAUSTED, pause, task.timeout)
+    return _retry_or_bury(task, "failed", error, RETRIES_EXHAUSTED, bounded(after))
 
 
-def _after_timeout(task: Standing, luck: float) -> Change:
+def _after_timeout(task: Standing, running: bool, jitter: float) -> Move:
     limit = task.timeout
     shown = "its time limit" if limit is None else f"its time limit of {limit:g} s"
     error = TaskError(f"The attempt took longer than {shown}.", code="TIMEOUT")
-    after = task.retry.delay(task.retry_count, luck)
-    return _retry_or_bury(task, "timed_out", error, TIMED_OUT, after, _longer(limit))
+    after = task.retry.delay(task.retry_count, jitter)
+    slot = Slot.LINGER if running else Slot.FREE
+    return _retry_or_bury(task, "timed_out", error, TIMED_OUT, after, _longer(limit), slot)
 
 
-def _after_loss(task: Standing, started: bool) -> Change:
+def _after_loss(task: Standing, started: bool) -> Move:
     error = TaskError("The worker died while it held the task.", code="WORKER_LOST")
+    run = "lost" if started else "returned"
     spent = task.retry_count + 1 if started else task.retry_count
     returns = task.returns if started else task.returns + 1
     if (started and spent > task.max_retries) or returns > limits.FREE_RETURNS:
-        verb, state, reason = Verb.DEAD_LETTER, State.DEAD_LETTER, WORKER_LOST
-        error = msgspec.structs.replace(error, reason=reason)
-    else:
-        # Not the task's fault as far as anyone knows: it runs again at once.
-        verb, state, reason = Verb.RELEASE, State.QUEUED, WORKER_LOST
-    return _change(
-        task,
-        verb,
-        state,
-        "lost" if started else "returned",
-        retry_count=spent,
-        returns=returns,
-        reason=reason,
-        error=error,
+        return _bury(run, WORKER_LOST, error, spent)
+    # Not the task's fault as far as anyone knows: it runs again at once.
+    return _run_again(
+        task, Verb.RELEASE, run, WORKER_LOST, error=error, retry_count=spent, returns=returns
     )
 
 
 def _retry_or_bury(
     task: Standing,
-    outcome: str,
+    run: str,
     error: TaskError,
     reason: str,
     after: float,
-    timeout: float | None,
-) -> Change:
+    timeout: float | None = None,
+    slot: Slot = Slot.FREE,
+) -> Move:
     spent = task.retry_count + 1
     if spent > task.max_retries:
-        return _change(
-            task,
-            Verb.DEAD_LETTER,
-            State.DEAD_LETTER,
-            outcome,
-            retry_count=spent,
-            reason=reason,
-            error=msgspec.structs.replace(error, reason=reason),
-        )
-    return _change(
+        return _bury(run, reason, error, spent, slot)
+    return _run_again(
         task,
         Verb.RETRY,
-        State.RETRYING,
-        outcome,
+        run,
+        "timeout" if reason == TIMED_OUT else "error",
+        after=after,
+        error=error,
         retry_count=spent,
         timeout=timeout,
+        slot=slot,
+    )
+
+
+def _bury(
+    run: str, reason: str, error: TaskError, retry_count: int, slot: Slot = Slot.FREE
+) -> Move:
+    return _move(
+        Verb.DEAD_LETTER,
+        run=run,
+        label=reason,
+        slot=slot,
+        retry_count=retry_count,
+        error=msgspec.structs.replace(error, reason=reason),
+    )
+
+
+def _run_again(
+    task: Standing,
+    verb: Verb,
+    run: str,
+    label: str = "",
+    *,
+    after: float = 0.0,
+    error: TaskError | None = None,
+    retry_count: int | None = None,
+    returns: int | None = None,
+    timeout: float | None = None,
+    slot: Slot = Slot.FREE,
+) -> Move:
+    return _move(
+        verb,
+        run=run,
+        label=label,
+        slot=slot,
         after=after,
-        reason="timeout" if reason == TIMED_OUT else "error",
+        retry_count=task.retry_count if retry_count is None else retry_count,
+        returns=task.returns if returns is None else returns,
+        timeout=task.timeout if timeout is None else timeout,
         error=error,
     )
 
 
-def _bounded(seconds: float) -> float:
-    """A delay that a handler asked for, brought into range (not a number counts as none)."""
+def bounded(seconds: float) -> float:
+    """Bring a delay that a handler asked for into range; not a number counts as none."""
     return min(max(0.0, seconds), limits.DELAY_SECONDS)
 
 
@@ -342,29 +413,3 @@ def _longer(timeout: float | None) -> float | None:
     if timeout is None:
         return None
     return max(timeout, min(timeout * limits.TIMEOUT_GROWTH, limits.TIMEOUT_GROWTH_CAP))
-
-
-def _change(
-    task: Standing,
-    verb: Verb,
-    state: State,
-    outcome: str,
-    *,
-    retry_count: int | None = None,
-    returns: int | None = None,
-    timeout: float | None = None,
-    after: float = 0.0,
-    reason: str | None = None,
-    error: TaskError | None = None,
-) -> Change:
-    return Change(
-        verb=verb,
-        state=state,
-        outcome=outcome,
-        retry_count=task.retry_count if retry_count is None else retry_count,
-        returns=task.returns if returns is None else returns,
-        timeout=task.timeout if timeout is None else timeout,
-        after=after,
-        reason=reason,
-        error=error,
-    )

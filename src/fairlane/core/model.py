@@ -312,6 +312,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     depends_on: tuple[str, ...] = ()
     tolerant: bool = False
 
+    @property
+    def timeout(self) -> float | None:
+        """How long a run may take."""
+        return self.timeout_seconds
+
 
 class Cancelled(msgspec.Struct, frozen=True):
     """What a cancellation found. `state` is the state before it, None when there is no such task.

@@ -174,6 +174,11 @@ def attempt_of(
     return Attempt(number, worker_id, started, ended, outcome, error_of(error))
 
 
+def stored_error(error: TaskError | None) -> bytes | None:
+    """Return an error as engines store it."""
+    return None if error is None else msgspec.json.encode(error)
+
+
 def error_of(stored: bytes | None) -> TaskError | None:
     """A stored error, if there is one."""
     return _error.decode(stored) if stored else None

@@ -19,7 +19,6 @@ from fairlane.core.facts import Facts, Sample
 from fairlane.core.filters import Filter, Found, Page, Total
 from fairlane.core.flow import Op
 from fairlane.core.lanes import Controls
-from fairlane.core.machine import Settlement
 from fairlane.core.model import (
     Accepted,
     Ask,
@@ -43,6 +42,7 @@ from fairlane.core.model import (
 )
 from fairlane.core.retention import Pruned, Retention
 from fairlane.core.schedules import NewSchedule, Schedule
+from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.states import State
 from fairlane.core.stats import Stats
 from fairlane.core.tokens import NewToken, Token
@@ -81,16 +81,15 @@ class Store(Protocol):
 
     def settle(
         self, settlements: Sequence[Settlement], *, reaping: bool = False
-    ) -> Op[list[Verdict]]:
-        """Apply changes to executing tasks whose fence matches.
+    ) -> Op[list[Settled]]:
+        """Decide what follows from the ends of runs, and apply it to the tasks under their fence.
 
-        A task that ends gives up its unique key where its state no longer counts, and resolves
-        what depends on it, up to 500 bonds; claims see to the rest. Runs of types with a circuit
-        breaker are counted by it. Late reports count as stale results.
+        A task that ends gives up its unique key if its new state does not count for it, and
+        releases up to 500 dependents; the next claims release the others. Circuit breakers count
+        the runs of their types. Late reports count as stale results.
 
-        The same settlement again is `applied`. One that comes too late frees the slot that its
-        attempt still held. `reaping`: apply only if the task is still overdue (see `expired`), and
-        leave the slot of an attempt that timed out taken until its worker lets go.
+        The same settlement again is `applied`. One that is late frees the slot that its attempt
+        still holds. `reaping`: apply only if the task is still overdue (see `expired`).
         """
 
     def progress(self, worker_id: str, reports: Sequence[Report]) -> Op[list[Verdict]]:

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from fairlane.core.machine import Move
 from fairlane.core.states import NOWHERE, State
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
@@ -56,14 +57,19 @@ def apart(label: str) -> TallyKey:
     return TallyKey(0, 0, NOWHERE, NOWHERE, label)
 
 
-def replay_keys(lane: int, old_level: int, new_level: int, source: int) -> list[TallyKey]:
-    """What is counted when a task is made ready again, perhaps at another level."""
-    queued = State.QUEUED.code
-    if old_level == new_level:
-        return [TallyKey(lane, old_level, source, queued)]
+def keys_of(
+    move: Move, lane: int, level: int, source: int, seconds: float | None = None
+) -> list[TallyKey]:
+    """Return what is counted when a task of this lane and level moves from `source`.
+
+    A task whose level changes leaves one level and enters another.
+    """
+    target = move.state.code
+    if move.level is None or move.level == level:
+        return [TallyKey(lane, level, source, target, move.label, bucket_of(seconds))]
     return [
-        TallyKey(lane, old_level, source, NOWHERE, MOVED),
-        TallyKey(lane, new_level, NOWHERE, queued, MOVED),
+        TallyKey(lane, level, source, NOWHERE, MOVED),
+        TallyKey(lane, move.level, NOWHERE, target, MOVED),
     ]
 
 

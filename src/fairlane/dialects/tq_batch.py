@@ -12,8 +12,8 @@ import msgspec
 from fairlane.client.app import Fairlane
 from fairlane.core.filters import Filter
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Outcome, TimedOut
 from fairlane.core.model import Ask, Claimed, NewWorker
+from fairlane.core.outcomes import Outcome, TimedOut
 from fairlane.core.states import State
 from fairlane.runtime.execution import raised, returned, settlement_of
 from fairlane.runtime.task import TaskFunction

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from fairlane.core.backend import Backend
 from fairlane.core.errors import LeaseLost
-from fairlane.core.machine import Completed
 from fairlane.core.model import Claimed, Verdict
+from fairlane.core.outcomes import Completed
 from fairlane.runtime.execution import settlement_of
 
 
@@ -32,7 +32,7 @@ async def completing(backend: Backend, run: Completable) -> AsyncIterator[Any]:
     async with backend.driver.transaction() as transaction:
         yield transaction.connection
         settlement = settlement_of(run.task, Completed(b"null"), time.monotonic() - run.began)
-        (verdict,) = await transaction.run(backend.ops.settle([settlement]))
-        if verdict is not Verdict.APPLIED:
+        (settled,) = await transaction.run(backend.ops.settle([settlement]))
+        if settled.verdict is not Verdict.APPLIED:
             raise LeaseLost
     run.done = True

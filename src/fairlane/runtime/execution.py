@@ -19,8 +19,9 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.errors import InvalidHandler, KeyMissing
-from fairlane.core.machine import Change, Completed, Failed, Outcome, Settlement, Snoozed, decide
 from fairlane.core.model import Claimed, TaskError
+from fairlane.core.outcomes import Completed, Failed, Outcome, Snoozed
+from fairlane.core.settlement import Settlement
 from fairlane.runtime.arguments import Locked, Unreadable
 from fairlane.runtime.context import Context, Run
 from fairlane.runtime.outcomes import Fail, Retry, Snooze
@@ -201,6 +202,5 @@ def _for_good(code: str, message: str) -> Failed:
 
 def settlement_of(task: Claimed, outcome: Outcome, seconds: float | None) -> Settlement:
     """Return a run's outcome with its fence."""
-    change = decide(task, outcome, random.random())
-    assert isinstance(change, Change)
-    return Settlement(task.task_id, task.attempt, task.worker_id, change, seconds, outcome)
+    fence = (task.task_id, task.attempt, task.worker_id)
+    return Settlement(*fence, outcome, task, seconds, random.random())

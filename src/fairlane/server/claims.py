@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from fairlane.backoff import Backoff, warn
 from fairlane.core.errors import KeyMissing, SealBroken
 from fairlane.core.flow import Op
-from fairlane.core.machine import Outcome, Released, Settlement
-from fairlane.core.model import Ask, Claimed, Grant, Start, Verdict
+from fairlane.core.model import Ask, Claimed, Grant, Start
+from fairlane.core.outcomes import Outcome, Released
 from fairlane.core.sealing import check_open
+from fairlane.core.settlement import Settlement
 from fairlane.runtime.execution import put_off, settlement_of, unreadable
 from fairlane.server.store_guard import StoreGuard
 
@@ -47,7 +49,7 @@ class Claims:
         settlements = [settlement_of(task, Released(), None) for task in tasks]
         await self._persist(self._store.ops.settle(settlements))
 
-    async def _persist(self, op: Op[list[Verdict]]) -> None:
+    async def _persist(self, op: Op[Any]) -> None:
         backoff = Backoff()
         while True:
             try:

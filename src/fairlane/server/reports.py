@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from fairlane.core.machine import Change, Outcome, Settlement, decide
+from fairlane.core.machine import Move
 from fairlane.core.model import Task, Verdict
-from fairlane.core.retry import RetryPolicy
+from fairlane.core.outcomes import Outcome
+from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.states import State
 
 Get = Callable[[Sequence[str]], Awaitable[list[Task | None]]]
-Settle = Callable[[Sequence[Settlement]], Awaitable[list[Verdict]]]
+Settle = Callable[[Sequence[Settlement]], Awaitable[list[Settled]]]
 
 
 class RunReport(msgspec.Struct, frozen=True):
@@ -32,18 +33,11 @@ class RunReport(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What became of a report, and how the task stands now."""
+    """What became of a report, by which move, and how the task stands now."""
 
     verdict: Verdict
+    move: Move | None = None
     state: State | None = None
-
-
-class _Standing(msgspec.Struct, frozen=True):
-    retry_count: int
-    max_retries: int
-    returns: int
-    timeout: float | None
-    retry: RetryPolicy
 
 
 async def settled(get: Get, settle: Settle, reports: Sequence[RunReport]) -> list[Judgement]:
@@ -55,13 +49,14 @@ async def settled(get: Get, settle: Settle, reports: Sequence[RunReport]) -> lis
         settlement = None if task is None else _settlement(report, task)
         if settlement is not None:
             settlements[position] = settlement
-    verdicts = await settle(list(settlements.values()))
-    for (position, settlement), verdict in zip(settlements.items(), verdicts, strict=True):
+    settled = await settle(list(settlements.values()))
+    for (position, settlement), (verdict, move) in zip(settlements.items(), settled, strict=True):
         task = tasks[position]
-        state = settlement.change.state
-        if task is not None and not _is_held(task, settlement):
-            state = task.status  # said before: its answer must have got lost
-        answers[position] = Judgement(verdict, state)
+        if task is not None:
+            # A report that was sent again, because its answer got lost, moves nothing.
+            moved = move is not None and _is_held(task, settlement)
+            state = move.state if move is not None and moved else task.status
+            answers[position] = Judgement(verdict, move, state)
     return answers
 
 
@@ -76,15 +71,11 @@ def _settlement(report: RunReport, task: Task) -> Settlement | None:
     attempt = attempt_of(task, report.worker_id) if report.attempt is None else report.attempt
     if attempt is None:
         return None
-    standing = _Standing(
-        task.retry_count, task.max_retries, task.returns, task.timeout_seconds, task.retry
-    )
-    change = decide(standing, report.outcome, random.random())
-    assert isinstance(change, Change)
     seconds = report.seconds
     if seconds is None and report.estimated:
         seconds = _seconds(task)
-    return Settlement(task.task_id, attempt, report.worker_id, change, seconds)
+    fence = (task.task_id, attempt, report.worker_id)
+    return Settlement(*fence, report.outcome, task, seconds, random.random())
 
 
 def _is_held(task: Task, settlement: Settlement) -> bool:

@@ -14,9 +14,9 @@ from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
 from fairlane.core.estimates import Outlook, outlook_of
 from fairlane.core.ids import new_id
-from fairlane.core.machine import Settlement
-from fairlane.core.model import Accepted, Beat, NewTask, Pulse, Task, Verdict, Worker
+from fairlane.core.model import Accepted, Beat, NewTask, Pulse, Task, Worker
 from fairlane.core.retention import DEFAULT
+from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.store import Operations
 from fairlane.core.tokens import Token
 from fairlane.maintenance import Maintenance
@@ -125,7 +125,7 @@ class Services:
     async def _submit(self, tasks: Sequence[NewTask]) -> list[Accepted]:
         return await self.run(self.ops.submit(tasks))
 
-    async def _settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+    async def _settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         return await self.run(self.ops.settle(settlements))
 
     async def settled(self, reports: Sequence[RunReport]) -> list[Judgement]:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-from fairlane.core.machine import Outcome, Settlement, Verb
-from fairlane.core.model import Claimed, Verdict
+from fairlane.core.machine import Move, Verb
+from fairlane.core.model import Claimed
+from fairlane.core.outcomes import Outcome
+from fairlane.core.settlement import Settled, Settlement
 from fairlane.telemetry import tracing, transitions
 from fairlane.telemetry.transitions import CLAIMED, COMPLETED, STARTED, TransitionLog
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from fairlane.telemetry.spans import RunSpans, Spans
 
 
-APPLIED: Final = Verdict.APPLIED
 COMPLETE: Final = Verb.COMPLETE
 
 
@@ -87,38 +88,35 @@ class Observer:
         self,
         tasks: Sequence[Claimed],
         settlements: Sequence[Settlement],
-        verdicts: Sequence[Verdict],
+        answers: Sequence[Settled],
         since: int,
     ) -> None:
-        """Report the store's verdicts on settlements that were sent at `since`."""
-        # A settlement that the store refuses for good has no verdict, and nothing says which.
-        known = verdicts if len(verdicts) == len(settlements) else [None] * len(settlements)
+        """Report the store's answers to settlements that were sent at `since`."""
+        # A settlement that the store refuses for good has no answer, and nothing says which.
+        known = answers if len(answers) == len(settlements) else [None] * len(settlements)
         if self._spans is not None:
-            for settlement, verdict in zip(settlements, known, strict=True):
+            for settlement, answer in zip(settlements, known, strict=True):
                 run = self._runs.pop((settlement.task_id, settlement.attempt), None)
                 if run is not None:
-                    run.settle(settlement, verdict, since)
+                    run.settle(answer, since)
         if self._logged:
-            self._log_settled(tasks, settlements, known)
+            moves = [None if answer is None else answer.move for answer in known]
+            self._log_settled(tasks, settlements, moves)
 
     def _log_settled(
         self,
         tasks: Sequence[Claimed],
         settlements: Sequence[Settlement],
-        verdicts: Sequence[Verdict | None],
+        moves: Sequence[Move | None],
     ) -> None:
         durations = [settlement.seconds for settlement in settlements]
-        verbs = [settlement.change.verb for settlement in settlements]
-        if verbs.count(COMPLETE) == verdicts.count(APPLIED) == len(tasks):  # the common case
+        completed = [move is not None and move.verb is COMPLETE for move in moves]
+        if all(completed):  # the common case
             self._log.write(COMPLETED, tasks, durations)
             return
-        completed = [
-            verb is COMPLETE and verdict is APPLIED
-            for verb, verdict in zip(verbs, verdicts, strict=True)
-        ]
         done = list(compress(tasks, completed)), list(compress(durations, completed))
         self._log.write(COMPLETED, *done)
-        every = zip(tasks, settlements, verdicts, completed, strict=True)
-        for task, settlement, verdict, complete in every:
+        every = zip(tasks, settlements, moves, completed, strict=True)
+        for task, settlement, move, complete in every:
             if not complete:
-                transitions.settled(task, settlement, verdict).log()
+                transitions.settled(task, settlement, move).log()

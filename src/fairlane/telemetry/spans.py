@@ -18,8 +18,9 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from fairlane.core.machine import Failed, Outcome, Settlement, TimedOut
 from fairlane.core.model import Claimed, NewTask, Spec, Verdict
+from fairlane.core.outcomes import Failed, Outcome, TimedOut
+from fairlane.core.settlement import Settled
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _UNSET_PROVIDERS: Final = (trace.ProxyTracerProvider, trace.NoOpTracerProvider)
@@ -115,14 +116,15 @@ class RunSpans:
         self._execution.end()
         self._execution = None
 
-    def settle(self, settlement: Settlement, verdict: Verdict | None, since: int) -> None:
-        """The store has heard of its end."""
-        change = settlement.change
+    def settle(self, answer: Settled | None, since: int) -> None:
+        """The store has heard of its end. No answer: it could not record it."""
+        verdict, move = (None, None) if answer is None else answer
+        status = {} if move is None else {"fairlane.task.status": move.state.value}
         span = self._tracer.start_span(
             f"settle {self._task.type}",
             self._under,
             SpanKind.CLIENT,
-            {**_about_run(self._task, "settle"), "fairlane.task.status": change.state.value},
+            {**_about_run(self._task, "settle"), **status},
             start_time=since,
         )
         if verdict is not Verdict.APPLIED:

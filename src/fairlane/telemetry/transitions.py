@@ -19,9 +19,10 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlane.core.machine import Settlement, Verb
-from fairlane.core.model import Claimed, Verdict
+from fairlane.core.machine import Move, Verb
+from fairlane.core.model import Claimed
 from fairlane.core.priority import shown_as
+from fairlane.core.settlement import Settlement
 from fairlane.telemetry.logs import FIELDS, FINISHED, JsonFormatter, encode, stamp
 
 logger: Final = logging.getLogger("fairlane.transitions")
@@ -101,19 +102,19 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
         return {**fields, **self.more}
 
 
-def settled(task: Claimed, settlement: Settlement, verdict: Verdict | None) -> Transition:
-    """Return the transition of a settled run. Without a verdict the store refused to record it."""
-    change = settlement.change
+def settled(task: Claimed, settlement: Settlement, move: Move | None) -> Transition:
+    """Return the transition of a settled run. Without a move the store refused to record it."""
     more: dict[str, object] = {}
-    if change.reason is not None:
-        more["reason"] = change.reason
-    if change.error is not None and change.error.code is not None:
+    if move is None:
+        return Transition("refused", task, settlement.seconds, more)
+    if move.label:
+        more["reason"] = move.label
+    if move.error is not None and move.error.code is not None:
         # The code only: an error's message may contain anything.
-        more["error_code"] = change.error.code
-    if change.verb is Verb.RETRY:
-        more["retry_in_seconds"] = round(change.after, 3)
-    event = _EVENTS[change.verb] if verdict is Verdict.APPLIED else "refused"
-    return Transition(event, task, settlement.seconds, more)
+        more["error_code"] = move.error.code
+    if move.verb is Verb.RETRY:
+        more["retry_in_seconds"] = round(move.after, 3)
+    return Transition(_EVENTS[move.verb], task, settlement.seconds, more)
 
 
 class TransitionLog:

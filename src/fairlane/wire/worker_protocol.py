@@ -13,8 +13,8 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.errors import InvalidPayload, InvalidResult, InvalidWorker, ResultTooLarge
-from fairlane.core.machine import Completed, Failed, Outcome
 from fairlane.core.model import Claimed, NewWorker, TaskError, WorkerStatus
+from fairlane.core.outcomes import Completed, Failed, Outcome
 from fairlane.core.states import State
 from fairlane.core.submission import check_tree, may_be_deep
 from fairlane.core.text import storable

@@ -16,7 +16,6 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.errors import InvalidResult
-from fairlane.core.machine import Completed, Failed, Outcome, Released, Snoozed, TimedOut
 from fairlane.core.model import (
     Claimed,
     Grant,
@@ -26,6 +25,8 @@ from fairlane.core.model import (
     WorkerStatus,
     microseconds_of,
 )
+from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed, TimedOut
+from fairlane.core.settlement import Settled
 from fairlane.wire.policies import RetryView
 from fairlane.wire.times import Moment, iso_of
 from fairlane.wire.values import NameText, TaskId
@@ -249,6 +250,31 @@ class Verdicts(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, verdicts: Sequence[Verdict]) -> Verdicts:
         return cls(tuple(verdicts))
+
+
+class MoveView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the store did with a task whose run ended. `after_seconds`: until its next run."""
+
+    verb: str
+    reason: str = ""
+    after_seconds: float = 0.0
+
+
+class Results(msgspec.Struct, frozen=True):
+    """What became of each result, in order, and how its task moved on: null if it was refused."""
+
+    verdicts: tuple[Verdict, ...]
+    moves: tuple[MoveView | None, ...]
+
+    @classmethod
+    def of(cls, settled: Sequence[Settled]) -> Results:
+        return cls(
+            tuple(verdict for verdict, _ in settled),
+            tuple(
+                None if move is None else MoveView(move.verb, move.label, move.after)
+                for _, move in settled
+            ),
+        )
 
 
 class HeldRun(msgspec.Struct, frozen=True):

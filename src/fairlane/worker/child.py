@@ -19,8 +19,8 @@ import msgspec
 
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import NotSupported
-from fairlane.core.machine import Outcome
 from fairlane.core.model import Claimed
+from fairlane.core.outcomes import Outcome
 from fairlane.runtime.execution import Call, Surroundings, enter_lifespans, execute, text_of
 from fairlane.worker.loading import load
 from fairlane.worker.logs import send_to_worker

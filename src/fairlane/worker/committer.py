@@ -18,8 +18,9 @@ from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
 from fairlane.core.flow import Op
-from fairlane.core.machine import Outcome, Settlement
 from fairlane.core.model import Claimed, Report, Start, Verdict
+from fairlane.core.outcomes import Outcome
+from fairlane.core.settlement import Settlement
 from fairlane.runtime.execution import refused, settlement_of
 from fairlane.telemetry.observer import Observer
 
@@ -115,13 +116,13 @@ class Committer:
         if self._settlements:
             batch, tasks = _cut(self._settlements), _cut(self._ended)
             since = 0 if self._observer is None else self._observer.now()
-            verdicts = await self._deliver(
+            answers = await self._deliver(
                 batch, ops.settle, lambda *one: _failed(batch, tasks, *one)
             )
             if self._observer is not None:
-                self._observer.settled(tasks, batch, verdicts, since)
+                self._observer.settled(tasks, batch, answers, since)
             self._settled(len(batch))
-            late = sum(verdict is not Verdict.APPLIED for verdict in verdicts)
+            late = sum(answer.verdict is not Verdict.APPLIED for answer in answers)
             if late:
                 self.stale += late
                 logger.info("The store refused %d results that came too late", late)
@@ -135,10 +136,10 @@ class Committer:
     async def _deliver(
         self,
         items: list[Item],
-        send: Callable[[list[Item]], Op[list[Verdict]]],
+        send: Callable[[list[Item]], Op[list[T]]],
         instead: Callable[[Item, Exception], Item] | None = None,
-    ) -> list[Verdict]:
-        """Send items until the store accepts them, and return its verdict on each.
+    ) -> list[T]:
+        """Send items until the store accepts them, and return its answer to each.
 
         `instead` returns what is sent in place of an item that the store refuses for good; without
         it such an item is dropped.

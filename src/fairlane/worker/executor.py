@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from fairlane.core.backend import Backend
-from fairlane.core.machine import Outcome, Released, TimedOut
+from fairlane.core.outcomes import Outcome, Released, TimedOut
 from fairlane.runtime.execution import Surroundings, execute, raised
 from fairlane.runtime.task import TaskFunction
 from fairlane.telemetry.observer import Observer

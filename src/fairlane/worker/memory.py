@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from fairlane.core.machine import Failed, Outcome
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed, Outcome
 
 _STATM = Path("/proc/self/statm")
 _PAGE = resource.getpagesize()

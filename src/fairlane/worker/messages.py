@@ -6,8 +6,8 @@ import struct
 
 import msgspec
 
-from fairlane.core.machine import Completed, Failed, Outcome, Snoozed
 from fairlane.core.model import Claimed, TaskError
+from fairlane.core.outcomes import Completed, Failed, Outcome, Snoozed
 from fairlane.core.sealing import Key
 
 

@@ -17,8 +17,8 @@ from contextlib import suppress
 
 import msgspec
 
-from fairlane.core.machine import Failed, Outcome
 from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed, Outcome
 from fairlane.core.sealing import Key
 from fairlane.worker.logs import levels, log
 from fairlane.worker.memory import exhausted

@@ -11,8 +11,8 @@ from typing import Any
 
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreError, WorkerGone
-from fairlane.core.machine import Released
 from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
+from fairlane.core.outcomes import Released
 from fairlane.maintenance import Maintenance, pace_of
 from fairlane.runtime.execution import Surroundings
 from fairlane.telemetry.observer import new_observer

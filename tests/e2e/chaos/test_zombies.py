@@ -12,7 +12,7 @@ from fairlane.core.model import Verdict
 from tests.e2e.chaos.arena import FULL, Arena, until
 from tests.e2e.chaos.workers import WorkerProcess
 from tests.e2e.history.terms import Terms
-from tests.fixtures.stores import settlement
+from tests.fixtures.stores import settlement, verdicts_of
 from tests.unit.make import claimed
 
 ROUNDS, HELD = (17, 6) if FULL else (1, 6)
@@ -64,5 +64,5 @@ async def began_anew(worker: WorkerProcess, old_id: str) -> bool:
 async def refuses_late(arena: Arena, ids: list[str], worker_id: str) -> None:
     """What the zombie may have said, and in any case could have."""
     late = [settlement(claimed(task_id=each, worker_id=worker_id)) for each in ids]
-    verdicts = await arena.app.run(arena.app.backend.ops.settle(late))
+    verdicts = verdicts_of(await arena.app.run(arena.app.backend.ops.settle(late)))
     assert verdicts == [Verdict.STALE] * len(ids)

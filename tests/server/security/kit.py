@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairlane.core.filters import EVERYTHING
-from fairlane.core.machine import Failed
 from fairlane.core.model import NewWorker, TaskError
+from fairlane.core.outcomes import Failed
 from fairlane.core.tokens import Scope, digest_of, issued
 from fairlane.dashboard.assets import assets
 from fairlane.server.auth import ANYONE, Identity

@@ -8,8 +8,8 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fairlane.core.machine import Failed, Released, Snoozed
 from fairlane.core.model import Beat, Report, TaskError, WorkerStatus
+from fairlane.core.outcomes import Failed, Released, Snoozed
 from fairlane.core.retention import Retention
 from fairlane.core.submission import new_task
 from tests.server.kit import Api, serving

@@ -11,16 +11,7 @@ from fairlane.core.errors import NotSupported, WorkerGone
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.leases import checked
-from fairlane.core.machine import (
-    Completed,
-    Failed,
-    Lost,
-    Outcome,
-    Released,
-    Settlement,
-    Snoozed,
-    TimedOut,
-)
+from fairlane.core.machine import TRANSITIONS, Move, Verb, bounded
 from fairlane.core.model import (
     Ask,
     Beat,
@@ -31,9 +22,19 @@ from fairlane.core.model import (
     Start,
     Verdict,
 )
+from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, Released, Snoozed, TimedOut
+from fairlane.core.settlement import Settled, Settlement
 from fairlane.engines.http.calls import MOST_BYTES, part, post
 from fairlane.wire.worker_protocol import Deregistered, Registered
-from fairlane.wire.worker_protocol_bulk import ClaimAnswer, PulseView, RunError, RunStatus, Verdicts
+from fairlane.wire.worker_protocol_bulk import (
+    ClaimAnswer,
+    MoveView,
+    PulseView,
+    Results,
+    RunError,
+    RunStatus,
+    Verdicts,
+)
 
 WORKERS: Final = "/internal/workers"
 _ROOM: Final = MOST_BYTES // 2
@@ -100,15 +101,33 @@ def progress(_: object, worker_id: str, reports: Sequence[Report]) -> Flow[list[
 @writes
 def settle(
     _: object, settlements: Sequence[Settlement], *, reaping: bool = False
-) -> Flow[list[Verdict]]:
+) -> Flow[list[Settled]]:
     if reaping:
         raise NotSupported("The server handles dead workers and timeouts itself.")
     checked_all([each.task_id for each in settlements])
-    verdicts: list[Verdict] = []
+    settled: list[Settled] = []
     for batch in _batches(settlements):
         body = {"results": [_ended_run(each) for each in batch]}
-        verdicts += yield from _send(batch[0].worker_id, "results", body, len(batch))
-    return verdicts
+        path = f"{WORKERS}/{part(batch[0].worker_id)}/results"
+        try:
+            answer = yield from post(path, body, Results)
+        except WorkerGone:  # the server does not know the worker: nothing of this can be its own
+            settled += [Settled(Verdict.STALE, None)] * len(batch)
+        else:
+            settled += map(_settled, batch, answer.verdicts, answer.moves)
+    return settled
+
+
+def _settled(settlement: Settlement, verdict: Verdict, moved: MoveView | None) -> Settled:
+    """Return what the server did, in the terms of the core."""
+    if moved is None:
+        return Settled(verdict, None)
+    outcome = settlement.outcome
+    error = outcome.error if isinstance(outcome, Failed) else None
+    verb = Verb(moved.verb)
+    (state,) = TRANSITIONS[verb].targets
+    move = Move(verb, state, label=moved.reason, after=moved.after_seconds, error=error)
+    return Settled(verdict, move)
 
 
 @writes
@@ -134,26 +153,25 @@ def _ended_run(settlement: Settlement) -> dict[str, Any]:
         "task_id": settlement.task_id,
         "attempt": settlement.attempt,
         "execution_duration_seconds": settlement.seconds,
-        **_words(settlement.outcome, settlement.change.after),
+        **_words(settlement.outcome),
     }
 
 
-def _words(outcome: Outcome | None, pause: float) -> dict[str, Any]:
-    """`pause`: what a handler asked for, brought into range."""
+def _words(outcome: Outcome) -> dict[str, Any]:
     match outcome:
         case Completed(result):
             return {"status": RunStatus.COMPLETED, "result": msgspec.Raw(result)}
         case Failed(error, after):
             failing = RunError(error.message, error.code, error.retriable, error.traceback)
-            wanted = None if after is None else pause
+            wanted = None if after is None else bounded(after)
             return {"status": RunStatus.FAILED, "error": failing, "after_seconds": wanted}
         case TimedOut():
             return {"status": RunStatus.TIMED_OUT}
         case Released():
             return {"status": RunStatus.RELEASED}
-        case Snoozed():
-            return {"status": RunStatus.SNOOZED, "after_seconds": pause}
-        case Lost() | None:
+        case Snoozed(after):
+            return {"status": RunStatus.SNOOZED, "after_seconds": bounded(after)}
+        case Lost():
             raise NotSupported("A server decides itself what follows from the end of a run.")
 
 
@@ -162,8 +180,7 @@ def _batches(settlements: Sequence[Settlement]) -> Iterator[list[Settlement]]:
     batch: list[Settlement] = []
     room = _ROOM
     for each in settlements:
-        error = each.change.error
-        size = len(each.change.result or b"") + len((error and error.traceback) or "")
+        size = _size(each.outcome)
         if batch and (size > room or each.worker_id != batch[0].worker_id):
             yield batch
             batch, room = [], _ROOM
@@ -171,6 +188,16 @@ def _batches(settlements: Sequence[Settlement]) -> Iterator[list[Settlement]]:
         room -= size
     if batch:
         yield batch
+
+
+def _size(outcome: Outcome) -> int:
+    """About how many bytes an outcome takes in a request."""
+    match outcome:
+        case Completed(result):
+            return len(result)
+        case Failed(error):
+            return len(error.traceback or "")
+    return 0
 
 
 def _send(worker_id: str, call: str, body: Any, count: int) -> Flow[list[Verdict]]:

@@ -13,7 +13,7 @@ import msgspec
 
 from fairlane.core.breaker import CLOSED, Breaker, Circuit, after, verdict
 from fairlane.core.flow import Flow
-from fairlane.core.machine import Settlement
+from fairlane.core.settlement import FencedMove
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Apart, Query
 from fairlane.engines.postgres.context import SQL as CATALOGUE
 from fairlane.engines.postgres.context import Context, breaker_of, circuit_of
@@ -45,11 +45,11 @@ class Standing(NamedTuple):
         return not runs.bad and self.circuit.open_until is None
 
 
-def count_runs(self: Context, settled: Iterable[Settlement]) -> Flow[None]:
+def count_runs(self: Context, settled: Iterable[FencedMove]) -> Flow[None]:
     """Have breakers count runs that were settled."""
     if not self.catalogue.known.breakers:
         return
-    told = {item.task_id: good for item in settled if (good := verdict(item.change)) is not None}
+    told = {item.task_id: good for item in settled if (good := verdict(item.move)) is not None}
     if told:
         # Not with a caller's transaction: whoever opens a lane would wait for that.
         yield Apart(lambda: _count(self, told))
@@ -73,7 +73,8 @@ def _count(self: Context, told: Mapping[str, bool]) -> Flow[None]:
     if turned:
         yield Query(CATALOGUE["bump"])
     yield COMMIT
-    if None in turned:
+    if turned:
+        # One that opened has a new time at which to try: those who wait have to hear of it too.
         yield WAKE
 
 

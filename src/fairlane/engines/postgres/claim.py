@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import itemgetter
 
-import msgspec
-
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
 from fairlane.core.lanes import Lane, Opening
-from fairlane.core.machine import EXPIRED, EXPIRY
+from fairlane.core.machine import DUE, EXPIRE
 from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import claimed_of
-from fairlane.core.states import State
+from fairlane.core.records import claimed_of, stored_error
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, SWEEP, WAKE, Query
 from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.ends import Ended, see_out, work_off
@@ -23,7 +20,12 @@ from fairlane.engines.postgres.merge import SQL, Reading, arms_of, occupied, sta
 from fairlane.engines.postgres.quotas import claim_within_limits
 from fairlane.engines.postgres.rows import Header, Row
 
-_EXPIRY = msgspec.json.encode(EXPIRY)
+_EXPIRE = (
+    stored_error(EXPIRE.error),
+    EXPIRE.label,
+    EXPIRE.verb.value,
+    EXPIRE.state.code,
+)
 _PLACE = itemgetter(0)
 _SWEEP_EVERY = 20_000
 _LOCKED_SECONDS = 0.05
@@ -50,7 +52,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         elif header.untidy and not tidied:
             tidied = True
             if header.due:
-                ((released,),) = yield Query(SQL["release_due"], (limits.BATCH,))
+                ((released,),) = yield Query(SQL["release_due"], (limits.BATCH, DUE.verb.value))
                 backlog = released == limits.BATCH
             if header.expired and (yield from _expire()):
                 return Grant([], next_due_in=0.0)
@@ -94,9 +96,9 @@ def _divided(reply: list[Row]) -> tuple[Header, list[Row]]:
 def _expire() -> Flow[bool]:
     """End tasks whose time is over. True when there may be more of them than fit a batch."""
     yield BEGIN
-    rows = yield Query(SQL["expire"], (limits.BATCH, _EXPIRY, EXPIRED))
+    rows = yield Query(SQL["expire"], (limits.BATCH, *_EXPIRE))
     tied = [
-        Ended(task_id, State.FAILED, bound) for task_id, linked, bound in rows if linked or bound
+        Ended(task_id, EXPIRE.state, bound) for task_id, linked, bound in rows if linked or bound
     ]
     news = yield from see_out(tied)
     yield COMMIT

@@ -7,14 +7,15 @@ from typing import Literal
 
 import msgspec
 
+from fairlane.core import machine
 from fairlane.core.breaker import Breaker
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
-from fairlane.core.machine import TRANSITIONS, Verb
+from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
-from fairlane.core.tally import TallyKey, replay_keys
+from fairlane.core.tally import TallyKey, keys_of
 from fairlane.engines.postgres import ends
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
 from fairlane.engines.postgres.context import SQL as CATALOGUE
@@ -85,12 +86,12 @@ def cancel(
     self: Context, task_ids: Sequence[str], *, among: frozenset[State] | None = None
 ) -> Flow[list[Cancelled]]:
     checked_all(task_ids)
-    meant = meant_by(Verb.CANCEL, among)
+    meant = sources_of(Verb.CANCEL, among)
     answers: dict[str, Cancelled] = {}
     wanted = sorted(set(task_ids))
     while wanted:
         yield BEGIN
-        found = yield from ends.cancel(wanted, meant)
+        found = yield from ends.end(wanted, meant, CANCEL)
         news = yield from ends.see_out(ended for task in found for ended in task.ended)
         yield COMMIT
         if news:
@@ -109,12 +110,6 @@ def cancel(
     ]
 
 
-def meant_by(verb: Verb, among: frozenset[State] | None) -> frozenset[State]:
-    """The states in which tasks are meant that undergo a verb."""
-    allowed = TRANSITIONS[verb].sources
-    return allowed if among is None else allowed & among
-
-
 @writes
 def replay(
     self: Context,
@@ -125,7 +120,8 @@ def replay(
     among: frozenset[State] | None = None,
 ) -> Flow[list[Replayed]]:
     checked_all(task_ids)
-    meant = meant_by(Verb.REPLAY, among)
+    meant = sources_of(Verb.REPLAY, among)
+    move = machine.replay(reset_retry_count=reset_retry_count, level=level)
     wanted = sorted(set(task_ids))
     if level is not None:
         yield from _open_streams(self, wanted, level)
@@ -133,15 +129,15 @@ def replay(
     while wanted:
         yield BEGIN
         states = [state.code for state in meant]
-        values = (array_of_ids(wanted), states, level, reset_retry_count)
-        rows = yield Query(SQL["replay"], values)
+        values = (move.level, move.retry_count, move.returns, move.verb.value)
+        rows = yield Query(SQL["replay"], (array_of_ids(wanted), states, *values))
         replayed = [row for row in rows if row[0]]
         keys: list[TallyKey] = []
         free: list[str] = []
         unique: list[str] = []
-        for _, task_id, before, lane, old_level, new_level, bound, keyed in replayed:
+        for _, task_id, before, lane, old_level, bound, keyed in replayed:
             answers[task_id] = Replayed(task_id, applied=True, state=State.of(before))
-            keys += replay_keys(lane, old_level, new_level, before)
+            keys += keys_of(move, lane, old_level, before)
             free += [task_id] * bound
             unique += [task_id] * keyed
         wanted = []

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from fairlane.core import limits
 from fairlane.core.flow import Flow, transacts, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.machine import Verb
+from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Deleted
 from fairlane.core.retention import Pruned, Retention, checked, past
 from fairlane.core.states import TERMINAL, State
 from fairlane.engines.postgres import ends
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
 from fairlane.engines.postgres.context import Context
-from fairlane.engines.postgres.control import meant_by
 from fairlane.engines.postgres.ledger import trim
 from fairlane.engines.postgres.rows import array_of_ids
 from fairlane.engines.postgres.statements import load
@@ -27,14 +26,14 @@ def delete(
     self: Context, task_ids: Sequence[str], *, among: frozenset[State] | None = None
 ) -> Flow[list[Deleted]]:
     checked_all(task_ids)
-    meant = meant_by(Verb.DELETE, among)
+    meant = sources_of(Verb.DELETE, among)
     answers: dict[str, Deleted] = {}
     wanted = sorted(set(task_ids))
     while wanted:
         yield BEGIN
         yield Query(SQL["lock_outcomes"], (array_of_ids(wanted),))
         # What still waits is cancelled first; from then on it is like the others.
-        found = yield from ends.cancel(wanted, meant - TERMINAL)
+        found = yield from ends.end(wanted, meant - TERMINAL, CANCEL)
         news = yield from ends.see_out(each for task in found for each in task.ended)
         over = [task.task_id for task in found if task.applied or task.state in meant & TERMINAL]
         gone = yield from _delete(over, told=True)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from fairlane.core import limits
-from fairlane.core.dependencies import DEPENDENCY_FAILED, DOOMED, Bond, bond
+from fairlane.core.dependencies import Bond, bond
 from fairlane.core.flow import Flow
-from fairlane.core.model import TaskError
+from fairlane.core.machine import DOOM, FREE, Move, Slot, sources_of
+from fairlane.core.records import stored_error
 from fairlane.core.states import State
 from fairlane.core.uniqueness import counts
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, Chore, Query
@@ -35,10 +34,11 @@ class Ended(NamedTuple):
     bound: bool = False
 
 
-class Cancelled(NamedTuple):
-    """What a cancellation found. `state` is the one before it."""
+class Found(NamedTuple):
+    """A task that was to end. `state` is the one before, `after` the one it ended in."""
 
     task_id: str
+    after: State
     applied: bool
     state: State
     worker_id: str | None
@@ -50,7 +50,7 @@ class Cancelled(NamedTuple):
         """What its end takes, if anything."""
         if not self.linked and not self.bound:
             return []
-        return [Ended(self.task_id, State.CANCELLED, self.bound)]
+        return [Ended(self.task_id, self.after, self.bound)]
 
 
 class Resolved(NamedTuple):
@@ -62,20 +62,26 @@ class Resolved(NamedTuple):
     more: bool
 
 
-def cancel(
-    task_ids: Iterable[str],
-    among: Iterable[State],
-    label: str = "",
-    error: TaskError | None = None,
-) -> Flow[list[Cancelled]]:
-    """Cancel tasks that are in certain states; what their end takes is left to be done."""
-    states = [state.code for state in among]
-    stored = None if error is None else msgspec.json.encode(error)
-    rows = yield Query(SQL["cancel"], (array_of_ids(list(task_ids)), states, label, stored))
+def end(task_ids: Iterable[str], among: frozenset[State], move: Move) -> Flow[list[Found]]:
+    """End tasks that are in certain states. What follows from their ends is left to the caller."""
+    assert among <= sources_of(move.verb), (among, move)
+    rows = yield Query(
+        SQL["end"],
+        (
+            array_of_ids(list(task_ids)),
+            [state.code for state in among],
+            move.label,
+            stored_error(move.error),
+            move.verb.value,
+            move.state.code,
+            move.run,
+            move.slot is Slot.LINGER,
+        ),
+    )
     found = {}
     for applied, task_id, state, *rest in rows:
         if applied or task_id not in found:
-            found[task_id] = Cancelled(task_id, applied, State.of(state), *rest)
+            found[task_id] = Found(task_id, move.state, applied, State.of(state), *rest)
     return list(found.values())
 
 
@@ -144,13 +150,15 @@ def _sorted_out(rows: list[Row]) -> tuple[set[str], list[tuple[str, str]]]:
 def _let_go(met: list[tuple[str, str]]) -> Flow[bool]:
     parents, children = zip(*met, strict=True)
     yield Query(SQL["cut"], (array_of_ids(parents), array_of_ids(children)))
-    ((released,),) = yield Query(SQL["release"], (array_of_ids(sorted(set(children))),))
+    ((released,),) = yield Query(
+        SQL["free"], (array_of_ids(sorted(set(children))), FREE.verb.value)
+    )
     return bool(released)
 
 
-def doom(children: Iterable[str]) -> Flow[list[Cancelled]]:
+def doom(children: Iterable[str]) -> Flow[list[Found]]:
     """Cancel tasks one of whose parents did not complete."""
-    return (yield from cancel(sorted(children), {State.SCHEDULED}, DEPENDENCY_FAILED, DOOMED))
+    return (yield from end(sorted(children), frozenset({State.SCHEDULED}), DOOM))
 
 
 def _give_up_keys(ended: Mapping[str, State]) -> Flow[None]:

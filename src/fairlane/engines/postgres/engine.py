@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fairlane.core import queries
+from fairlane.core import queries, settlement
 from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
 from fairlane.engines.postgres import (
+    apply,
     audit,
     claim,
     control,
@@ -17,7 +18,6 @@ from fairlane.engines.postgres import (
     overview,
     schedules,
     schema,
-    settle,
     submit,
     tokens,
 )
@@ -30,7 +30,8 @@ class PostgresOperations(Context):
 
     submit = submit.submit
     claim = claim.claim
-    settle = settle.settle
+    apply = apply.apply
+    settle = settlement.settle
     start = leases.start
     progress = leases.progress
     heartbeat = leases.heartbeat

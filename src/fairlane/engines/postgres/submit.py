@@ -8,7 +8,7 @@ from contextlib import suppress
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId, StoreBusy, StoreUnavailable
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import REPLACED, REPLACEMENT
+from fairlane.core.machine import REPLACE
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.states import WAITING, State
 from fairlane.engines.postgres import ends, keys
@@ -117,7 +117,7 @@ def _replace(admission: Admission) -> Flow[bool | None]:
     """
     if not admission.replaced:
         return False
-    found = yield from ends.cancel(admission.replaced, WAITING, REPLACED, REPLACEMENT)
+    found = yield from ends.end(admission.replaced, WAITING, REPLACE)
     if not all(task.applied for task in found):
         return None
     return (yield from ends.see_out(each for task in found for each in task.ended))

@@ -12,7 +12,6 @@ from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import unpack
 from fairlane.core.lanes import Opening, opening
-from fairlane.core.machine import EXPIRED, EXPIRY
 from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec
 from fairlane.core.priority import HIGHEST, LOWEST, MICROSECONDS, Aging
 from fairlane.engines.redis.context import Catalogue, Context
@@ -23,8 +22,6 @@ CLAIM = script("claim")
 # A record without its worker (see FIELDS), of which a worker need not know everything, and then as
 # `fixed` in record.py reads it.
 _TOLD = struct.Struct(">37xQ8xQHHd8xHBIxHHI")
-
-_EXPIRY = msgspec.json.encode(EXPIRY)
 
 
 @writes
@@ -42,8 +39,6 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             _what_may_be_taken(catalogue, ask),
             _how_levels_age(self.aging),
             self.aging.youth,
-            _EXPIRY,
-            EXPIRED,
             0 if ask.heard is None else 1,
             ask.heard or "",
         )

@@ -7,11 +7,12 @@ from typing import Literal
 
 import msgspec
 
+from fairlane.core import machine
 from fairlane.core.breaker import CLOSED, Breaker
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
-from fairlane.core.machine import TRANSITIONS, Verb
+from fairlane.core.machine import Verb, sources_of
 from fairlane.core.model import Cancelled, Deleted, Replayed
 from fairlane.core.states import TERMINAL, State
 from fairlane.core.tally import MOVED
@@ -101,7 +102,9 @@ def cancel(
 ) -> Flow[list[Cancelled]]:
     checked_all(task_ids)
     unique = list(dict.fromkeys(task_ids))
-    reply = yield from self.call(CANCEL, _allowed(Verb.CANCEL, among), *map(raw_id, unique))
+    reply = yield from self.call(
+        CANCEL, _codes(sources_of(Verb.CANCEL, among)), *map(raw_id, unique)
+    )
     found = {
         task_id: Cancelled(
             task_id, bool(applied), State.of(code) if code else None, worker.decode() or None
@@ -122,12 +125,16 @@ def replay(
 ) -> Flow[list[Replayed]]:
     checked_all(task_ids)
     unique = list(dict.fromkeys(task_ids))
+    move = machine.replay(reset_retry_count=reset_retry_count, level=level)
     reply = yield from self.call(
         REPLAY,
-        _allowed(Verb.REPLAY, among),
+        _codes(sources_of(Verb.REPLAY, among)),
         _codes(TERMINAL),
-        int(reset_retry_count),
-        b"" if level is None else level,
+        move.verb.value,
+        move.state.code,
+        b"" if move.retry_count is None else move.retry_count,
+        move.returns or 0,
+        b"" if move.level is None else move.level,
         MOVED,
         *map(raw_id, unique),
     )
@@ -144,17 +151,14 @@ def delete(
 ) -> Flow[list[Deleted]]:
     checked_all(task_ids)
     unique = list(dict.fromkeys(task_ids))
-    reply = yield from self.call(DELETE, _allowed(Verb.DELETE, among), *map(raw_id, unique))
+    reply = yield from self.call(
+        DELETE, _codes(sources_of(Verb.DELETE, among)), *map(raw_id, unique)
+    )
     found = {
         task_id: Deleted(task_id, bool(applied), State.of(code) if code else None)
         for task_id, (applied, code) in zip(unique, reply, strict=True)
     }
     return [found[task_id] for task_id in task_ids]
-
-
-def _allowed(verb: Verb, among: frozenset[State] | None) -> bytes:
-    sources = TRANSITIONS[verb].sources
-    return _codes(sources if among is None else sources & among)
 
 
 def _codes(states: Iterable[State]) -> bytes:

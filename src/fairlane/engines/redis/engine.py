@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fairlane.core import queries
+from fairlane.core import queries, settlement
 from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
 from fairlane.engines.redis import (
+    apply,
     audit,
     claim,
     control,
@@ -16,7 +17,6 @@ from fairlane.engines.redis import (
     overview,
     schedules,
     schema,
-    settle,
     submit,
     tokens,
     upkeep,
@@ -31,7 +31,8 @@ class RedisOperations(Context):
 
     submit = submit.submit
     claim = claim.claim
-    settle = settle.settle
+    apply = apply.apply
+    settle = settlement.settle
     start = leases.start
     prune = upkeep.prune
     sample = overview.sample

@@ -15,10 +15,10 @@ import re
 from hashlib import sha1
 from typing import NamedTuple
 
-import msgspec
-
-from fairlane.core import dependencies, limits
-from fairlane.core.states import State
+from fairlane.core import limits, machine
+from fairlane.core.machine import Move, Slot
+from fairlane.core.records import stored_error
+from fairlane.core.states import NOWHERE, State
 from fairlane.engines.files import text
 from fairlane.engines.redis import keys, record
 
@@ -63,6 +63,7 @@ def _numbers() -> dict[str, int]:
     return {
         **record.positions(),
         **{state.name: state.code for state in State},
+        "NOWHERE": NOWHERE,
         "BATCH": limits.BATCH,
         "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
         "JOURNAL_BYTES": JOURNAL_BYTES,
@@ -73,11 +74,30 @@ def _numbers() -> dict[str, int]:
 
 def _texts() -> dict[str, str]:
     """As Lua writes them."""
-    doomed = msgspec.json.encode(dependencies.DOOMED).decode()
     return {
         # A script is given the prefix as its first key.
         **{name: f"KEYS[1] .. '{key}'" for name, key in keys.NAMES.items()},
         "FORMAT": f"'{FORMAT}'",
-        "DEPENDENCY_FAILED": f"'{dependencies.DEPENDENCY_FAILED}'",
-        "DOOMED": f"'{doomed}'",
+        **{f"MOVE_{name}": _table(move) for name, move in _MOVES.items()},
     }
+
+
+_MOVES = {
+    "CANCEL": machine.CANCEL,
+    "DOOM": machine.DOOM,
+    "REPLACE": machine.REPLACE,
+    "EXPIRE": machine.EXPIRE,
+    "DUE": machine.DUE,
+    "FREE": machine.FREE,
+}
+"""Moves whose values are always the same. Those of runs and replays are sent with each call."""
+
+
+def _table(move: Move) -> str:
+    """Return a move as Lua reads it. What it clears is written out where it is applied."""
+    error = (stored_error(move.error) or b"").decode()
+    lingers = str(move.slot is Slot.LINGER).lower()
+    return (
+        f"{{verb = '{move.verb}', state = {move.state.code}, run = '{move.run or ''}', "
+        f"label = '{move.label}', lingers = {lingers}, error = '{error}'}}"
+    )

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-import msgspec
-
 from fairlane.core import limits
 from fairlane.core.errors import (
     BatchTooLarge,
@@ -19,7 +17,6 @@ from fairlane.core.errors import (
     UnknownDependency,
 )
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import REPLACED, REPLACEMENT
 from fairlane.core.model import PLAIN, Accepted, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
@@ -36,7 +33,6 @@ _REFUSALS: dict[bytes, type[FairlaneError]] = {
     b"duplicate": DuplicateTask,
     b"unknown": UnknownDependency,
 }
-_REPLACEMENT = msgspec.json.encode(REPLACEMENT)
 
 Group = tuple[int, int, float, int | None]
 """(lane, level, delay, run_at): what tasks share that are stored alike"""
@@ -125,8 +121,6 @@ def _arguments(
     return [
         catalogue.version,
         window,
-        REPLACED,
-        _REPLACEMENT,
         smallest,
         *counts,
         *heads,

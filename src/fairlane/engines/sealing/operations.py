@@ -17,10 +17,11 @@ from fairlane.core import sealing
 from fairlane.core.errors import InvalidPayload
 from fairlane.core.filters import Filter, Page
 from fairlane.core.flow import Flow, Op
-from fairlane.core.machine import Settlement
-from fairlane.core.model import Accepted, Ask, Claimed, Grant, NewTask, Task, Verdict
+from fairlane.core.model import Accepted, Ask, Claimed, Grant, NewTask, Task
+from fairlane.core.outcomes import Completed
 from fairlane.core.schedules import NewSchedule, Schedule, checked
 from fairlane.core.sealing import Key
+from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.store import Operations
 from fairlane.core.uniqueness import Hold
 from fairlane.engines.sealing.driver import Keyring, Part
@@ -68,7 +69,7 @@ class _SealingOperations:
 
     def settle(
         self, settlements: Sequence[Settlement], *, reaping: bool = False
-    ) -> Op[list[Verdict]]:
+    ) -> Op[list[Settled]]:
         return self._ops.settle(
             [self._sealed_result(each) for each in settlements], reaping=reaping
         )
@@ -98,11 +99,11 @@ class _SealingOperations:
         return replace(unique, key=self._keyring.digest(unique.key))
 
     def _sealed_result(self, settlement: Settlement) -> Settlement:
-        result = settlement.change.result
-        if result is None:
+        outcome = settlement.outcome
+        if not isinstance(outcome, Completed):
             return settlement
-        sealed = self._keyring.seal(Part.RESULT, settlement.task_id, result)
-        return replace(settlement, change=replace(settlement.change, result=sealed))
+        sealed = self._keyring.seal(Part.RESULT, settlement.task_id, outcome.result)
+        return replace(settlement, outcome=Completed(sealed))
 
     # -- out ---------------------------------------------------------------------------------------
 

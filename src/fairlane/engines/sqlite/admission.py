@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fairlane.core import limits
 from fairlane.core.errors import DuplicateTask, IdempotencyConflict
 from fairlane.core.flow import Flow
-from fairlane.core.machine import REPLACED, REPLACEMENT, Verb
+from fairlane.core.machine import REPLACE
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
@@ -16,11 +16,9 @@ from fairlane.core.uniqueness import Hold, Mode
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
 from fairlane.engines.sqlite.ledger import Ledger
-from fairlane.engines.sqlite.moves import End, end, standing
+from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "admission")
-
-_REPLACED = End(Verb.CANCEL, State.CANCELLED, REPLACED, REPLACEMENT)
 
 
 class Admission:
@@ -90,7 +88,7 @@ def _let_in(
             if not hold.replaces(state):
                 raise DuplicateTask
             (replaced,) = yield from standing([holder])
-            yield from end(replaced, _REPLACED, now, ledger)
+            yield from apply_move(replaced, REPLACE, now, ledger)
     uniques[hold.key] = task.task_id
     yield Execute(SQL["take_unique"], (hold.key, task.task_id, hold.states))
     return True

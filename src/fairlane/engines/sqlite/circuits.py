@@ -7,7 +7,7 @@ import msgspec
 from fairlane.core.breaker import Circuit, after, verdict
 from fairlane.core.flow import Flow
 from fairlane.core.lanes import UNRULED
-from fairlane.core.machine import Change
+from fairlane.core.machine import Move
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import WAKE, Execute
 from fairlane.engines.sqlite.context import SQL as CATALOGUE
@@ -24,9 +24,9 @@ class Runs:
     def __init__(self) -> None:
         self.counted: dict[int, list[int]] = {}
 
-    def add(self, lane: int, change: Change) -> None:
+    def add(self, lane: int, move: Move) -> None:
         """A run that ended."""
-        good = verdict(change)
+        good = verdict(move)
         if good is not None:
             self.counted.setdefault(lane, [0, 0])[not good] += 1
 

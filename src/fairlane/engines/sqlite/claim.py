@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import EXPIRED, EXPIRY, Verb, allows
+from fairlane.core.machine import DUE, EXPIRE, Verb, allows
 from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import claimed_of
@@ -16,21 +16,13 @@ from fairlane.engines.sqlite import ends
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.ledger import Group, Ledger
-from fairlane.engines.sqlite.moves import (
-    End,
-    TaskRow,
-    end,
-    enter_ready,
-    leave,
-    standing_by_number,
-)
+from fairlane.engines.sqlite.moves import TaskRow, apply_move, standing_by_number
 from fairlane.engines.sqlite.picking import Stream, merge, pick_within_limits
 from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "claim")
 
 _QUEUED, _EXECUTING = State.QUEUED.code, State.EXECUTING.code
-_EXPIRY = End(Verb.EXPIRE, State.FAILED, EXPIRED, EXPIRY)
 
 
 @writes
@@ -78,11 +70,7 @@ def _release_due(now: int, ledger: Ledger) -> Flow[int | None]:
     """Make tasks ready whose time has come; answers when the next one is due."""
     due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
     for task in map(TaskRow._make, due):
-        yield from leave(task)
-        yield from enter_ready(
-            task, now, level=task.level, ready_at=task.ready_at, retry_count=task.retry_count
-        )
-        ledger.add(Verb.DUE, task.task_id, task.lane, task.level, task.attempt, task.state, _QUEUED)
+        yield from apply_move(task, DUE, now, ledger)
     ((due_at,),) = yield Execute(SQL["next_due"])
     return None if due_at is None else int(due_at)
 
@@ -94,7 +82,7 @@ def _expire(now: int, ledger: Ledger) -> Flow[bool]:
         yield Execute(SQL["drop_expiry"], entry)
         task = yield from standing_by_number(entry[1])
         if task is not None and allows(Verb.EXPIRE, State.of(task.state)):
-            yield from end(task, _EXPIRY, now, ledger)
+            yield from apply_move(task, EXPIRE, now, ledger)
     return len(expiring) == limits.BATCH
 
 

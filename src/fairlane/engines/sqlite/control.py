@@ -8,15 +8,14 @@ from typing import Literal
 
 import msgspec
 
+from fairlane.core import machine
 from fairlane.core.breaker import Breaker
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.journal import Passage
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
-from fairlane.core.machine import Verb
+from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
-from fairlane.core.tally import replay_keys
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite import ends
 from fairlane.engines.sqlite.calls import WAKE, Execute
@@ -24,8 +23,7 @@ from fairlane.engines.sqlite.context import SQL as CATALOGUE
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.ends import SQL as ENDS
 from fairlane.engines.sqlite.ledger import Ledger
-from fairlane.engines.sqlite.moves import SQL as MOVES
-from fairlane.engines.sqlite.moves import End, applies, end, enter_ready, leave, standing
+from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "control")
 
@@ -76,16 +74,15 @@ def cancel(
     checked_all(task_ids)
     now = self.clock()
     found = yield from standing(task_ids)
+    sources = sources_of(Verb.CANCEL, among)
     ledger = Ledger()
     answers: dict[str, Cancelled] = {}
     for task in found:
         state = State.of(task.state)
         held = state is State.EXECUTING
-        allowed = applies(Verb.CANCEL, state, among)
+        allowed = state in sources
         if allowed:
-            outcome = "cancelled" if held else None
-            how = End(Verb.CANCEL, State.CANCELLED, outcome=outcome, linger=held)
-            yield from end(task, how, now, ledger)
+            yield from apply_move(task, CANCEL, now, ledger)
         worker_id = task.worker_id if held else None
         answers[task.task_id] = Cancelled(task.task_id, allowed, state, worker_id)
     if ledger.ended:
@@ -109,29 +106,15 @@ def replay(
     checked_all(task_ids)
     now = self.clock()
     found = yield from standing(task_ids)
+    sources = sources_of(Verb.REPLAY, among)
+    move = machine.replay(reset_retry_count=reset_retry_count, level=level)
     ledger = Ledger()
     answers: dict[str, Replayed] = {}
     for task in found:
         state = State.of(task.state)
-        allowed = applies(Verb.REPLAY, state, among)
+        allowed = state in sources
         if allowed:
-            new_level = task.level if level is None else level
-            yield from leave(task)
-            yield from enter_ready(
-                task,
-                now,
-                level=new_level,
-                ready_at=now,
-                retry_count=0 if reset_retry_count else task.retry_count,
-            )
-            yield Execute(MOVES["forget_expiry"], (task.number,))
-            yield Execute(MOVES["note_replay"], (now, task.number))
-            yield Execute(MOVES["expire_again"], (task.number,))
-            ledger.mention(
-                Passage(Verb.REPLAY, None, task.lane, new_level, [task.task_id], [task.attempt])
-            )
-            for key in replay_keys(task.lane, task.level, new_level, task.state):
-                ledger.count(key, 1)
+            yield from apply_move(task, move, now, ledger)
         answers[task.task_id] = Replayed(task.task_id, allowed, state)
     yield from ledger.post(now)
     replayed = json.dumps([answer.task_id for answer in answers.values() if answer.applied])

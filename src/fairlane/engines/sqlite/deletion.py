@@ -9,7 +9,7 @@ from fairlane.core import limits
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.journal import Passage
-from fairlane.core.machine import Verb
+from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Deleted
 from fairlane.core.retention import Pruned, Retention, past
 from fairlane.core.retention import checked as checked_retention
@@ -20,7 +20,7 @@ from fairlane.engines.sqlite import ends
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.ledger import Ledger
-from fairlane.engines.sqlite.moves import End, applies, end, standing
+from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "deletion")
 
@@ -34,12 +34,13 @@ def delete(
     ledger = Ledger()
     answers: dict[str, Deleted] = {}
     gone = Gone()
+    sources = sources_of(Verb.DELETE, among)
     for task in (yield from standing(task_ids)):
         state = State.of(task.state)
-        allowed = applies(Verb.DELETE, state, among)
+        allowed = state in sources
         if allowed:
             if state not in TERMINAL:
-                yield from end(task, End(Verb.CANCEL, State.CANCELLED), now, ledger)
+                yield from apply_move(task, CANCEL, now, ledger)
                 state = State.CANCELLED
             gone.add(task.number, task.task_id, ledger, task.lane, task.level, state)
             passage = Passage(

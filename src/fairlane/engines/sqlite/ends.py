@@ -10,19 +10,17 @@ import json
 from typing import NamedTuple
 
 from fairlane.core import limits
-from fairlane.core.dependencies import DEPENDENCY_FAILED, DOOMED, Bond, bond
+from fairlane.core.dependencies import Bond, bond
 from fairlane.core.flow import Flow
-from fairlane.core.machine import Verb
+from fairlane.core.machine import DOOM, FREE
 from fairlane.core.states import State
 from fairlane.core.uniqueness import counts
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.ledger import Ledger
-from fairlane.engines.sqlite.moves import End, TaskRow, end, enter_ready, leave, standing
+from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "ends")
-
-DOOM = End(Verb.CANCEL, State.CANCELLED, DEPENDENCY_FAILED, DOOMED)
 
 
 class Concerns(NamedTuple):
@@ -86,7 +84,7 @@ def _resolve(ledger: Ledger, now: int, concern: Concerns) -> Flow[tuple[bool, bo
             ready |= yield from _meet(parent, kinds[Bond.MET], ledger, now)
         if kinds[Bond.BROKEN]:
             for task in (yield from standing(kinds[Bond.BROKEN])):
-                yield from end(task, DOOM, now, ledger)
+                yield from apply_move(task, DOOM, now, ledger)
             yield from _note(ledger, concern)
         if len(found) < budget:
             yield Execute(SQL["drop_parent"], (parent,))
@@ -102,13 +100,6 @@ def _meet(parent: str, children: list[str], ledger: Ledger, now: int) -> Flow[bo
     for task in (yield from standing(free)) if free else ():
         delayed = yield Execute(SQL["due_by_clock"], (task.number, now))
         if not delayed.rowcount:
-            yield from _release(task, ledger, now)
+            yield from apply_move(task, FREE, now, ledger)
             ready = True
     return ready
-
-
-def _release(task: TaskRow, ledger: Ledger, now: int) -> Flow[None]:
-    yield from leave(task)
-    yield from enter_ready(task, now, level=task.level, ready_at=now, retry_count=task.retry_count)
-    queued = State.QUEUED.code
-    ledger.add(Verb.DUE, task.task_id, task.lane, task.level, task.attempt, task.state, queued)

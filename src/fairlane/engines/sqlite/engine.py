@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlane.core import queries
+from fairlane.core import queries, settlement
 from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
 from fairlane.engines.sqlite import (
+    apply,
     audit,
     claim,
     control,
@@ -19,7 +20,6 @@ from fairlane.engines.sqlite import (
     overview,
     schedules,
     schema,
-    settle,
     submit,
     tokens,
 )
@@ -32,7 +32,8 @@ class SqliteOperations(Context):
 
     submit = submit.submit
     claim = claim.claim
-    settle = settle.settle
+    apply = apply.apply
+    settle = settlement.settle
     start = leases.start
     progress = leases.progress
     heartbeat = leases.heartbeat

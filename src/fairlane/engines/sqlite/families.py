@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from fairlane.core.dependencies import Bond, bond, parents_elsewhere
 from fairlane.core.errors import UnknownDependency
 from fairlane.core.flow import Flow
+from fairlane.core.machine import DOOM
 from fairlane.core.model import NewTask
 from fairlane.core.states import State
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
-from fairlane.engines.sqlite.ends import DOOM
 from fairlane.engines.sqlite.ledger import Ledger
-from fairlane.engines.sqlite.moves import TaskRow, end
+from fairlane.engines.sqlite.moves import TaskRow, apply_move
 
 SQL = statements(__package__, "families")
 
@@ -58,4 +58,4 @@ class Families:
         """Write the bonds, and end what is doomed."""
         yield ExecuteMany(SQL["bond"], self._bonds)
         for row in self.doomed.values():
-            yield from end(row, DOOM, now, ledger)
+            yield from apply_move(row, DOOM, now, ledger)

@@ -6,7 +6,6 @@ from fairlane.core import journal, limits
 from fairlane.core.flow import Flow
 from fairlane.core.journal import Passage
 from fairlane.core.states import State
-from fairlane.core.tally import UNTIMED, bucket_of
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
 
@@ -29,26 +28,6 @@ class Ledger:
         self._counts: dict[Key, tuple[int, float]] = {}
         self._depths: dict[tuple[int, int], int] = {}
         self.ended: dict[State, list[str]] = {}
-
-    def add(
-        self,
-        verb: str,
-        task_id: str,
-        lane: int,
-        level: int,
-        attempt: int,
-        source: int,
-        target: int,
-        *,
-        worker_id: str | None = None,
-        label: str = "",
-        seconds: float | None = None,
-    ) -> None:
-        """One task's transition."""
-        passage = Passage(verb, worker_id, lane, level, [task_id], [attempt], [seconds])
-        self.mention(passage)
-        bucket = UNTIMED if seconds is None else bucket_of(seconds)
-        self.count((lane, level, source, target, label, bucket), 1, seconds or 0.0)
 
     def mention(self, passage: Passage) -> None:
         """Something for the journal that is counted apart, or not at all."""

@@ -1,7 +1,7 @@
-"""How a task leaves one state and enters another, one at a time.
+"""How a move is applied to one task.
 
-Whoever moves a task has read its row in the same transaction. The hot path has statements of its
-own for whole batches: see claim.py and settle.py.
+The caller has read the task's row in the same transaction. Claims and completions, the hot path,
+have statements of their own for whole batches: see claim.py and apply.py.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from fairlane.core.flow import Flow
-from fairlane.core.machine import Verb, allows
-from fairlane.core.model import TaskError
+from fairlane.core.journal import Passage
+from fairlane.core.machine import Clears, Move, Place, Slot, allows
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.records import stored_error
 from fairlane.core.states import State
+from fairlane.core.tally import keys_of
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.ledger import Ledger
@@ -31,7 +32,7 @@ _SCHEDULED, _QUEUED, _EXECUTING, _RETRYING = (
 
 
 class TaskRow(NamedTuple):
-    """A task's row as far as a transition needs it. By default one that is just being submitted."""
+    """What a move needs of a task's row. The defaults are those of a submission."""
 
     number: int
     task_id: str
@@ -47,39 +48,20 @@ class TaskRow(NamedTuple):
     started_at: int | None = None
 
 
-class End(msgspec.Struct, frozen=True):
-    """How a task ends. `outcome` tells of the run that ends with it, if one does."""
-
-    verb: Verb
-    state: State
-    reason: str = ""
-    error: TaskError | None = None
-    outcome: str | None = None
-    retry_count: int | None = None
-    started_at: int | None = None
-    seconds: float | None = None
-    linger: bool = False
-
-
-def applies(verb: Verb, state: State, among: frozenset[State] | None) -> bool:
-    """Whether a task in this state may undergo a verb that is meant for those in `among`."""
-    return allows(verb, state) and (among is None or state in among)
-
-
 def standing(task_ids: Sequence[str]) -> Flow[list[TaskRow]]:
-    """The tasks with these ids, as they stand."""
+    """Return the rows of these tasks."""
     rows = yield Execute(SQL["standing"], (json.dumps(list(task_ids)),))
     return [TaskRow._make(row) for row in rows]
 
 
 def standing_by_number(number: int) -> Flow[TaskRow | None]:
-    """The task with this number, as it stands."""
+    """Return the row of the task with this number."""
     row = (yield Execute(SQL["standing_by_number"], (number,))).fetchone()
     return None if row is None else TaskRow._make(row)
 
 
 def leave(task: TaskRow) -> Flow[None]:
-    """Take the task out of the state it is in."""
+    """Delete the row that puts the task into its state."""
     if task.state == _QUEUED:
         yield Execute(SQL["leave_ready"], (task.lane, task.level, task.ready_at, task.task_id))
     elif task.state == _EXECUTING:
@@ -90,79 +72,91 @@ def leave(task: TaskRow) -> Flow[None]:
         yield Execute(SQL["leave_outcome"], (task.number,))
 
 
-def enter_ready(
-    task: TaskRow, now: int, *, level: int, ready_at: int, retry_count: int
+def apply_move(
+    task: TaskRow,
+    move: Move,
+    now: int,
+    ledger: Ledger,
+    *,
+    seconds: float | None = None,
 ) -> Flow[None]:
-    """Queue the task, at the place that level and ready_at give it."""
-    if (level, ready_at) != (task.level, task.ready_at):
-        yield Execute(SQL["note_place"], (level, ready_at, task.number))
-    counters = (task.number, task.attempt, retry_count, task.version + 1, now)
-    yield Execute(SQL["enter_ready"], (task.lane, level, ready_at, task.task_id, *counters))
+    """Move one task. `seconds`: how long the run took that ends with this, if its worker knows.
 
-
-def enter_waiting(
-    task: TaskRow, now: int, *, state: State, due_at: int, retry_count: int
-) -> Flow[None]:
-    """Let the task wait until it is due."""
-    counters = (task.number, task.attempt, retry_count, task.version + 1, now)
-    yield Execute(SQL["enter_waiting"], (*counters, state.code, due_at, task.task_id))
-
-
-def end(task: TaskRow, how: End, now: int, ledger: Ledger) -> Flow[None]:
-    """End the task, other than by completion. `ends.see_to` does what follows from it."""
-    started_at = task.started_at if how.started_at is None else how.started_at
-    error = encoded(how.error)
-    retry_count = task.retry_count if how.retry_count is None else how.retry_count
+    `dependents` does what follows from the ends that the ledger gathers.
+    """
+    assert allows(move.verb, State.of(task.state)), (move.verb, task)
+    error = stored_error(move.error)
+    due_at = now + int(move.after * MICROSECONDS)
+    after = task._replace(
+        level=task.level if move.level is None else move.level,
+        ready_at=task.ready_at if move.place is Place.KEEP else due_at,
+        retry_count=task.retry_count if move.retry_count is None else move.retry_count,
+        version=task.version + 1,
+        started_at=task.started_at if seconds is None else now - int(seconds * MICROSECONDS),
+    )
     yield from leave(task)
-    yield Execute(
-        SQL["enter_outcome"],
-        (
-            task.number,
-            task.attempt,
-            retry_count,
-            task.version + 1,
-            how.state.code,
-            task.worker_id,
-            task.claimed_at,
-            started_at,
-            now,
-            task.task_id,
-        ),
-    )
-    ledger.ends(how.state, [task.task_id])
-    if error is not None or task.attempt:  # that of an earlier run is told by its attempt
-        yield Execute(SQL["note_error"], (error, task.number))
-    ledger.add(
-        how.verb,
-        task.task_id,
+    if move.ends:
+        yield from _enter_outcome(after, move.state, now)
+        ledger.ends(move.state, [task.task_id])
+        if error is not None or task.attempt:  # only a task that ran before can have an old one
+            yield Execute(SQL["note_error"], (error, task.number))
+    else:
+        yield from _enter_again(after, move.state, due_at, now)
+        yield from _note_rerun(task, after, move, error, due_at, now)
+    held = task.state == _EXECUTING
+    entry = Passage(
+        move.verb,
+        task.worker_id if held else None,
         task.lane,
-        task.level,
-        task.attempt,
-        task.state,
-        how.state.code,
-        worker_id=task.worker_id,
-        label=how.reason,
-        seconds=how.seconds,
+        after.level,
+        [task.task_id],
+        [task.attempt],
+        [seconds],
     )
-    if how.outcome is not None:
-        yield from record_attempt(task, started_at, now, how.outcome, error)
-    if how.linger:
-        yield from linger(task)
+    ledger.mention(entry)
+    for key in keys_of(move, task.lane, task.level, task.state, seconds):
+        ledger.count(key, 1, seconds or 0.0)
+    if held and move.run is not None:
+        yield from _record_run(after, move, now, error)
 
 
-def record_attempt(
-    task: TaskRow, started_at: int | None, now: int, outcome: str, error: bytes | None
+def _enter_outcome(task: TaskRow, state: State, now: int) -> Flow[None]:
+    counters = (task.number, task.attempt, task.retry_count, task.version, state.code)
+    times = (task.worker_id, task.claimed_at, task.started_at, now, task.task_id)
+    yield Execute(SQL["enter_outcome"], (*counters, *times))
+
+
+def _enter_again(task: TaskRow, state: State, due_at: int, now: int) -> Flow[None]:
+    """Queue the task at its place, or let it wait until it is due."""
+    counters = (task.number, task.attempt, task.retry_count, task.version, now)
+    if state is State.QUEUED:
+        place = (task.lane, task.level, task.ready_at, task.task_id)
+        yield Execute(SQL["enter_ready"], (*place, *counters))
+    else:
+        yield Execute(SQL["enter_waiting"], (*counters, state.code, due_at, task.task_id))
+
+
+def _note_rerun(
+    before: TaskRow, task: TaskRow, move: Move, error: bytes | None, due_at: int, now: int
 ) -> Flow[None]:
-    """A run that did not complete goes into the task's history."""
+    """Write what changes about a task that can run (again), apart from its state."""
+    number = task.number
+    if (task.level, task.ready_at) != (before.level, before.ready_at):
+        yield Execute(SQL["note_place"], (task.level, task.ready_at, number))
+    if move.state is State.SCHEDULED:
+        yield Execute(SQL["note_run_at"], (due_at, number))
+    if not move.clears:
+        return
+    passed = now if Clears.EXPIRY in move.clears else None
+    if passed is not None:
+        yield Execute(SQL["forget_expiry"], (number,))
+    yield Execute(SQL["note_rerun"], (move.returns, move.timeout, error, passed, number))
+    yield Execute(SQL["expire_again"], (number,))
+
+
+def _record_run(task: TaskRow, move: Move, now: int, error: bytes | None) -> Flow[None]:
+    """Add the run that ended to the task's history; its slot may stay taken."""
     fence = (task.task_id, task.attempt, task.worker_id)
-    yield Execute(SQL["record_attempt"], (*fence, started_at, now, outcome, error))
-
-
-def linger(task: TaskRow) -> Flow[None]:
-    """The task moves on while its worker still runs it: the slot stays taken."""
-    yield Execute(SQL["linger"], (task.worker_id, task.task_id, task.attempt, task.lane))
-
-
-def encoded(error: TaskError | None) -> bytes | None:
-    """An error as it is stored."""
-    return None if error is None else msgspec.json.encode(error)
+    yield Execute(SQL["record_attempt"], (*fence, task.started_at, now, move.run, error))
+    if move.slot is Slot.LINGER:
+        yield Execute(SQL["linger"], (task.worker_id, task.task_id, task.attempt, task.lane))

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fairlane.core.errors import LeaseLost, WorkerGone
-from fairlane.core.machine import Released
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
+from fairlane.core.outcomes import Released
 from fairlane.core.text import NAME_RULE, is_name, shown
 from fairlane.server.errors import InvalidRequest, TaskNotFound
 from fairlane.server.operations import BODY_BYTES, WORKER, Call, Operation

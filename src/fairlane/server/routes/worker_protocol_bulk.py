@@ -10,6 +10,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
+from fairlane.core.settlement import Settled
 from fairlane.server.operations import BATCH_BYTES, Call
 from fairlane.server.reports import RunReport
 from fairlane.server.responses import Response
@@ -30,6 +31,7 @@ from fairlane.wire.worker_protocol_bulk import (
     HeldRun,
     ProgressReports,
     PulseView,
+    Results,
     StartReports,
     Verdicts,
 )
@@ -81,7 +83,8 @@ async def results(services: Services, call: Call[EndedRuns, None]) -> Response:
         for each in _bounded(call.body.results)
     ]
     judged = await services.settled(ended)
-    return await _verdicts(services, worker_id, [each.verdict for each in judged])
+    await touch(services, worker_id)
+    return Response(Results.of([Settled(each.verdict, each.move) for each in judged]))
 
 
 async def pulse(services: Services, call: Call[Heartbeat, None]) -> Response:
@@ -132,7 +135,7 @@ OPERATIONS: Final = [
         results,
         "Report the results of runs",
         EndedRuns,
-        Verdicts,
+        Results,
         BATCH_BYTES,
     ),
     operation("{worker_id}/claim", claim, "Claim tasks to run and to hold", Claim, ClaimAnswer),

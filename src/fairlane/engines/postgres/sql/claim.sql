@@ -68,9 +68,9 @@ seen AS (
 ),
 moved AS (
     SELECT
-        'claim' AS verb, $1 AS worker_id, lane, level, task_id, attempt, 2 AS source, 3 AS target,
-        CASE WHEN effective = level THEN '' ELSE effective::text END AS label, -1 AS bucket,
-        NULL::float8 AS seconds
+        'claim' AS verb, $1 AS worker_id, lane, level, task_id, attempt, QUEUED AS source,
+        EXECUTING AS target, CASE WHEN effective = level THEN '' ELSE effective::text END AS label,
+        UNTIMED AS bucket, NULL::float8 AS seconds
     FROM taken
 ),
 {books}
@@ -212,12 +212,14 @@ queued AS (
 ),
 moved AS (
     SELECT
-        'due' AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
-        2 AS target, '' AS label, -1 AS bucket, NULL::float8 AS seconds
+        $2::text AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
+        QUEUED AS target, '' AS label, UNTIMED AS bucket, NULL::float8 AS seconds
     FROM due
 ),
 {books}
 SELECT count(*) FROM due;
+
+-- $1: how many at most; of the move: $2 error, $3 label, $4 verb, $5 state.
 
 -- name: expire
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -243,7 +245,7 @@ unscheduled AS (
         task_id, lane, level, attempt, version, retry_count, linked, state, due_at IS NULL AS bound
 ),
 expired AS (
-    SELECT *, 2::smallint AS state, false AS bound FROM unqueued
+    SELECT *, QUEUED::smallint AS state, false AS bound FROM unqueued
     UNION ALL
     SELECT * FROM unscheduled
 ),
@@ -251,13 +253,13 @@ ended AS (
     INSERT INTO fairlane.outcome (
         task_id, completed_at, lane, attempt, version, level, state, retry_count, error
     )
-    SELECT task_id, now, lane, attempt, version + 1, level, 6, retry_count, $2
+    SELECT task_id, now, lane, attempt, version + 1, level, $5::smallint, retry_count, $2::bytea
     FROM clock, expired
 ),
 moved AS (
     SELECT
-        'expire' AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
-        6 AS target, $3 AS label, -1 AS bucket, NULL::float8 AS seconds
+        $4::text AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
+        $5::smallint AS target, $3::text AS label, UNTIMED AS bucket, NULL::float8 AS seconds
     FROM expired
 ),
 {books}

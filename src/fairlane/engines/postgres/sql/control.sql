@@ -33,7 +33,7 @@ SELECT DISTINCT lane FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]
 -- to another while the statement runs is found in neither: the caller looks again for those that
 -- stood as they should and were not replayed.
 --
--- $2: the states that may be replayed, $3: the new level, $4: whether retries are counted anew.
+-- $2: the states that may be replayed; of the move: $3 level, $4 retry_count, $5 returns, $6 verb.
 
 -- name: replay
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -64,7 +64,7 @@ revised AS (
     UPDATE fairlane.content AS task
     SET ready_at = (SELECT now FROM clock),
         level = replayed.level,
-        returns = 0,
+        returns = $5,
         error = NULL,
         expires_at = replayed.expires_at
     FROM replayed
@@ -77,19 +77,19 @@ queued AS (
     )
     SELECT
         task_id, now, expires_at, now, lane, attempt, version + 1, level,
-        CASE WHEN $4 THEN 0 ELSE retry_count END, linked OR keyed
+        coalesce($4::smallint, retry_count), linked OR keyed
     FROM clock, replayed
 ),
 entry AS (
     INSERT INTO fairlane.journal (at, verb, lane, level, task_ids, attempts)
     SELECT
-        (SELECT now FROM clock), 'replay', lane, level, array_agg(task_id), array_agg(attempt)
+        (SELECT now FROM clock), $6::text, lane, level, array_agg(task_id), array_agg(attempt)
     FROM replayed
     GROUP BY lane, level
 )
-SELECT true AS applied, task_id::text, state, lane, old_level, level, bound, keyed FROM replayed
+SELECT true AS applied, task_id::text, state, lane, old_level, bound, keyed FROM replayed
 UNION ALL
-SELECT false, task_id::text, state, NULL, NULL, NULL, NULL, NULL FROM fairlane.standing
+SELECT false, task_id::text, state, NULL, NULL, NULL, NULL FROM fairlane.standing
 WHERE task_id = ANY ($1::text::uuid[]);
 
 -- A task that ended while somebody else had its key locked may have left it behind.
@@ -101,5 +101,5 @@ WHERE task_id = ANY ($1::text::uuid[])
 ORDER BY unique_key
 ON CONFLICT (key) DO UPDATE SET task_id = excluded.task_id
 WHERE NOT EXISTS (
-    SELECT FROM fairlane.standing WHERE standing.task_id = uniques.task_id AND standing.state < 5
+    SELECT FROM fairlane.standing WHERE standing.task_id = uniques.task_id AND standing.state IN (SCHEDULED, QUEUED, EXECUTING, RETRYING)
 );

@@ -56,7 +56,7 @@ asked_for AS (
 ),
 counted AS (
     INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
-    SELECT lane, level, state, 0, '', -1, count(*), 0 FROM gone GROUP BY lane, level, state
+    SELECT lane, level, state, NOWHERE, '', UNTIMED, count(*), 0 FROM gone GROUP BY lane, level, state
 ),
 entry AS (
     INSERT INTO fairlane.journal (at, verb, lane, level, task_ids, attempts)

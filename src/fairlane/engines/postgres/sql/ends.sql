@@ -6,13 +6,14 @@
 -- time (LATERAL, and OFFSET 0 or a lock to keep it from becoming a join). Tables here are empty one
 -- moment and full the next, and plans are kept.
 
--- Answers what was cancelled, and how all of these tasks stood before. One that moves from one table
+-- Answers what was ended, and how all of these tasks stood before. One that moves from one table
 -- to another while the statement runs is found in neither: the caller looks again for those that
--- stood as they should and were not cancelled.
+-- stood as they should and were not ended.
 --
--- $2: the states that may be ended, $3: why, $4: what to say of it.
+-- $2: the states that may be ended; of the move: $3 label, $4 error, $5 verb, $6 state, $7 run, $8
+-- whether its slot lingers.
 
--- name: cancel
+-- name: end
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
 queued AS MATERIALIZED (
     SELECT place.tid FROM fairlane.content AS task
@@ -23,7 +24,7 @@ queued AS MATERIALIZED (
             AND ready.ready_at = task.ready_at AND ready.task_id = task.task_id
         OFFSET 0
     ) AS place
-    WHERE task.task_id = ANY ($1::text::uuid[]) AND 2 = ANY ($2::smallint[])
+    WHERE task.task_id = ANY ($1::text::uuid[]) AND QUEUED = ANY ($2::smallint[])
 ),
 unqueued AS (
     DELETE FROM fairlane.ready USING queued WHERE ready.ctid = queued.tid
@@ -35,12 +36,12 @@ unscheduled AS (
     RETURNING *
 ),
 released AS (
-    DELETE FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]) AND 3 = ANY ($2::smallint[])
+    DELETE FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]) AND EXECUTING = ANY ($2::smallint[])
     RETURNING *
 ),
-cancelled AS (
+found AS (
     SELECT
-        task_id, 2 AS state, lane, level, attempt, version, retry_count, linked, false AS bound,
+        task_id, QUEUED AS state, lane, level, attempt, version, retry_count, linked, false AS bound,
         NULL::text AS worker_id, NULL::bigint AS claimed_at, NULL::bigint AS started_at,
         NULL::bytea AS progress, NULL::bigint AS progress_at
     FROM unqueued
@@ -51,7 +52,7 @@ cancelled AS (
     FROM unscheduled
     UNION ALL
     SELECT
-        task_id, 3, lane, level, attempt, version, retry_count, linked, false,
+        task_id, EXECUTING, lane, level, attempt, version, retry_count, linked, false,
         worker_id, claimed_at, started_at, progress, progress_at
     FROM released
 ),
@@ -61,31 +62,32 @@ ended AS (
         retry_count, worker_id, error, progress, progress_at
     )
     SELECT
-        task_id, now, claimed_at, started_at, lane, attempt, version + 1, level, 8, retry_count,
-        worker_id, $4, progress, progress_at
-    FROM clock, cancelled
+        task_id, now, claimed_at, started_at, lane, attempt, version + 1, level, $6::smallint,
+        retry_count, worker_id, $4::bytea, progress, progress_at
+    FROM clock, found
 ),
 recorded AS (
     INSERT INTO fairlane.attempts (task_id, attempt, worker_id, started_at, ended_at, outcome)
-    SELECT task_id, attempt, worker_id, started_at, now, 'cancelled' FROM clock, released
+    SELECT task_id, attempt, worker_id, started_at, now, $7::text FROM clock, released
+    WHERE $7::text IS NOT NULL
     ON CONFLICT DO NOTHING
 ),
 lingers AS (
     INSERT INTO fairlane.lingering (worker_id, task_id, attempt, lane)
     SELECT worker_id, task_id, attempt, released.lane
     FROM released JOIN fairlane.workers AS worker USING (worker_id)
-    WHERE worker.status <> 'dead'  -- the dead keep nothing; whoever buries one waits for us
+    WHERE $8::boolean AND worker.status <> 'dead'  -- the dead keep nothing; a burial waits for us
     FOR SHARE OF worker
     ON CONFLICT DO NOTHING
 ),
 moved AS (
     SELECT
-        'cancel' AS verb, worker_id, lane, level, task_id, attempt, state AS source, 8 AS target,
-        $3::text AS label, -1 AS bucket, NULL::float8 AS seconds
-    FROM cancelled
+        $5::text AS verb, worker_id, lane, level, task_id, attempt, state AS source,
+        $6::smallint AS target, $3::text AS label, UNTIMED AS bucket, NULL::float8 AS seconds
+    FROM found
 ),
 {books}
-SELECT true AS applied, task_id::text, state, worker_id, linked, bound FROM cancelled
+SELECT true AS applied, task_id::text, state, worker_id, linked, bound FROM found
 UNION ALL
 SELECT false, task_id::text, state, NULL, false, false FROM fairlane.standing
 WHERE task_id = ANY ($1::text::uuid[]);
@@ -140,7 +142,7 @@ DELETE FROM fairlane.bonds USING met WHERE bonds.ctid = met.tid;
 
 -- Children that have no bonds left are ready now, or have only their time to wait for.
 
--- name: release
+-- name: free
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
 free AS MATERIALIZED (
     SELECT ctid AS tid, ready_at <= now AS at_once FROM clock, fairlane.waiting AS child
@@ -172,8 +174,8 @@ queued AS (
 ),
 moved AS (
     SELECT
-        'due' AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
-        2 AS target, '' AS label, -1 AS bucket, NULL::float8 AS seconds
+        $2::text AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
+        QUEUED AS target, '' AS label, UNTIMED AS bucket, NULL::float8 AS seconds
     FROM due
 ),
 {books}

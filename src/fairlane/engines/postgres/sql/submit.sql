@@ -39,7 +39,8 @@ entry AS (
 ),
 counted AS (
     INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
-    SELECT lane, level, 0, CASE WHEN at_once THEN 2 ELSE 1 END, '', -1, until - since + 1, 0
+    SELECT
+        lane, level, NOWHERE, CASE WHEN at_once THEN QUEUED ELSE SCHEDULED END, '', UNTIMED, until - since + 1, 0
     FROM booked
 )
 -- $5: the lock that waiters share. Whoever gets it alone knows that nobody waits.
@@ -116,7 +117,7 @@ scheduled AS (
     )
     SELECT
         unnest(task_ids[since:until]), due_at, greatest(now, run_at), expires_at, now, lane, level,
-        1, linked
+        SCHEDULED, linked
     FROM sent, kinds
     WHERE (due_at <= now) IS NOT TRUE
 ),

@@ -9,7 +9,8 @@ SELECT FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]) ORDER BY tas
 -- name: parents
 SELECT
     task_id::text, state,
-    state < 5 AND EXISTS (SELECT FROM fairlane.ended_parents WHERE parent = task_id OFFSET 0)
+    state IN (SCHEDULED, QUEUED, EXECUTING, RETRYING)
+        AND EXISTS (SELECT FROM fairlane.ended_parents WHERE parent = task_id OFFSET 0)
         AS unfinished
 FROM fairlane.standing
 WHERE task_id = ANY ($1::text::uuid[]);

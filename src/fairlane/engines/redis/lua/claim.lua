@@ -2,8 +2,8 @@
 -- needs: record books moves ends due limits merge
 -- ARGV: version of the catalogue, worker, request, slots, how many to hold ahead, size of a batch,
 --       what the worker may take (JSON, see claim.py), how levels age (JSON, likewise), the age in
---       microseconds before which none has, the error of an expired task (JSON), its label, whether
---       (1 or 0) the worker says what it has heard of, and that request.
+--       microseconds before which none has, whether (1 or 0) the worker says what it has heard of, and
+--       that request.
 local version, worker, request = ARGV[1], ARGV[2], ARGV[3]
 local slots, ahead, batch = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
@@ -23,7 +23,7 @@ local function told_as(record, task)
 end
 
 -- The answer got lost: the same tasks again, but for those that are no longer this worker's.
-if last_request == request or (ARGV[12] == '1' and (last_request or '') ~= ARGV[13]) then
+if last_request == request or (ARGV[10] == '1' and (last_request or '') ~= ARGV[11]) then
     local ids, fences, held, again = {}, {}, {}, {}
     for at = 1, #(granted or ''), 20 do
         ids[#ids + 1] = sub(granted, at, at + 15)
@@ -156,7 +156,7 @@ local function take(ids, from)
 end
 
 local released = release_due(batch)
-local expired = expire(batch, ARGV[10], ARGV[11])
+local expired = expire(batch)
 local more_to_resolve = resolve_earlier()
 conclude()
 drop_empty_streams()

@@ -9,9 +9,8 @@ for i, record in ipairs(all_records(ids)) do
     if record and string.find(allowed, char(state), 1, true) then
         answers[i] = {1, state}
         if state == RETRYING then
-            withdraw(id, record)
-            cancel_for(id, record, '', '')
-            state = CANCELLED
+            end_by(MOVE_CANCEL, id, record)
+            state = MOVE_CANCEL.state
         end
         gone[#gone + 1] = {id, record, state}
     else

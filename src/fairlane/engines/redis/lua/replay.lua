@@ -1,30 +1,31 @@
 #!lua flags=allow-oom
 -- needs: record books moves
--- ARGV: the states that can be replayed (as bytes), those of them that are ends (as bytes),
---       '1' to reset the retries, new level ('' to keep it), the label of a task that changes its
---       level, then ids.
-local allowed, terminal, reset, level, moved_label = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], ARGV[5]
-local ids, answers, ready = {unpack(ARGV, 6)}, {}, false
+-- ARGV: the states that can be replayed (as bytes), those of them that are ends (as bytes), the move:
+--       verb, state, retry_count ('' to keep it), returns, level ('' to keep it); the label of a task
+--       that changes its level, then ids.
+local allowed, terminal = ARGV[1], ARGV[2]
+local move = {verb = ARGV[3], state = tonumber(ARGV[4]), label = ''}
+local retries_after, returns_after, level, moved_label = ARGV[5], pack('>H', ARGV[6]), ARGV[7], ARGV[8]
+local ids, answers, ready = {unpack(ARGV, 9)}, {}, false
 
 -- The record of a task that is ready again.
 local function requeued(record)
-    local retries = reset and '\0\0' or sub(record, RETRIES, RETURNS - 1)
+    local retries = retries_after == '' and sub(record, RETRIES, RETURNS - 1) or pack('>H', retries_after)
     local expired = time_of(record, EXPIRES_AT) <= now
-    local rest = stamp .. sub(record, RUN_AT, RETRIES - 1) .. retries .. '\0\0' .. bytes_of(record, TIMEOUT)
+    local rest = stamp .. sub(record, RUN_AT, RETRIES - 1) .. retries .. returns_after .. bytes_of(record, TIMEOUT)
         .. (expired and NONE or bytes_of(record, EXPIRES_AT)) .. sub(record, LANE, LEVEL - 1)
         .. (level == '' and sub(record, LEVEL, LEVEL) or char(level)) .. sub(record, ATTEMPT, WORKER - 1) .. UNHELD
-    return moved(record, QUEUED, NONE, NONE, NONE, rest)
+    return moved(record, move.state, NONE, NONE, NONE, rest)
 end
 
--- As core/tally.py has it: a task that changes its level leaves one and enters another.
+-- Twin of core/tally.py, keys_of(): a task that changes its level leaves one and enters another.
 local function enter(id, old, new)
-    local from, to, source = place_of(old), place_of(new), byte(old)
-    local change = source .. ':' .. QUEUED .. '::-1'
+    local from, to, change = place_of(old), place_of(new), change_of(move, old)
     if from ~= to then
-        count_leaving(from, source .. ':0:' .. moved_label .. ':-1')
-        change = '0:' .. QUEUED .. ':' .. moved_label .. ':-1'
+        count_leaving(from, byte(old) .. ':' .. NOWHERE .. ':' .. moved_label .. ':-1')
+        change = NOWHERE .. ':' .. move.state .. ':' .. moved_label .. ':-1'
     end
-    note(passage('replay', to, '', change), run_of(id, new))
+    note(passage(move.verb, to, '', change), run_of(id, new))
 end
 
 local holds_of = #ids > 0 and call('EXISTS', HOLDS) == 1 and call('HMGET', HOLDS, unpack(ids))
@@ -40,7 +41,7 @@ for i, record in ipairs(all_records(ids)) do
         end
         local new = requeued(record)
         later('HSET', LIVE, id, new)
-        later('HDEL', ERRORS, id)
+        set_error(id, '')
         later('HDEL', PROGRESS, id)
         enqueue(id, new)
         watch_expiry(id, new)

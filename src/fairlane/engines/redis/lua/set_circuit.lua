@@ -14,7 +14,8 @@ if ARGV[7] == '1' then
     bump()
 end
 write()
-if ARGV[7] == '1' and open_until == '' then
+if ARGV[7] == '1' then
+    -- One that opened has a new time at which to try: those who wait have to hear of it too.
     wake()
 end
 return 'set'

@@ -1,16 +1,16 @@
 #!lua
 -- needs: record books moves ends admission
--- ARGV: version of the catalogue, microseconds an idempotency key lasts, the label and the error (JSON)
---       of a task that is replaced, the smallest id, number of groups, of tasks, of special tasks,
+-- ARGV: version of the catalogue, microseconds an idempotency key lasts, the smallest id, number of
+--       groups, of tasks, of special tasks,
 --       per group: lane and level, tasks, delay in microseconds, run_at in bytes (or '' for a delay),
 --       per task, group by group: id, body (see record.py),
 --       per special task, in the order of the batch: its position; idempotency key ('' for none),
 --       fingerprint; unique key and states ('' for none), period ('' for none), mode; parents: '' for
 --       none, or '1' if tolerant and '0' if not, then per parent its id, and in two bytes its position
 --       if it comes earlier in the batch, or 0.
-local known_version, window, replaced_label, replaced_error = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local groups, tasks, specials = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local first_group, first_task = 9, 9 + 4 * groups
+local known_version, window = ARGV[1], tonumber(ARGV[2])
+local groups, tasks, specials = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local first_group, first_task = 7, 7 + 4 * groups
 local first_special = first_task + 2 * tasks
 
 if catalogue_version ~= known_version then
@@ -29,7 +29,7 @@ local function answer_with(position, id)
     known_positions[#known_positions + 1] = position
 end
 -- Ids grow with time, so most batches lie beyond everything that is stored.
-if #call('ZRANGE', INDEX, '[' .. ARGV[5], '+', 'BYLEX', 'LIMIT', 0, 1) > 0 then
+if #call('ZRANGE', INDEX, '[' .. ARGV[3], '+', 'BYLEX', 'LIMIT', 0, 1) > 0 then
     for i, stored in ipairs(call('HMGET', TASKS, unpack(ids))) do
         if stored then
             answer_with(i, ids[i])
@@ -92,7 +92,7 @@ local function admit(s)
             return
         elseif record and mode == 'replace' and waits(record) then
             replaced[#replaced + 1] = {double, record}
-            known_states[double] = CANCELLED
+            known_states[double] = MOVE_REPLACE.state
         elseif double then
             return 'duplicate'
         end
@@ -209,11 +209,10 @@ end
 
 write()
 for _, each in ipairs(replaced) do
-    withdraw(each[1], each[2])
-    cancel_for(each[1], each[2], replaced_label, replaced_error)
+    end_by(MOVE_REPLACE, each[1], each[2])
 end
 for _, each in ipairs(doomed) do
-    cancel_for(each[1], each[2], DEPENDENCY_FAILED, DOOMED)
+    end_by(MOVE_DOOM, each[1], each[2])
 end
 conclude()
 drop_empty_streams()

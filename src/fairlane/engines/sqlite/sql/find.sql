@@ -5,7 +5,7 @@
 SELECT task_id FROM content WHERE task_id < ? ORDER BY task_id DESC LIMIT 1 OFFSET ? - 1;
 
 -- name: any
-SELECT task_id, lane, level, created_at, spec, 2, NULL, NULL FROM content
+SELECT task_id, lane, level, created_at, spec, QUEUED, NULL, NULL FROM content
 WHERE task_id < ?1 AND task_id >= ?2
     AND (?3 IS NULL OR lane IN (SELECT value FROM json_each(?3)))
     AND (?5 = 0 OR spec IS NOT NULL)
@@ -15,8 +15,8 @@ ORDER BY task_id DESC;
 SELECT
     task.task_id, task.lane, task.level, task.created_at, task.spec,
     CASE
-        WHEN held.number IS NOT NULL THEN 3
-        ELSE coalesce(outcome.state, waiting.state, 2)
+        WHEN held.number IS NOT NULL THEN EXECUTING
+        ELSE coalesce(outcome.state, waiting.state, QUEUED)
     END AS standing,
     outcome.completed_at,
     coalesce(held.worker_id, outcome.worker_id)
@@ -57,6 +57,6 @@ FROM (
 SELECT lane, level, depth FROM streams WHERE depth > 0;
 
 -- name: stream
-SELECT task.task_id, task.lane, task.level, task.created_at, task.spec, 2, NULL, NULL
+SELECT task.task_id, task.lane, task.level, task.created_at, task.spec, QUEUED, NULL, NULL
 FROM ready CROSS JOIN content AS task ON task.number = ready.number
 WHERE ready.lane = ? AND ready.level = ?;

@@ -1,5 +1,3 @@
--- How a task leaves one state and enters another: see moves.py.
-
 -- name: standing
 SELECT number, task_id, lane, level, ready_at, state, attempt, retry_count, version, worker_id,
     claimed_at, started_at
@@ -42,22 +40,20 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: note_error
 UPDATE content SET error = ? WHERE number = ?;
 
--- name: note_run
-UPDATE content SET returns = ?, timeout = ?, error = ?, progress = NULL WHERE number = ?;
-
 -- name: note_place
 UPDATE content SET level = ?, ready_at = ? WHERE number = ?;
 
 -- name: note_run_at
 UPDATE content SET run_at = ? WHERE number = ?;
 
--- name: note_replay
+-- name: note_rerun
 UPDATE content
-SET returns = 0,
-    error = NULL,
+SET returns = ?1,
+    timeout = coalesce(?2, timeout),
+    error = ?3,
     progress = NULL,
-    expires_at = CASE WHEN expires_at <= ? THEN NULL ELSE expires_at END
-WHERE number = ?;
+    expires_at = CASE WHEN expires_at <= ?4 THEN NULL ELSE expires_at END
+WHERE number = ?5;
 
 -- name: forget_expiry
 DELETE FROM expiries

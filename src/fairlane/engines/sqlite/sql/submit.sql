@@ -28,7 +28,7 @@ WHERE number > ? AND run_at <= ?
 
 -- name: waiting
 INSERT INTO waiting (number, attempt, retry_count, version, updated_at, state, due_at, task_id)
-VALUES (?, 0, 0, 1, ?, 1, ?, ?);
+VALUES (?, 0, 0, 1, ?, SCHEDULED, ?, ?);
 
 -- name: expiry
 INSERT INTO expiries (expires_at, number) VALUES (?, ?);

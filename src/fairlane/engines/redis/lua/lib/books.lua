@@ -22,6 +22,11 @@ local function passage(verb, place, worker, change)
     return found
 end
 
+-- What is counted of a task with this record that moves, untimed.
+local function change_of(move, record)
+    return byte(record) .. ':' .. move.state .. ':' .. move.label .. ':-1'
+end
+
 -- One task went through it. (That all of its passage are untimed is written when it is posted; for new
 -- tasks, whose lines are mere ids, also that this is no attempt: `between`.)
 local function note(through, run)

@@ -8,26 +8,22 @@ end
 local function release_due(most)
     local ids = first_until_now(DUE, most)
     for i, record in ipairs(live_records(ids)) do
-        local id, source = ids[i], byte(record)
-        local ready = moved(record, QUEUED, NONE, NONE, NONE, sub(record, READY_AT))
+        local id = ids[i]
+        local ready = moved(record, MOVE_DUE.state, NONE, NONE, NONE, sub(record, READY_AT))
         later('ZREM', DUE, id)
         later('HSET', LIVE, id, ready)
         enqueue(id, ready)
-        note(passage('due', place_of(record), '', source .. ':' .. QUEUED .. '::-1'), run_of(id, record))
+        note(passage(MOVE_DUE.verb, place_of(record), '', change_of(MOVE_DUE, record)), run_of(id, record))
     end
     write()
     return #ids
 end
 
 -- End expired tasks; answers how many.
-local function expire(most, problem, label)
+local function expire(most)
     local ids = first_until_now(EXPIRING, most)
     for i, record in ipairs(live_records(ids)) do
-        local id, source = ids[i], byte(record)
-        withdraw(id, record)
-        finish(id, moved(record, FAILED, NONE, NONE, NONE, sub(record, READY_AT)), FAILED)
-        later('HSET', ERRORS, id, problem)
-        note(passage('expire', place_of(record), '', source .. ':' .. FAILED .. ':' .. label .. ':-1'), run_of(id, record))
+        end_by(MOVE_EXPIRE, ids[i], record)
     end
     write()
     return #ids

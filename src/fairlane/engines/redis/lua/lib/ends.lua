@@ -13,12 +13,19 @@ local function finish(id, record, state)
     ids[#ids + 1] = id
 end
 
--- A waiting task is cancelled for a reason, which is a label here and an error (JSON) to its readers.
-local function cancel_for(id, record, label, problem)
-    finish(id, moved(record, CANCELLED, NONE, NONE, NONE, sub(record, READY_AT)), CANCELLED)
-    later('HSET', ERRORS, id, problem)
-    local change = byte(record) .. ':' .. CANCELLED .. ':' .. label .. ':-1'
-    note(passage('cancel', place_of(record), '', change), run_of(id, record))
+-- A task that waits or runs ends by a move.
+local function end_by(move, id, record)
+    local worker, run = worker_of(record), run_of(id, record)
+    if byte(record) == EXECUTING then
+        let_go(move, id, record, run, worker)
+        record_run(id, sub(record, ATTEMPT, WORKER - 1), worker, bytes_of(record, STARTED_AT), move.run, move.error)
+    else
+        withdraw(id, record)
+    end
+    local times = bytes_of(record, CLAIMED_AT) .. bytes_of(record, STARTED_AT)
+    finish(id, beginning(record, move.state) .. NONE .. times .. sub(record, READY_AT), move.state)
+    set_error(id, move.error)
+    note(passage(move.verb, place_of(record), worker, change_of(move, record)), run)
 end
 
 -- How many bonds this script may still resolve, and how many tasks became ready by it.
@@ -31,10 +38,10 @@ local function set_free(id, record)
         later('HSET', LIVE, id, due)
         later('ZADD', DUE, whole(time_of(record, RUN_AT)), id)
     else
-        local ready = moved(record, QUEUED, NONE, NONE, NONE, stamp .. sub(record, RUN_AT))
+        local ready = moved(record, MOVE_FREE.state, NONE, NONE, NONE, stamp .. sub(record, RUN_AT))
         later('HSET', LIVE, id, ready)
         enqueue(id, ready)
-        note(passage('due', place_of(record), '', SCHEDULED .. ':' .. QUEUED .. '::-1'), run_of(id, record))
+        note(passage(MOVE_FREE.verb, place_of(record), '', change_of(MOVE_FREE, record)), run_of(id, record))
         freed = freed + 1
     end
 end
@@ -65,8 +72,7 @@ local function resolve(id, parent, state)
     for at = 2, #bond, 16 do
         call('SREM', CHILDREN .. sub(bond, at, at + 15), id)
     end
-    forget_expiry(id, record)
-    cancel_for(id, record, DEPENDENCY_FAILED, DOOMED)
+    end_by(MOVE_DOOM, id, record)
 end
 
 -- Resolve the bonds to a parent, as far as this script may; true when none is left.

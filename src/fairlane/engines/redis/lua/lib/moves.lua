@@ -60,16 +60,25 @@ local function is_dead(worker)
     return not status or status == 'dead'
 end
 
--- A task is taken out of the hands of its worker. Its slot stays taken until that lets go, too.
-local function let_go(id, record, run, worker)
+-- A move takes a task from its worker. The slot may stay taken until the worker lets go, too.
+local function let_go(move, id, record, run, worker)
     later('SREM', HELD .. worker, run)
     if bytes_of(record, STARTED_AT) ~= NONE then
         later('ZREM', DEADLINES, id)
     end
-    if is_dead(worker) then
-        later('SREM', slots_of(place_of(record)), run)
-    else
+    if move.lingers and not is_dead(worker) then
         later('HSET', LINGERING .. worker, run, place_of(record))
+    else
+        later('SREM', slots_of(place_of(record)), run)
+    end
+end
+
+-- The error that users read, in place of the one before ('' for none).
+local function set_error(id, error)
+    if error == '' then
+        later('HDEL', ERRORS, id)
+    else
+        later('HSET', ERRORS, id, error)
     end
 end
 

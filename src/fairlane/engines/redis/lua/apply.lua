@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- needs: record books moves ends
 -- ARGV: '1' when reaping, number of kinds, the lines that the journal would have of all items,
---       per kind: verb, target:label:bucket, state, outcome, worker, attempt, whether (1 or 0) the task
---       ends, its slot stays taken, it queues up anew, and how many items are of it,
---       per item, kind by kind: its result; for other changes 20 bytes (see settle.py), then its error.
+--       per kind: verb, target:label:bucket, state, run, worker, attempt, whether (1 or 0) the task ends,
+--       its slot lingers, its place is reset, and how many items are of it,
+--       per item, kind by kind: its result; for other moves 20 bytes (see apply.py), then its error.
 -- Answers which items come too late; if any type has a breaker, the catalogue's version and triples of
 -- kind, lane, and how many runs ended there.
 local reaping, kind_count, lines = ARGV[1] == '1', tonumber(ARGV[2]), ARGV[3]
@@ -16,14 +16,14 @@ for k = 4, first_item - 1, 10 do
         verb = ARGV[k],
         change = EXECUTING .. ':' .. ARGV[k + 1],
         state = tonumber(ARGV[k + 2]),
-        outcome = ARGV[k + 3],
+        run = ARGV[k + 3],
         worker = worker,
         attempt = attempt,
         fence = attempt .. holder(worker),
         again = tonumber(ARGV[k + 5]) > 1,
         ends = ARGV[k + 6] == '1',
         lingers = ARGV[k + 7] == '1',
-        anew = ARGV[k + 8] == '1',
+        resets = ARGV[k + 8] == '1',
         count = tonumber(ARGV[k + 9]),
         passages = {},  -- by the end of a record
         beginnings = {},  -- of records after their end, by what they began with
@@ -68,8 +68,7 @@ end
 -- The record of a task that will run again.
 local function given_back(record, kind, numbers, after)
     local due_at = pack('>I8', now + after)
-    -- A snoozed task starts over; a retry keeps its place in the queue.
-    local times = kind.anew and due_at .. due_at or sub(record, READY_AT, CREATED_AT - 1)
+    local times = kind.resets and due_at .. due_at or sub(record, READY_AT, CREATED_AT - 1)
     local rest = times .. bytes_of(record, CREATED_AT) .. numbers .. sub(record, EXPIRES_AT, WORKER - 1) .. UNHELD
     return moved(record, kind.state, kind.state == QUEUED and NONE or due_at, NONE, NONE, rest)
 end
@@ -103,7 +102,7 @@ local function end_badly(id, record, kind, started_at, item)
     else
         give_back(id, given_back(record, kind, sub(item, 1, 12), read('>I8', item, 13)))
     end
-    record_run(id, kind.attempt, kind.worker, started_at, kind.outcome, problem)
+    record_run(id, kind.attempt, kind.worker, started_at, kind.run, problem)
     if problem ~= '' then
         later('HSET', ERRORS, id, problem)
     elseif kind.again then

@@ -1,19 +1,19 @@
--- Most settlements of a batch are alike but for task, result and time, so what they share is sent
--- once per kind of change: `change` is a position in the arrays from $7 on.
+-- Most moves of a batch are alike but for task, result and time, so what they share is sent
+-- once per kind of move: `kind` is a position in the arrays from $7 on.
 --
 -- Rows are found one by one through the index, whatever the statistics say of a table that is empty
 -- one moment and full the next. A row that is updated at the same moment (by `start`, by `progress`,
 -- or because it becomes linked) is missed, and one that is linked is passed by ({plain}): the caller
--- looks at those again, and settles them with their rows locked.
+-- looks at those again, and moves them with their rows locked.
 
--- name: settle
+-- name: apply
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
 item AS MATERIALIZED (
     SELECT sent.*, task.tid
     FROM unnest(
         $1::text::uuid[], $2::text::int[], $3::text::smallint[], $4::bytea[], $5::text::float8[],
         $6::text::smallint[]
-    ) WITH ORDINALITY AS sent (task_id, attempt, change, result, seconds, bucket, number)
+    ) WITH ORDINALITY AS sent (task_id, attempt, kind, result, seconds, bucket, number)
     CROSS JOIN LATERAL (
         SELECT ctid AS tid, attempt, worker_id, deadline, linked FROM fairlane.held
         WHERE held.task_id = sent.task_id
@@ -21,7 +21,7 @@ item AS MATERIALIZED (
     ) AS task
     WHERE
         task.attempt = sent.attempt
-        AND task.worker_id = ($7::text[])[sent.change]
+        AND task.worker_id = ($7::text[])[sent.kind]
         {plain}
         AND (
             NOT $13::boolean
@@ -36,8 +36,8 @@ released AS (
     DELETE FROM fairlane.held AS task USING item
     WHERE task.ctid = item.tid
     RETURNING
-        item.number, item.result, item.seconds, item.bucket, item.change,
-        ($9::smallint[])[item.change] AS state,
+        item.number, item.result, item.seconds, item.bucket, item.kind,
+        ($9::smallint[])[item.kind] AS state,
         coalesce(
             (SELECT now FROM clock) - (item.seconds * 1000000)::bigint, task.started_at
         ) AS began,
@@ -50,16 +50,16 @@ ended AS (
     )
     SELECT
         task_id, now, claimed_at, began, lane, attempt, version + 1, level, state,
-        coalesce(($10::smallint[])[change], retry_count), worker_id, result,
-        ($12::bytea[])[change], progress, progress_at
+        coalesce(($10::smallint[])[kind], retry_count), worker_id, result,
+        ($12::bytea[])[kind], progress, progress_at
     FROM clock, released
-    WHERE state >= 5
+    WHERE state IN (COMPLETED, FAILED, DEAD_LETTER, CANCELLED)
 ),
 {others}
 moved AS (
     SELECT
-        ($8::text[])[change] AS verb, worker_id, lane, level, task_id, attempt, 3 AS source,
-        state AS target, ($11::text[])[change] AS label, bucket, seconds
+        ($8::text[])[kind] AS verb, worker_id, lane, level, task_id, attempt,
+        EXECUTING AS source, state AS target, ($11::text[])[kind] AS label, bucket, seconds
     FROM released
 ),
 {books}
@@ -75,52 +75,53 @@ queued AS (
     )
     SELECT
         task_id, ready_at, expires_at, now, lane, attempt, version + 1, level,
-        ($10::smallint[])[change], linked
+        ($10::smallint[])[kind], linked
     FROM clock, released
-    WHERE state = 2
+    WHERE state = QUEUED
 ),
--- A snoozed task starts over; a retry keeps its place in the queue.
 postponed AS (
     INSERT INTO fairlane.waiting (
         task_id, due_at, ready_at, expires_at, updated_at, lane, attempt, version, level, state,
         retry_count, linked
     )
     SELECT
-        task_id, now + ($17::bigint[])[change],
-        CASE WHEN state = 1 THEN now + ($17::bigint[])[change] ELSE ready_at END,
-        expires_at, now, lane, attempt, version + 1, level, state, ($10::smallint[])[change],
+        task_id, now + ($17::bigint[])[kind],
+        CASE WHEN ($19::boolean[])[kind] THEN now + ($17::bigint[])[kind] ELSE ready_at END,
+        expires_at, now, lane, attempt, version + 1, level, state, ($10::smallint[])[kind],
         linked
     FROM clock, released
-    WHERE state IN (1, 4)
+    WHERE state IN (SCHEDULED, RETRYING)
 ),
 revised AS (
     UPDATE fairlane.content AS task
-    SET returns = ($15::smallint[])[change],
-        timeout = ($16::float8[])[change],
-        error = ($12::bytea[])[change],
-        run_at = CASE WHEN state = 1 THEN now + ($17::bigint[])[change] ELSE run_at END,
-        ready_at = CASE WHEN state = 1 THEN now + ($17::bigint[])[change] ELSE task.ready_at END
+    SET returns = ($15::smallint[])[kind],
+        timeout = ($16::float8[])[kind],
+        error = ($12::bytea[])[kind],
+        run_at = CASE WHEN state = SCHEDULED THEN now + ($17::bigint[])[kind] ELSE run_at END,
+        ready_at = CASE
+            WHEN ($19::boolean[])[kind] THEN now + ($17::bigint[])[kind] ELSE task.ready_at
+        END
     FROM clock, released
     CROSS JOIN LATERAL (
         SELECT ctid AS tid FROM fairlane.content WHERE content.task_id = released.task_id OFFSET 0
     ) AS place
-    WHERE task.ctid = place.tid AND state < 5
+    WHERE task.ctid = place.tid AND state IN (SCHEDULED, QUEUED, RETRYING)
 ),
 recorded AS (
     INSERT INTO fairlane.attempts (
         task_id, attempt, worker_id, started_at, ended_at, outcome, error
     )
     SELECT
-        task_id, attempt, worker_id, began, now, ($14::text[])[change], ($12::bytea[])[change]
+        task_id, attempt, worker_id, began, now, ($14::text[])[kind], ($12::bytea[])[kind]
     FROM clock, released
-    WHERE state <> 5
+    WHERE state <> COMPLETED  -- whose outcome tells of the run
     ON CONFLICT DO NOTHING
 ),
 lingers AS (
     INSERT INTO fairlane.lingering (worker_id, task_id, attempt, lane)
     SELECT worker_id, task_id, attempt, released.lane
     FROM released JOIN fairlane.workers AS worker USING (worker_id)
-    WHERE ($18::boolean[])[change] AND worker.status <> 'dead'
+    WHERE ($18::boolean[])[kind] AND worker.status <> 'dead'
     FOR SHARE OF worker
     ON CONFLICT DO NOTHING
 ),

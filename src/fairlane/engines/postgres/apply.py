@@ -1,4 +1,4 @@
-"""settle: what became of executing tasks."""
+"""apply: executing tasks move, each under its fence."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
-import msgspec
-
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.machine import Fence, Settlement, Verb, verdict_on_late
+from fairlane.core.machine import COMPLETE, Place, Slot, Verb
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.states import TERMINAL, State
+from fairlane.core.records import stored_error
+from fairlane.core.settlement import Fence, FencedMove, judge_late
+from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, Query
 from fairlane.engines.postgres.circuits import count_runs
@@ -24,23 +24,23 @@ from fairlane.engines.postgres.ledger import count, upkeep
 from fairlane.engines.postgres.rows import array, array_of_ids
 from fairlane.engines.postgres.statements import load
 
-SQL = load("settle")
+SQL = load("apply")
 
 
 def _statement(others: str, plain: str, answer: str) -> str:
-    filled = SQL["settle"].replace("{others}", others)
+    filled = SQL["apply"].replace("{others}", others)
     return filled.replace("{plain}", plain).replace("{answer}", answer)
 
 
 _PLAIN = "AND NOT task.linked"
-_SETTLE = _statement(SQL["others"], _PLAIN, "number, lane")
+_APPLY = _statement(SQL["others"], _PLAIN, "number, lane")
 _COMPLETE_ONLY = _statement("", _PLAIN, "number, lane")
 """The same without what only other changes need: half as many tables to open."""
-_SETTLE_ALL = _statement(SQL["others"], "", "number, lane, linked")
+_APPLY_ALL = _statement(SQL["others"], "", "number, lane, linked")
 
 _TASK_ID = attrgetter("task_id")
 
-Applied = dict[Fence, Settlement]
+Applied = dict[Fence, FencedMove]
 
 
 class Outlook:
@@ -50,11 +50,9 @@ class Outlook:
         self._slotted = slotted
         self.news = False
 
-    def settled(self, items: Iterable[Settlement], lanes: set[int]) -> None:
+    def settled(self, items: Iterable[FencedMove], lanes: set[int]) -> None:
         """A task is in a queue again, or its run makes room for another."""
-        if not self._slotted.isdisjoint(lanes) or any(
-            item.change.state is State.QUEUED for item in items
-        ):
+        if not self._slotted.isdisjoint(lanes) or any(item.move.wakes for item in items):
             self.news = True
 
     def judged(self) -> None:
@@ -64,18 +62,16 @@ class Outlook:
 
 
 @writes
-def settle(
-    self: Context, settlements: Sequence[Settlement], *, reaping: bool = False
-) -> Flow[list[Verdict]]:
-    checked_all([item.task_id for item in settlements])
-    if not settlements:
+def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[list[Verdict]]:
+    checked_all([item.task_id for item in moves])
+    if not moves:
         return []
     if reaping:
         # Whoever reaps need not claim, and so may not have heard of breakers that were set.
         yield from self.catalogue.load()
     # Of two reports under one fence the first is applied and the second judged like a late one.
     first: Applied = {}
-    for item in settlements:
+    for item in moves:
         first.setdefault(item.fence, item)
     outlook = Outlook(self.catalogue.known.slotted)
     # Whoever reaps waits for nobody's lock: one run that hangs would hold up all others.
@@ -84,28 +80,28 @@ def settle(
         rest = [item for fence, item in first.items() if fence not in applied]
         applied |= yield from _apply_with_locks(rest, reaping, outlook)
     verdicts: dict[int, Verdict] = {}
-    if len(applied) < len(settlements):
-        late = [item for item in settlements if applied.get(item.fence) is not item]
+    if len(applied) < len(moves):
+        late = [item for item in moves if applied.get(item.fence) is not item]
         verdicts = yield from _judge(self, late, reaping)
         outlook.judged()
     yield from count_runs(self, applied.values())
     yield from upkeep(self)
     if outlook.news:
         yield WAKE
-    return [verdicts.get(id(item), Verdict.APPLIED) for item in settlements]
+    return [verdicts.get(id(item), Verdict.APPLIED) for item in moves]
 
 
-def _apply(items: Iterable[Settlement], outlook: Outlook) -> Flow[Applied]:
+def _apply(items: Iterable[FencedMove], outlook: Outlook) -> Flow[Applied]:
     """Apply those whose fence matches: the common way, one statement."""
     wanted = sorted(items, key=_TASK_ID)
-    alike = all(item.change.verb is Verb.COMPLETE for item in wanted)
-    rows = yield _query(_COMPLETE_ONLY if alike else _SETTLE, wanted, reaping=False, bare=alike)
+    alike = all(item.move.verb is Verb.COMPLETE for item in wanted)
+    rows = yield _query(_COMPLETE_ONLY if alike else _APPLY, wanted, reaping=False, bare=alike)
     matched = [wanted[number - 1] for number, _ in rows]
     outlook.settled(matched, {lane for _, lane in rows})
     return {item.fence: item for item in matched}
 
 
-def _apply_with_locks(items: list[Settlement], reaping: bool, outlook: Outlook) -> Flow[Applied]:
+def _apply_with_locks(items: list[FencedMove], reaping: bool, outlook: Outlook) -> Flow[Applied]:
     """Apply those that are held after all: a row was updated just then, or it is linked."""
     rows = yield Query(SQL["held_now"], (array_of_ids([item.task_id for item in items]),))
     held = {(task_id, attempt, worker_id) for task_id, attempt, worker_id in rows}
@@ -120,25 +116,25 @@ def _apply_with_locks(items: list[Settlement], reaping: bool, outlook: Outlook) 
     if not wanted:
         yield ROLLBACK
         return {}
-    rows = yield _query(_SETTLE_ALL, wanted, reaping)
+    rows = yield _query(_APPLY_ALL, wanted, reaping)
     matched = [(wanted[number - 1], linked) for number, _, linked in rows]
     applied = {item.fence: item for item, _ in matched}
     outlook.settled(applied.values(), {lane for _, lane, _ in rows})
     news = yield from see_out(
-        Ended(item.task_id, item.change.state)
+        Ended(item.task_id, item.move.state)
         for item, linked in matched
-        if linked and item.change.state in TERMINAL
+        if linked and item.move.ends
     )
     yield COMMIT
     outlook.news = outlook.news or news
     return applied
 
 
-def _query(statement: str, wanted: list[Settlement], reaping: bool, *, bare: bool = False) -> Query:
+def _query(statement: str, wanted: list[FencedMove], reaping: bool, *, bare: bool = False) -> Query:
     """A statement with its values. They are in one order for all, so that two batches with the same
     tasks cannot wait for each other. `bare`: without what completions do not need."""
     numbers: dict[tuple[Any, ...], int] = {}
-    kinds = [numbers.setdefault(_kind(item, reaping), len(numbers) + 1) for item in wanted]
+    kinds = [numbers.setdefault(_kind(item), len(numbers) + 1) for item in wanted]
     columns = [list(column) for column in zip(*numbers, strict=True)]
     return Query(
         statement,
@@ -146,7 +142,7 @@ def _query(statement: str, wanted: list[Settlement], reaping: bool, *, bare: boo
             array_of_ids([item.task_id for item in wanted]),
             array(item.attempt for item in wanted),
             array(kinds),
-            [item.change.result for item in wanted],
+            [item.result for item in wanted],
             array(item.seconds for item in wanted),
             array(bucket_of(item.seconds) for item in wanted),
             *columns[:_IN_COMMON],
@@ -156,25 +152,25 @@ def _query(statement: str, wanted: list[Settlement], reaping: bool, *, bare: boo
     )
 
 
-def _kind(item: Settlement, reaping: bool) -> tuple[Any, ...]:
-    """What settlements have in common with others of their kind."""
-    change = item.change
-    if change.verb is Verb.COMPLETE:
+def _kind(item: FencedMove) -> tuple[Any, ...]:
+    """What a move has in common with others of its kind."""
+    move = item.move
+    if move.verb is Verb.COMPLETE:
         # Completing changes none of the counters: all completions of a worker are of one kind.
         return (item.worker_id, *_COMPLETE)
     return (
         item.worker_id,
-        change.verb.value,
-        change.state.code,
-        change.retry_count,
-        change.reason or "",
-        None if change.error is None else msgspec.json.encode(change.error),
-        change.outcome,
-        change.returns,
-        change.timeout,
-        int(change.after * MICROSECONDS),
-        # A live worker still runs what the maintenance declared timed out: its slot stays taken.
-        reaping and change.outcome == "timed_out",
+        move.verb.value,
+        move.state.code,
+        move.retry_count,
+        move.label,
+        stored_error(move.error),
+        move.run,
+        move.returns,
+        move.timeout,
+        int(move.after * MICROSECONDS),
+        move.slot is Slot.LINGER,
+        move.place is Place.RESET,
     )
 
 
@@ -187,16 +183,17 @@ _COMPLETE = (
     None,
     "",
     None,
-    "completed",
+    COMPLETE.run,
     *[None] * 3,
+    False,
     False,
 )
 
 
-def _judge(self: Context, late: list[Settlement], reaping: bool) -> Flow[dict[int, Verdict]]:
-    """What to say of settlements that did not match; their attempts let go of their slots."""
+def _judge(self: Context, late: list[FencedMove], reaping: bool) -> Flow[dict[int, Verdict]]:
+    """What to say of moves that did not match; their attempts let go of their slots."""
     tasks = yield from fetch(self, [item.task_id for item in late])
-    verdicts = {id(item): verdict_on_late(tasks.get(item.task_id), item) for item in late}
+    verdicts = {id(item): judge_late(tasks.get(item.task_id), item) for item in late}
     if not reaping:
         columns = (
             [item.worker_id for item in late],

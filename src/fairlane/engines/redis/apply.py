@@ -1,4 +1,4 @@
-"""settle: what became of executing tasks."""
+"""apply: executing tasks move, each under its fence."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import struct
 from collections.abc import Sequence
 from itertools import chain
 
-import msgspec
-
 from fairlane.core.breaker import verdict
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.machine import Fence, Settlement, Verb, verdict_on_late
+from fairlane.core.machine import Place, Slot, Verb
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.states import TERMINAL
+from fairlane.core.records import stored_error
+from fairlane.core.settlement import Fence, FencedMove, judge_late
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
 from fairlane.engines.redis import breaker
 from fairlane.engines.redis.calls import Argument
@@ -24,65 +23,61 @@ from fairlane.engines.redis.record import LINE, raw_ids_of
 from fairlane.engines.redis.rows import stored_key
 from fairlane.engines.redis.scripts import script
 
-SETTLE = script("settle")
+APPLY = script("apply")
 COUNT = script("count")
 
-# What other changes than completion need: new retries, returns and timeout, microseconds to wait.
+# What other moves than completion need: new retries, returns and timeout, microseconds to wait.
 _NUMBERS = struct.Struct(">HHdQ")
 _UNTIMED = -1
 _COMPLETE = Verb.COMPLETE
 
 
 @writes
-def settle(
-    self: Context, settlements: Sequence[Settlement], *, reaping: bool = False
-) -> Flow[list[Verdict]]:
-    checked_all([item.task_id for item in settlements])
-    if not settlements:
+def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[list[Verdict]]:
+    checked_all([item.task_id for item in moves])
+    if not moves:
         return []
-    kinds = _kinds(settlements)
+    kinds = _kinds(moves)
     order = list(chain.from_iterable(kinds.values()))
-    ordered = [settlements[at] for at in order]
+    ordered = [moves[at] for at in order]
     late, version, runs = yield from self.call(
-        SETTLE,
+        APPLY,
         int(reaping),
         len(kinds),
         _lines(ordered),
-        *chain.from_iterable(
-            _head(settlements[alike[0]], reaping, len(alike)) for alike in kinds.values()
-        ),
+        *chain.from_iterable(_head(moves[alike[0]], len(alike)) for alike in kinds.values()),
         *map(_body, ordered),
     )
-    verdicts = [Verdict.APPLIED] * len(settlements)
+    verdicts = [Verdict.APPLIED] * len(moves)
     if late:
         places = [order[at - 1] for at in late]
-        tasks, _ = yield from fetch(self, [settlements[at].task_id for at in places])
+        tasks, _ = yield from fetch(self, [moves[at].task_id for at in places])
         for at in places:
-            item = settlements[at]
-            verdicts[at] = verdict_on_late(tasks.get(item.task_id), item)
+            item = moves[at]
+            verdicts[at] = judge_late(tasks.get(item.task_id), item)
         if not reaping and (stale := verdicts.count(Verdict.STALE)):
             yield from self.call(COUNT, stored_key(apart(STALE_RESULTS)), stale)
     if version:
-        spoken = [verdict(settlements[alike[0]].change) for alike in kinds.values()]
+        spoken = [verdict(moves[alike[0]].move) for alike in kinds.values()]
         ended = [(spoken[kind - 1], lane, times) for kind, lane, times in runs]
         yield from breaker.count(self, version, ended)
     return verdicts
 
 
-def _kinds(settlements: Sequence[Settlement]) -> dict[tuple[object, ...], list[int]]:
+def _kinds(moves: Sequence[FencedMove]) -> dict[tuple[object, ...], list[int]]:
     """Which of them are of one kind: everything but the task, its result and its numbers.
 
     Kinds are settled one after another. Of several reports of one run the first counts, so each
     later one is a kind of its own, after all that came before it.
     """
     kinds: dict[tuple[object, ...], list[int]] = {}
-    repeated = len({item.task_id for item in settlements}) < len(settlements)
+    repeated = len({item.task_id for item in moves}) < len(moves)
     told: set[Fence] = set()
-    for at, item in enumerate(settlements):
-        change = item.change
+    for at, item in enumerate(moves):
+        move = item.move
         kind: tuple[object, ...] = (item.worker_id, item.attempt, bucket_of(item.seconds))
-        if change.verb is not _COMPLETE:
-            kind += (change.verb, change.outcome, change.reason)
+        if move.verb is not _COMPLETE:
+            kind += (move.verb, move.run, move.label)
         if repeated:
             if item.fence in told:
                 kind += (at,)
@@ -94,8 +89,8 @@ def _kinds(settlements: Sequence[Settlement]) -> dict[tuple[object, ...], list[i
     return kinds
 
 
-def _lines(settlements: Sequence[Settlement]) -> bytes:
-    raw_ids = raw_ids_of([item.task_id for item in settlements])
+def _lines(moves: Sequence[FencedMove]) -> bytes:
+    raw_ids = raw_ids_of([item.task_id for item in moves])
     return b"".join(
         [
             LINE.pack(
@@ -103,37 +98,36 @@ def _lines(settlements: Sequence[Settlement]) -> bytes:
                 item.attempt,
                 _UNTIMED if item.seconds is None else round(item.seconds * MICROSECONDS),
             )
-            for raw_id, item in zip(raw_ids, settlements, strict=True)
+            for raw_id, item in zip(raw_ids, moves, strict=True)
         ]
     )
 
 
-def _body(item: Settlement) -> bytes:
-    change = item.change
-    if change.verb is _COMPLETE:
-        return change.result or b""
+def _body(item: FencedMove) -> bytes:
+    move = item.move
+    if move.verb is _COMPLETE:
+        return item.result or b""
     numbers = _NUMBERS.pack(
-        change.retry_count,
-        change.returns,
-        change.timeout or 0.0,
-        int(change.after * MICROSECONDS),
+        move.retry_count or 0,
+        move.returns or 0,
+        move.timeout or 0.0,
+        int(move.after * MICROSECONDS),
     )
-    return numbers + (b"" if change.error is None else msgspec.json.encode(change.error))
+    return numbers + (stored_error(move.error) or b"")
 
 
-def _head(item: Settlement, reaping: bool, count: int) -> tuple[Argument, ...]:
-    """A kind for the script, told by any settlement of it."""
-    change = item.change
+def _head(item: FencedMove, count: int) -> tuple[Argument, ...]:
+    """Return a kind for the script, as any of its items tells it."""
+    move = item.move
     return (
-        change.verb.value,
-        f"{change.state.code}:{change.reason or ''}:{bucket_of(item.seconds)}",
-        change.state.code,
-        change.outcome,
+        move.verb.value,
+        f"{move.state.code}:{move.label}:{bucket_of(item.seconds)}",
+        move.state.code,
+        move.run or b"",
         item.worker_id,
         item.attempt,
-        int(change.state in TERMINAL),
-        # A live worker still runs what the maintenance declared timed out: its slot stays taken.
-        int(reaping and change.outcome == "timed_out"),
-        int(change.verb is Verb.SNOOZE),
+        int(move.ends),
+        int(move.slot is Slot.LINGER),
+        int(move.place is Place.RESET),
         count,
     )

@@ -22,7 +22,7 @@ INSERT INTO outcome (
     number, attempt, retry_count, version, state, worker_id, claimed_at, started_at, completed_at,
     result
 )
-VALUES (?, ?, ?, ?, 5, ?, ?, nullif(?, 0), ?, ?);
+VALUES (?, ?, ?, ?, COMPLETED, ?, ?, nullif(?, 0), ?, ?);
 
 -- name: leave_held
 DELETE FROM held WHERE task_id IN (SELECT value FROM json_each(?));

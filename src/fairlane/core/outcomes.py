@@ -1,0 +1,48 @@
+"""How a run of a task can end, as the worker or the maintenance reports it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlane.core.model import TaskError
+
+
+class Completed(msgspec.Struct, frozen=True, gc=False):
+    """The handler returned `result` (JSON)."""
+
+    result: bytes
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The handler raised an exception. `after`: the delay it asked for, if any."""
+
+    error: TaskError
+    after: float | None = None
+
+
+class TimedOut(msgspec.Struct, frozen=True):
+    """The run took longer than its time limit.
+
+    `running`: its worker has not ended it yet; the maintenance found it. The run keeps its slot.
+    """
+
+    running: bool = False
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """The worker died while it held the task."""
+
+    started: bool
+
+
+class Released(msgspec.Struct, frozen=True):
+    """The worker gave the task back: it is shutting down."""
+
+
+class Snoozed(msgspec.Struct, frozen=True):
+    """The handler asked to run again in `after` seconds. This costs no retry."""
+
+    after: float
+
+
+Outcome = Completed | Failed | TimedOut | Lost | Released | Snoozed

@@ -1,0 +1,105 @@
+"""Runs end: the core decides what follows from each, and the engine applies it.
+
+A worker, a server or the maintenance reports an outcome together with the standing that the task
+had when the run began. `settle` decides all of a batch in one place and hands the moves to the
+engine's `apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from fairlane.core.flow import Flow, Op, writes
+from fairlane.core.machine import Move, Standing, decide
+from fairlane.core.model import Task, Verdict
+from fairlane.core.outcomes import Completed, Outcome
+
+Fence = tuple[str, int, str]
+"""(task id, attempt, worker id)"""
+
+
+class Settlement(msgspec.Struct, frozen=True, gc=False):
+    """The outcome of a run, under its fence.
+
+    `standing` is the task as it was handed out. `seconds` is how long the run took, None if it
+    never began. `jitter` in [0, 1) spreads retries in time.
+    """
+
+    task_id: str
+    attempt: int
+    worker_id: str
+    outcome: Outcome
+    standing: Standing
+    seconds: float | None = None
+    jitter: float = 0.5
+
+    @property
+    def fence(self) -> Fence:
+        """Return what must match for the outcome to count."""
+        return (self.task_id, self.attempt, self.worker_id)
+
+
+class FencedMove(msgspec.Struct, frozen=True, gc=False):
+    """A move of an executing task, to be applied only if the task is still under this fence."""
+
+    task_id: str
+    attempt: int
+    worker_id: str
+    move: Move
+    seconds: float | None = None
+    result: bytes | None = None
+
+    @property
+    def fence(self) -> Fence:
+        """Return what must match."""
+        return (self.task_id, self.attempt, self.worker_id)
+
+
+class Settled(NamedTuple):
+    """What became of a settlement. `move` is None if it was refused."""
+
+    verdict: Verdict
+    move: Move | None
+
+
+class Applies(Protocol):
+    """What an engine offers to `settle`."""
+
+    def apply(self, moves: Sequence[FencedMove], *, reaping: bool) -> Op[list[Verdict]]:
+        """Move executing tasks whose fence matches. The same move again is `applied`."""
+
+
+@writes
+def settle(
+    self: Applies, settlements: Sequence[Settlement], *, reaping: bool = False
+) -> Flow[list[Settled]]:
+    moves = [_decide(item) for item in settlements]
+    verdicts = yield from self.apply(moves, reaping=reaping).flow()
+    return [
+        Settled(verdict, item.move if verdict is Verdict.APPLIED else None)
+        for verdict, item in zip(verdicts, moves, strict=True)
+    ]
+
+
+def _decide(item: Settlement) -> FencedMove:
+    outcome = item.outcome
+    move = decide(item.standing, outcome, item.jitter)
+    result = outcome.result if isinstance(outcome, Completed) else None
+    return FencedMove(item.task_id, item.attempt, item.worker_id, move, item.seconds, result)
+
+
+def judge_late(task: Task | None, late: FencedMove) -> Verdict:
+    """Return the verdict on a move whose fence does not match the task as it stands.
+
+    A report whose answer got lost is sent again: if the task's history has this very run, the move
+    was applied before.
+    """
+    if task is None:
+        return Verdict.MISSING
+    run = (late.attempt, late.worker_id, late.move.run)
+    if any((past.number, past.worker_id, past.outcome) == run for past in task.attempts):
+        return Verdict.APPLIED
+    return Verdict.STALE

@@ -1,0 +1,102 @@
+"""Runs end: outcomes are decided in one place, and what comes late is judged."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from fairlane.core.flow import Flow, Op, perform, writes
+from fairlane.core.machine import COMPLETE, decide
+from fairlane.core.model import Attempt, TaskError, Verdict
+from fairlane.core.outcomes import Completed, Failed
+from fairlane.core.settlement import FencedMove, Settled, Settlement, judge_late, settle
+from tests.unit.make import NOON, TASK_ID, claimed, stored
+
+
+class Engine:
+    """Applies nothing, and keeps what it was asked to."""
+
+    def __init__(self, *verdicts: Verdict) -> None:
+        self.verdicts = list(verdicts)
+        self.moves: list[FencedMove] = []
+        self.reaping: list[bool] = []
+
+    @writes
+    def apply(self, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[list[Verdict]]:
+        self.moves += moves
+        self.reaping.append(reaping)
+        yield
+        return self.verdicts
+
+
+def perform_op(op: Op[Any]) -> Any:
+    return perform(op.flow(), lambda _: None)
+
+
+class TestSettle:
+    DONE = Settlement(TASK_ID, 2, "w1", Completed(b"[1]"), claimed(), 0.5)
+    FAILED = Settlement(TASK_ID, 3, "w1", Failed(TaskError("x")), claimed(retry_count=2), None, 0.9)
+
+    def test_an_engine_is_given_the_moves_that_the_core_decides(self) -> None:
+        engine = Engine(Verdict.APPLIED, Verdict.APPLIED)
+        settled = perform_op(settle(engine, [self.DONE, self.FAILED]))
+        retry = decide(claimed(retry_count=2), Failed(TaskError("x")), 0.9)
+        assert engine.moves == [
+            FencedMove(TASK_ID, 2, "w1", COMPLETE, 0.5, b"[1]"),
+            FencedMove(TASK_ID, 3, "w1", retry),
+        ]
+        assert settled == [Settled(Verdict.APPLIED, COMPLETE), Settled(Verdict.APPLIED, retry)]
+
+    @pytest.mark.parametrize("verdict", [Verdict.STALE, Verdict.MISSING])
+    def test_what_is_refused_has_not_moved(self, verdict: Verdict) -> None:
+        engine = Engine(verdict)
+        assert perform_op(settle(engine, [self.DONE])) == [Settled(verdict, None)]
+
+    def test_an_engine_hears_who_asks(self) -> None:
+        engine = Engine(Verdict.APPLIED)
+        perform_op(settle(engine, [self.DONE]))
+        perform_op(settle(engine, [self.DONE], reaping=True))
+        assert engine.reaping == [False, True]
+
+    def test_a_settlement_and_its_move_are_under_one_fence(self) -> None:
+        engine = Engine(Verdict.APPLIED)
+        perform_op(settle(engine, [self.DONE]))
+        assert engine.moves[0].fence == self.DONE.fence == (TASK_ID, 2, "w1")
+
+
+class TestLateMoves:
+    LATE = FencedMove(TASK_ID, 2, "w1", COMPLETE, seconds=0.5)
+
+    def past(self, number: int, worker_id: str | None, outcome: str) -> Attempt:
+        return Attempt(number, worker_id, NOON, NOON, outcome)
+
+    def test_the_fence_is_task_attempt_and_worker(self) -> None:
+        assert self.LATE.fence == (TASK_ID, 2, "w1")
+
+    def test_a_task_that_is_gone_is_missing(self) -> None:
+        assert judge_late(None, self.LATE) is Verdict.MISSING
+
+    def test_a_report_that_was_applied_before_is_applied(self) -> None:
+        task = stored(attempts=(self.past(1, "w0", "lost"), self.past(2, "w1", "completed")))
+        assert judge_late(task, self.LATE) is Verdict.APPLIED
+
+    @pytest.mark.parametrize(
+        ("number", "worker_id", "outcome"),
+        [
+            (1, "w1", "completed"),
+            (3, "w1", "completed"),
+            (2, "w2", "completed"),
+            (2, None, "completed"),
+            (2, "w1", "timed_out"),
+            (2, "w1", "lost"),
+            (2, "w1", "returned"),
+        ],
+    )
+    def test_a_report_on_an_attempt_that_ended_otherwise_is_stale(
+        self, number: int, worker_id: str | None, outcome: str
+    ) -> None:
+        task = stored(attempts=(self.past(number, worker_id, outcome),))
+        assert judge_late(task, self.LATE) is Verdict.STALE
+
+    def test_a_report_on_a_task_without_history_is_stale(self) -> None:
+        assert judge_late(stored(attempts=()), self.LATE) is Verdict.STALE
