@@ -12,7 +12,7 @@ from typing import Any
 from fairlane.core.journal import Passage
 from fairlane.core.states import State
 from fairlane.engines import files
-from fairlane.engines.sqlite.ledger import Key, Ledger
+from fairlane.engines.sqlite.accounting import Accounts, Key
 
 _QUEUED = State.QUEUED.code
 
@@ -44,11 +44,11 @@ def _text(package: str, path: str) -> str:
     return found
 
 
-def _mention(self: Ledger, passage: Passage) -> None:
+def _mention(self: Accounts, passage: Passage) -> None:
     """Nothing for the journal."""
 
 
-def _count(self: Ledger, key: Key, times: int, seconds: float = 0.0) -> None:  # noqa: ARG001
+def _count(self: Accounts, key: Key, times: int, seconds: float = 0.0) -> None:  # noqa: ARG001
     """Only how deep streams are: claims go by that."""
     lane, level, source, target, _, _ = key
     gained = (target == _QUEUED) - (source == _QUEUED)
@@ -62,8 +62,8 @@ def _replace(owner: Any, name: str, by: Any) -> None:
 
 # Before an engine is opened, which is when it reads its statements (SQLite's are code).
 _replace(files, "text", _text)
-_replace(Ledger, "mention", _mention)
-_replace(Ledger, "count", _count)
+_replace(Accounts, "mention", _mention)
+_replace(Accounts, "count", _count)
 
 from bench.peers.fairlane import app  # noqa: E402
 

@@ -42,7 +42,7 @@ def offenders(files: Iterator[Path], *, allowed: set[str] | None = None) -> list
 
 
 def test_only_drivers_import_vendor_libraries() -> None:
-    drivers = {*PACKAGE.glob("engines/*/driver*.py"), PACKAGE / "http_client.py"}
+    drivers = {*PACKAGE.glob("engines/*/**/driver*.py"), PACKAGE / "http_client.py"}
     assert offenders(file for file in PACKAGE.rglob("*.py") if file not in drivers) == []
 
 

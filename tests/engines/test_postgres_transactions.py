@@ -38,7 +38,7 @@ from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Verdict
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, Query
-from fairlane.engines.postgres.trouble import Duplicate
+from fairlane.engines.postgres.errors import Duplicate
 from tests.fixtures.counters import depths
 from tests.fixtures.stores import settlement, verdicts_of
 

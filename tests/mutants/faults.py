@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairlane.core import dependencies, lanes, machine, settlement
+from fairlane.core import lanes, machine, settlement
 from fairlane.core.breaker import Circuit
+from fairlane.core.dependencies import bond
 from fairlane.core.lanes import Lane, Rules
 from fairlane.core.machine import Move, Place, Verb
 from fairlane.core.model import Ask
@@ -25,15 +26,15 @@ from fairlane.engines.sqlite import (
     apply,
     circuits,
     claim,
+    claim_order,
     control,
     deletion,
-    ends,
-    families,
+    dependencies,
+    dependents,
     leases,
     moves,
-    picking,
 )
-from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.accounting import Accounts
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -81,20 +82,22 @@ def _never_opens(circuit: Circuit, *_: object) -> Circuit:
     return circuit
 
 
-def _counts_but_forgets_ends(self: Ledger, key: tuple[Any, ...], times: int, s: float = 0) -> None:
+def _counts_but_forgets_ends(
+    self: Accounts, key: tuple[Any, ...], times: int, s: float = 0
+) -> None:
     if key[3] != 8:  # whatever is cancelled
         _count(self, key, times, s)
 
 
-_count = Ledger.count
+_count = Accounts.count
 
 
-def _tells_only_some(self: Ledger, passage: Any) -> None:
+def _tells_only_some(self: Accounts, passage: Any) -> None:
     if passage.verb != "due":
         _mention(self, passage)
 
 
-_mention = Ledger.mention
+_mention = Accounts.mention
 
 
 def _any_fence(settlements: Any, now: int, reaping: bool) -> Any:
@@ -153,13 +156,15 @@ FAULTS: dict[str, Break] = {
     ),
     "a late report keeps its slot": statement(apply, "let_go", "attempt = ?", "attempt = -?"),
     "tokens are never taken": statement(
-        picking, "fill_bucket", "VALUES (?, ?,", "VALUES (?, 9 + 0 * ?,"
+        claim_order, "fill_bucket", "VALUES (?, ?,", "VALUES (?, 9 + 0 * ?,"
     ),
     "idempotency keys are forgotten": statement(
         admission, "keys", "expires_at > ?", "expires_at < ?"
     ),
     "unique tasks are not": replaced(Hold, "blocks", lambda *_: False),
-    "a unique key is kept for ever": statement(ends, "drop_key", "key = ?", "key = NULL AND ?"),
+    "a unique key is kept for ever": statement(
+        dependents, "drop_key", "key = ?", "key = NULL AND ?"
+    ),
     "a replay does not take its key again": statement(
         control, "take_keys_again", "unique_key IS NOT NULL", "unique_key IS NULL"
     ),
@@ -168,16 +173,16 @@ FAULTS: dict[str, Break] = {
             replaced(
                 module,
                 "bond",
-                lambda parent, **_: dependencies.bond(parent, tolerant=True),
+                lambda parent, **_: bond(parent, tolerant=True),
             )
-            for module in (ends, families)
+            for module in (dependents, dependencies)
         )
     ),
     "one of several parents is enough": statement(
-        ends, "free", "NOT EXISTS (SELECT 1 FROM bonds WHERE bonds.child = met.value)", "1"
+        dependents, "free", "NOT EXISTS (SELECT 1 FROM bonds WHERE bonds.child = met.value)", "1"
     ),
-    "a released child keeps its old place": replaced(ends, "FREE", machine.DUE),
-    "a child is never released": replaced(ends, "_resolve", lambda *_: _never()),
+    "a released child keeps its old place": replaced(dependents, "FREE", machine.DUE),
+    "a child is never released": replaced(dependents, "_resolve", lambda *_: _never()),
     "the breaker never opens": replaced(circuits, "after", _never_opens),
     "a dead worker keeps its tasks": statement(leases, "lost", "'dead'", "'buried'"),
     "time limits are ignored": statement(
@@ -193,8 +198,8 @@ FAULTS: dict[str, Break] = {
         moves, "forget_expiry", "WHERE number = ?", "WHERE number = -?"
     ),
     "a retry loses its place": replaced(settlement, "decide", _loses_its_place),
-    "counters forget cancellations": replaced(Ledger, "count", _counts_but_forgets_ends),
-    "the journal forgets what became due": replaced(Ledger, "mention", _tells_only_some),
+    "counters forget cancellations": replaced(Accounts, "count", _counts_but_forgets_ends),
+    "the journal forgets what became due": replaced(Accounts, "mention", _tells_only_some),
     "pruning takes too much": statement(
         deletion, "old", "completed_at <= ?", "completed_at <= 2 * ?"
     ),

@@ -16,7 +16,7 @@ from fairlane.core.priority import Aging, Band, band_of
 from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
-from tests.conformance.test_books import history
+from tests.conformance.test_accounting import history
 from tests.fixtures.stores import World, get_all, settlement, verdicts_of
 from tests.telemetry.kit import Scraped, scraped
 

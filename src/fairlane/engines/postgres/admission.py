@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fairlane.core.errors import DuplicateTask, IdempotencyConflict
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.uniqueness import Hold, Mode
-from fairlane.engines.postgres.keys import Asked
+from fairlane.engines.postgres.admission_keys import Asked
 
 
 class Admission:

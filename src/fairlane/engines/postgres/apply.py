@@ -15,12 +15,13 @@ from fairlane.core.records import stored_error
 from fairlane.core.settlement import Fence, FencedMove, judge_late
 from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
+from fairlane.engines.postgres.accounting import count, upkeep
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, Query
 from fairlane.engines.postgres.circuits import count_runs
 from fairlane.engines.postgres.context import Context
-from fairlane.engines.postgres.ends import Ended, see_out
+from fairlane.engines.postgres.dependents import release_dependents
 from fairlane.engines.postgres.inspect import fetch
-from fairlane.engines.postgres.ledger import count, upkeep
+from fairlane.engines.postgres.moves import Ended
 from fairlane.engines.postgres.rows import array, array_of_ids
 from fairlane.engines.postgres.statements import load
 
@@ -120,7 +121,7 @@ def _apply_with_locks(items: list[FencedMove], reaping: bool, outlook: Outlook) 
     matched = [(wanted[number - 1], linked) for number, _, linked in rows]
     applied = {item.fence: item for item, _ in matched}
     outlook.settled(applied.values(), {lane for _, lane, _ in rows})
-    news = yield from see_out(
+    news = yield from release_dependents(
         Ended(item.task_id, item.move.state)
         for item, linked in matched
         if linked and item.move.ends

@@ -14,10 +14,11 @@ from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import claimed_of, stored_error
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, SWEEP, WAKE, Query
+from fairlane.engines.postgres.claim_limits import claim_within_limits
+from fairlane.engines.postgres.claim_order import SQL, Reading, arms_of, occupied, statement
 from fairlane.engines.postgres.context import Context, Known
-from fairlane.engines.postgres.ends import Ended, see_out, work_off
-from fairlane.engines.postgres.merge import SQL, Reading, arms_of, occupied, statement
-from fairlane.engines.postgres.quotas import claim_within_limits
+from fairlane.engines.postgres.dependents import release_dependents, release_left_over
+from fairlane.engines.postgres.moves import Ended
 from fairlane.engines.postgres.rows import Header, Row
 
 _EXPIRE = (
@@ -57,7 +58,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             if header.expired and (yield from _expire()):
                 return Grant([], next_due_in=0.0)
             if header.left_over:
-                more = yield from _go_on_with_ends()
+                more = yield from _release_left_over()
         else:
             break
     self.claimed += len(rows)
@@ -97,19 +98,19 @@ def _expire() -> Flow[bool]:
     """End tasks whose time is over. True when there may be more of them than fit a batch."""
     yield BEGIN
     rows = yield Query(SQL["expire"], (limits.BATCH, *_EXPIRE))
-    tied = [
+    ended = [
         Ended(task_id, EXPIRE.state, bound) for task_id, linked, bound in rows if linked or bound
     ]
-    news = yield from see_out(tied)
+    news = yield from release_dependents(ended)
     yield COMMIT
     if news:
         yield WAKE
     return len(rows) == limits.BATCH
 
 
-def _go_on_with_ends() -> Flow[bool]:
+def _release_left_over() -> Flow[bool]:
     """Resolve bonds that ends of tasks have left. True when there may be more than fit a batch."""
-    resolved = yield from work_off()
+    resolved = yield from release_left_over()
     if resolved.released:
         yield WAKE
     return resolved.more

@@ -16,11 +16,11 @@ from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
 from fairlane.core.tally import TallyKey, keys_of
-from fairlane.engines.postgres import ends
+from fairlane.engines.postgres import dependents, moves
+from fairlane.engines.postgres.accounting import count
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
 from fairlane.engines.postgres.context import SQL as CATALOGUE
 from fairlane.engines.postgres.context import Context
-from fairlane.engines.postgres.ledger import count
 from fairlane.engines.postgres.rows import array_of_ids
 from fairlane.engines.postgres.statements import load
 
@@ -91,8 +91,8 @@ def cancel(
     wanted = sorted(set(task_ids))
     while wanted:
         yield BEGIN
-        found = yield from ends.end(wanted, meant, CANCEL)
-        news = yield from ends.see_out(ended for task in found for ended in task.ended)
+        found = yield from moves.end(wanted, meant, CANCEL)
+        news = yield from dependents.release_dependents(moves.ended_of(found))
         yield COMMIT
         if news:
             yield WAKE
@@ -148,7 +148,7 @@ def replay(
                 answers[task_id] = Replayed(task_id, applied=False, state=State.of(stood))
         yield from count(keys)
         if free:
-            yield from ends.leave_parents(free)
+            yield from dependents.leave_parents(free)
         if unique:
             yield Query(SQL["take_keys_again"], (array_of_ids(unique),))
         yield COMMIT

@@ -11,10 +11,10 @@ from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Deleted
 from fairlane.core.retention import Pruned, Retention, checked, past
 from fairlane.core.states import TERMINAL, State
-from fairlane.engines.postgres import ends
+from fairlane.engines.postgres import dependents, moves
+from fairlane.engines.postgres.accounting import trim
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
 from fairlane.engines.postgres.context import Context
-from fairlane.engines.postgres.ledger import trim
 from fairlane.engines.postgres.rows import array_of_ids
 from fairlane.engines.postgres.statements import load
 
@@ -33,8 +33,8 @@ def delete(
         yield BEGIN
         yield Query(SQL["lock_outcomes"], (array_of_ids(wanted),))
         # What still waits is cancelled first; from then on it is like the others.
-        found = yield from ends.end(wanted, meant - TERMINAL, CANCEL)
-        news = yield from ends.see_out(each for task in found for each in task.ended)
+        found = yield from moves.end(wanted, meant - TERMINAL, CANCEL)
+        news = yield from dependents.release_dependents(moves.ended_of(found))
         over = [task.task_id for task in found if task.applied or task.state in meant & TERMINAL]
         gone = yield from _delete(over, told=True)
         yield COMMIT

@@ -16,6 +16,12 @@ from fairlane.core.backend import Durability
 from fairlane.core.errors import SchemaMissing, StoreError
 from fairlane.core.flow import Flow, Mode, Op, perform, perform_async
 from fairlane.engines.postgres.address import Address
+from fairlane.engines.postgres.caller_transactions.connections import (
+    PostgresJoined,
+    PostgresTransaction,
+)
+from fairlane.engines.postgres.caller_transactions.driver import Asyncpg, Link, link_to
+from fairlane.engines.postgres.caller_transactions.nesting import Store, per_transaction
 from fairlane.engines.postgres.calls import (
     BEGIN,
     COMMIT,
@@ -29,10 +35,9 @@ from fairlane.engines.postgres.calls import (
 )
 from fairlane.engines.postgres.driver_async import AsyncSide
 from fairlane.engines.postgres.driver_async import Connection as AsyncConnection
-from fairlane.engines.postgres.driver_joined import Asyncpg, Link, link_to
 from fairlane.engines.postgres.driver_sync import Connection as SyncConnection
 from fairlane.engines.postgres.driver_sync import SyncSide
-from fairlane.engines.postgres.joined import PostgresJoined, PostgresTransaction
+from fairlane.engines.postgres.errors import is_fatal
 from fairlane.engines.postgres.session import (
     BORROW,
     BORROW_OURS,
@@ -40,7 +45,6 @@ from fairlane.engines.postgres.session import (
     SWEEP_ROOM,
     warnings_about,
 )
-from fairlane.engines.postgres.trouble import is_fatal
 from fairlane.engines.postgres.wakeup import (
     ANNOUNCE,
     CHANNEL,
@@ -48,7 +52,6 @@ from fairlane.engines.postgres.wakeup import (
     Errand,
     PostgresWakeup,
 )
-from fairlane.engines.postgres.within import Store, per_transaction
 from fairlane.engines.waiters import Waiters
 
 T = TypeVar("T")

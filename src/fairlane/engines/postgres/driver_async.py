@@ -26,9 +26,9 @@ from fairlane.core.errors import (
 )
 from fairlane.engines.postgres.address import Address
 from fairlane.engines.postgres.calls import ROLLBACK, Query, Script
+from fairlane.engines.postgres.errors import is_fatal, reported, unreachable
 from fairlane.engines.postgres.pool import AsyncPool
 from fairlane.engines.postgres.session import PROBE, SESSION
-from fairlane.engines.postgres.trouble import is_fatal, reported, unreachable
 
 T = TypeVar("T")
 Connection: TypeAlias = "asyncpg.Connection"

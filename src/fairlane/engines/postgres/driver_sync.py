@@ -11,9 +11,9 @@ from psycopg.pq import TransactionStatus
 from fairlane.core.errors import FairlaneError, InvalidStoreURL, StoreError
 from fairlane.engines.postgres.address import Address
 from fairlane.engines.postgres.calls import ROLLBACK, Query, Script
+from fairlane.engines.postgres.errors import is_fatal, reported, unreachable
 from fairlane.engines.postgres.pool import Pool
 from fairlane.engines.postgres.session import SESSION
-from fairlane.engines.postgres.trouble import is_fatal, reported, unreachable
 
 T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[Any]"

@@ -25,9 +25,9 @@ from fairlane.core.model import (
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import overdue_of, stored_names
 from fairlane.core.tally import LOST_WORKERS, apart
+from fairlane.engines.postgres.accounting import count, mention
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.context import Context
-from fairlane.engines.postgres.ledger import count, mention
 from fairlane.engines.postgres.rows import array, array_of_ids, stored_progress
 from fairlane.engines.postgres.statements import load
 

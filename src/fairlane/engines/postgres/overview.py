@@ -16,8 +16,8 @@ from fairlane.core.stats import HOUR, MINUTE
 from fairlane.core.tally import Tally
 from fairlane.engines.postgres import inspect
 from fairlane.engines.postgres.calls import SAMPLING, Query
+from fairlane.engines.postgres.claim_order import SQL as CLAIM
 from fairlane.engines.postgres.context import Context
-from fairlane.engines.postgres.merge import SQL as CLAIM
 from fairlane.engines.postgres.statements import load
 
 SQL = load("overview")

@@ -11,7 +11,7 @@ _COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 
 def load(verb: str) -> dict[str, str]:
     """The statements of `sql/<verb>.sql` by name, without comments, each with its books kept."""
-    books = _bare(files.statements(__package__, "ledger")["books"])
+    books = _bare(files.statements(__package__, "accounting")["books"])
     return {
         name: _bare(body).replace("{books}", books)
         for name, body in files.statements(__package__, verb).items()

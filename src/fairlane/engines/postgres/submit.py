@@ -11,14 +11,19 @@ from fairlane.core.flow import Flow, writes
 from fairlane.core.machine import REPLACE
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.states import WAITING, State
-from fairlane.engines.postgres import ends, keys
+from fairlane.engines.postgres import admission_keys, dependents, moves
+from fairlane.engines.postgres.accounting import upkeep
 from fairlane.engines.postgres.admission import Admission
-from fairlane.engines.postgres.batch import Batch
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, WAKE_US, Apart
 from fairlane.engines.postgres.context import Context, Known
-from fairlane.engines.postgres.ledger import upkeep
-from fairlane.engines.postgres.ties import Ties, parents_of, tie, tied
-from fairlane.engines.postgres.trouble import Duplicate
+from fairlane.engines.postgres.dependencies import (
+    Dependencies,
+    dependencies_of,
+    parents_of,
+    store_dependencies,
+)
+from fairlane.engines.postgres.errors import Duplicate
+from fairlane.engines.postgres.submit_batch import Batch
 
 _TRIES = 100
 """Each time there is something to do first that others, too, can do."""
@@ -61,7 +66,7 @@ def _submit_plainly(self: Context, batch: Batch) -> Flow[Stored]:
 
 
 def _submit_carefully(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored]:
-    """The way for tasks that may be known, by id or by key, or that are tied to others."""
+    """Submit tasks that may be known, by id or by key, or that relate to others."""
     for _ in range(_TRIES):
         stored = yield from _try_to_submit(self, tasks)
         if stored is not None:
@@ -80,31 +85,31 @@ def _try_to_submit(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored | Non
     parents = yield from parents_of(admission.fresh)
     if parents.unfinished:
         yield ROLLBACK
-        yield Apart(ends.work_off)
+        yield Apart(dependents.release_left_over)
         return None
-    ties = tied(admission.fresh, parents.states)
-    batch = Batch(admission.fresh, ties.ties)
+    dependencies = dependencies_of(admission.fresh, parents.states)
+    batch = Batch(admission.fresh, dependencies.flags)
     known = self.catalogue.known
     if missing := known.missing(batch.streams):
         yield ROLLBACK
         yield from self.catalogue.open(missing)
         return None
     accepted, awaited = yield from _store(known, batch, admission)
-    doomed = yield from tie(ties)
+    doomed = yield from store_dependencies(dependencies)
     yield COMMIT
-    linked = yield from _link(ties)
+    linked = yield from _link(dependencies)
     if replaced or doomed or linked:
         yield WAKE
-    return admission.answers(tasks, [ties.answer(each) for each in accepted]), awaited
+    return admission.answers(tasks, [dependencies.answer(each) for each in accepted]), awaited
 
 
 def _admit(tasks: Sequence[NewTask]) -> Flow[Admission]:
     """Decide which tasks are stored. What that depends on stays as it is until the end."""
-    stored = yield from keys.stored([task.task_id for task in tasks])
+    stored = yield from admission_keys.stored([task.task_id for task in tasks])
     new = [task for task in tasks if task.task_id not in stored]
-    asked_keys = yield from keys.ask_for_keys(new)
+    asked_keys = yield from admission_keys.ask_for_keys(new)
     new = [task for task in new if task.idempotency_key not in asked_keys.holders]
-    asked_uniques = yield from keys.ask_for_uniques(new)
+    asked_uniques = yield from admission_keys.ask_for_uniques(new)
     admission = Admission(asked_keys, asked_uniques)
     admission.decide(tasks, stored)
     return admission
@@ -117,10 +122,10 @@ def _replace(admission: Admission) -> Flow[bool | None]:
     """
     if not admission.replaced:
         return False
-    found = yield from ends.end(admission.replaced, WAITING, REPLACE)
+    found = yield from moves.end(admission.replaced, WAITING, REPLACE)
     if not all(task.applied for task in found):
         return None
-    return (yield from ends.see_out(each for task in found for each in task.ended))
+    return (yield from dependents.release_dependents(moves.ended_of(found)))
 
 
 def _store(known: Known, batch: Batch, admission: Admission) -> Flow[Stored]:
@@ -132,17 +137,17 @@ def _store(known: Known, batch: Batch, admission: Admission) -> Flow[Stored]:
             accepted, awaited = yield from batch.insert(known)
         except Duplicate:
             raise StoreBusy("The same tasks are being submitted twice at this moment.") from None
-    yield from keys.give_keys(admission.asked_keys, admission.keys)
-    yield from keys.give_uniques(admission.asked_uniques, admission.uniques)
+    yield from admission_keys.give_keys(admission.asked_keys, admission.keys)
+    yield from admission_keys.give_uniques(admission.asked_uniques, admission.uniques)
     return accepted, awaited
 
 
-def _link(ties: Ties) -> Flow[bool]:
+def _link(dependencies: Dependencies) -> Flow[bool]:
     """Mark the parents of new tasks; answers whether claims have something new to look at."""
-    if not any(pair.fresh for pair in ties.bonds):
+    if not any(pair.fresh for pair in dependencies.bonds):
         return False
     try:
-        resolved = yield from ends.link()
+        resolved = yield from dependents.link()
     except StoreUnavailable:
         # The tasks are stored: claims will see to this.
         with suppress(StoreUnavailable):

@@ -15,7 +15,7 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import stored_error
 from fairlane.core.settlement import Fence, FencedMove, judge_late
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
-from fairlane.engines.redis import breaker
+from fairlane.engines.redis import circuits
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.inspect import fetch
@@ -60,7 +60,7 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
     if version:
         spoken = [verdict(moves[alike[0]].move) for alike in kinds.values()]
         ended = [(spoken[kind - 1], lane, times) for kind, lane, times in runs]
-        yield from breaker.count(self, version, ended)
+        yield from circuits.count(self, version, ended)
     return verdicts
 
 

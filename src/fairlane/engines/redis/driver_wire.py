@@ -20,9 +20,9 @@ from fairlane.core.errors import (
 )
 from fairlane.engines.redis.address import Address
 from fairlane.engines.redis.calls import Argument, Command, Run
-from fairlane.engines.redis.outages import outage
+from fairlane.engines.redis.connection_errors import outage
+from fairlane.engines.redis.errors import refusal
 from fairlane.engines.redis.sentinels import Endpoint
-from fairlane.engines.redis.troubles import refusal
 
 
 def packed(request: Run | Command) -> bytes:

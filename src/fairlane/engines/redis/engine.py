@@ -10,16 +10,16 @@ from fairlane.engines.redis import (
     audit,
     claim,
     control,
+    deletion,
+    events,
     find,
     inspect,
-    journal,
     leases,
     overview,
     schedules,
     schema,
     submit,
     tokens,
-    upkeep,
 )
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.driver import RedisDriver
@@ -34,9 +34,9 @@ class RedisOperations(Context):
     apply = apply.apply
     settle = settlement.settle
     start = leases.start
-    prune = upkeep.prune
+    prune = deletion.prune
     sample = overview.sample
-    elect = upkeep.elect
+    elect = deletion.elect
     progress = leases.progress
     heartbeat = leases.heartbeat
     expired = leases.expired
@@ -62,8 +62,8 @@ class RedisOperations(Context):
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
-    events = journal.events
-    tail = journal.tail
+    tail = events.tail
+    events = events.events
     find = find.find
     facts = overview.facts
     samples = overview.samples

@@ -21,8 +21,8 @@ from fairlane.engines.redis.record import raw_id, text_id
 from fairlane.engines.redis.scripts import script
 
 NEWEST = script("newest")
-GLANCE = script("glance")
-FEW = script("few")
+GLANCE = script("read_heads")
+FEW = script("find_small")
 
 # A record (see FIELDS in record.py): state, updated_at, created_at, lane, level.
 _GLANCE = struct.Struct(">B4xQ40xQ20xHB5x")

@@ -54,7 +54,7 @@ NAMES = {
     # limit or an open circuit: at first, what is in workers' hands is gone through once.
     "SLOTS": "slots:",
     "BUCKETS": "buckets",  # hash: limited type ('' for everything) -> tokens, and at what time
-    "CIRCUITS": "circuits",  # hash: type that has a breaker -> how it fares (JSON, see breaker.py)
+    "CIRCUITS": "circuits",  # hash: type that has a breaker -> how it fares (JSON, see circuits.py)
     # Submissions.
     "IDEMPOTENCY": "idempotency",  # hash: key -> task id, fingerprint, end of its window
     "IDEMPOTENCY_ENDS": "idempotency_ends",  # zset: keys by the end of their window

@@ -38,7 +38,7 @@ PROGRESS = script("progress")
 HEARTBEAT = script("heartbeat")
 EXPIRED = script("expired")
 REGISTER = script("register")
-MARK = script("mark")
+MARK = script("set_worker_status")
 BURY = script("bury")
 FORGET = script("forget")
 

@@ -29,30 +29,30 @@ class Sentinels:
 
     def master(self) -> Flow[Endpoint]:
         """The master, according to the first Sentinel that knows one. Yields whom to ask."""
-        troubles: list[StoreError] = []
+        errors: list[StoreError] = []
         for n in range(len(self._endpoints)):
             asked = (self._first + n) % len(self._endpoints)
             try:
                 answer = yield self._endpoints[asked]
             except StoreError as error:
-                troubles.append(error)
+                errors.append(error)
                 continue
             if answer is not None:
                 self._first = asked
                 host, port = answer
                 return Endpoint(host.decode(), int(port))
-        raise self._nobody_knows(troubles)
+        raise self._nobody_knows(errors)
 
     def doubt(self) -> None:
         """What came of an answer was no good: a Sentinel that is cut off keeps telling what was.
         The next one is asked first from now on."""
         self._first = (self._first + 1) % len(self._endpoints)
 
-    def _nobody_knows(self, troubles: list[StoreError]) -> StoreError:
+    def _nobody_knows(self, errors: list[StoreError]) -> StoreError:
         places = ", ".join(map(str, self._endpoints))
-        if not troubles:
+        if not errors:
             return StoreUnusable(f"The Sentinels at {places} know of no service {self.service}.")
-        for trouble in troubles:
+        for trouble in errors:
             if not isinstance(trouble, StoreUnavailable):
                 return trouble
         return StoreUnavailable(

@@ -14,8 +14,8 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
 from fairlane.core.uniqueness import Hold, Mode
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
-from fairlane.engines.sqlite.ledger import Ledger
 from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "admission")
@@ -29,7 +29,7 @@ class Admission:
         self.echoes: dict[str, str] = {}
 
 
-def admit(tasks: Sequence[NewTask], now: int, ledger: Ledger) -> Flow[Admission]:
+def admit(tasks: Sequence[NewTask], now: int, accounts: Accounts) -> Flow[Admission]:
     """Look at tasks that have a key of either kind; those that are let in take theirs."""
     admission = Admission()
     named = [task.idempotency_key for task in tasks if task.idempotency_key is not None]
@@ -54,7 +54,7 @@ def admit(tasks: Sequence[NewTask], now: int, ledger: Ledger) -> Flow[Admission]
             if task.task_id in admission.echoes or task.task_id in admission.known:
                 continue
         if task.unique is not None:
-            let_in = yield from _let_in(task, task.unique, uniques, admission, now, ledger)
+            let_in = yield from _let_in(task, task.unique, uniques, admission, now, accounts)
             if not let_in:
                 continue
         if key is not None:
@@ -69,7 +69,7 @@ def _let_in(
     uniques: dict[bytes, str],
     admission: Admission,
     now: int,
-    ledger: Ledger,
+    accounts: Accounts,
 ) -> Flow[bool]:
     """Whether a unique task may be stored; it then has its key. Notes the answer if it may not."""
     if hold.key in uniques:
@@ -88,7 +88,7 @@ def _let_in(
             if not hold.replaces(state):
                 raise DuplicateTask
             (replaced,) = yield from standing([holder])
-            yield from apply_move(replaced, REPLACE, now, ledger)
+            yield from apply_move(replaced, REPLACE, now, accounts)
     uniques[hold.key] = task.task_id
     yield Execute(SQL["take_unique"], (hold.key, task.task_id, hold.states))
     return True

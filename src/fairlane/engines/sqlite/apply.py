@@ -15,11 +15,11 @@ from fairlane.core.settlement import FencedMove, judge_late
 from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
 from fairlane.engines.files import statements
-from fairlane.engines.sqlite import circuits, ends
+from fairlane.engines.sqlite import circuits, dependents
+from fairlane.engines.sqlite.accounting import Accounts, Group
 from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.inspect import fetch
-from fairlane.engines.sqlite.ledger import Group, Ledger
 from fairlane.engines.sqlite.moves import apply_move, standing
 from fairlane.engines.sqlite.rows import Row
 
@@ -35,9 +35,9 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
     checked_all([item.task_id for item in moves])
     now = self.clock()
     held, range_read = yield from _held(moves, now, reaping)
-    concern = yield from ends.concerns()
+    concern = yield from dependents.concerns()
     runs = circuits.Runs() if concern.breakers else None
-    ledger = Ledger()
+    accounts = Accounts()
     completions: list[tuple[FencedMove, Row]] = []
     late: dict[int, FencedMove] = {}
     lanes: set[int] = set()
@@ -55,19 +55,19 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
             completions.append((item, row))
             continue
         (task,) = yield from standing([item.task_id])
-        yield from apply_move(task, item.move, now, ledger, seconds=item.seconds)
+        yield from apply_move(task, item.move, now, accounts, seconds=item.seconds)
         ready = ready or item.move.wakes
     # What is left was not ours to settle: does it lie among what was?
     among_strangers = bool(held) or not range_read
-    yield from _complete(completions, now, ledger, among_strangers)
-    if ledger.ended and (concern.bonds or concern.keys):
-        yield from ends.see_to(ledger, now, concern)
+    yield from _complete(completions, now, accounts, among_strangers)
+    if accounts.ended and (concern.bonds or concern.keys):
+        yield from dependents.release_dependents(accounts, now, concern)
     verdicts = [Verdict.APPLIED] * len(moves)
     if late:
-        told = yield from _verdicts(self, list(late.values()), now, reaping, ledger)
+        told = yield from _verdicts(self, list(late.values()), now, reaping, accounts)
         for position, verdict in zip(late, told, strict=True):
             verdicts[position] = verdict
-    yield from ledger.post(now)
+    yield from accounts.post(now)
     slotted = self.catalogue.slotted
     # Where there are slots, somebody may have waited for one; late reports may free some, too.
     if ready or not slotted.isdisjoint(lanes) or (slotted and late):
@@ -101,7 +101,7 @@ def _held(
 
 
 def _complete(
-    completions: list[tuple[FencedMove, Row]], now: int, ledger: Ledger, among_strangers: bool
+    completions: list[tuple[FencedMove, Row]], now: int, accounts: Accounts, among_strangers: bool
 ) -> Flow[None]:
     """The common end, for all tasks of a batch at once. Rows are used as they came: it is the hot
     path, and every name costs."""
@@ -131,12 +131,12 @@ def _complete(
     run_before = [(row[0],) for row in outcomes if row[1] > 1]
     if run_before:
         yield ExecuteMany(SQL["forget_errors"], run_before)
-    ledger.ends(State.COMPLETED, task_ids)
+    accounts.ends(State.COMPLETED, task_ids)
     for (lane, level, bucket, worker_id), group in groups.items():
-        ledger.mention(group.passage(Verb.COMPLETE, worker_id, lane, level))
+        accounts.mention(group.passage(Verb.COMPLETE, worker_id, lane, level))
         tally = (lane, level, _EXECUTING, _COMPLETED, "", bucket)
         spent = sum(seconds for seconds in group.seconds if seconds)
-        ledger.count(tally, len(group.task_ids), spent)
+        accounts.count(tally, len(group.task_ids), spent)
 
 
 def _json(task_ids: list[str]) -> str:
@@ -145,7 +145,7 @@ def _json(task_ids: list[str]) -> str:
 
 
 def _verdicts(
-    self: Context, late: list[FencedMove], now: int, reaping: bool, ledger: Ledger
+    self: Context, late: list[FencedMove], now: int, reaping: bool, accounts: Accounts
 ) -> Flow[list[Verdict]]:
     """What to say of moves that did not match; their attempts let go of their slots."""
     if not reaping:
@@ -155,5 +155,5 @@ def _verdicts(
     verdicts = [judge_late(tasks.get(item.task_id), item) for item in late]
     stale = verdicts.count(Verdict.STALE)
     if stale and not reaping:
-        ledger.count(apart(STALE_RESULTS), stale)
+        accounts.count(apart(STALE_RESULTS), stale)
     return verdicts

@@ -12,12 +12,13 @@ from fairlane.core.records import claimed_of
 from fairlane.core.states import State
 from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
-from fairlane.engines.sqlite import ends
+from fairlane.engines.sqlite import dependents
+from fairlane.engines.sqlite.accounting import Accounts, Group
 from fairlane.engines.sqlite.calls import Execute
+from fairlane.engines.sqlite.claim_limits import pick_within_limits
+from fairlane.engines.sqlite.claim_order import Stream, merge
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.ledger import Group, Ledger
 from fairlane.engines.sqlite.moves import TaskRow, apply_move, standing_by_number
-from fairlane.engines.sqlite.picking import Stream, merge, pick_within_limits
 from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "claim")
@@ -38,26 +39,26 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         rows = yield Execute(SQL["granted"], (ask.worker_id, claimed_at))
         tasks = [_claimed(self, ask, row) for row in _in_order(self, rows.fetchall(), now)]
         return Grant(tasks, request_id=request_id or "")
-    ledger = Ledger()
+    accounts = Accounts()
     if due_at is not None and due_at <= now:
-        due_at = yield from _release_due(now, ledger)
+        due_at = yield from _release_due(now, accounts)
     more_to_expire = False
     if expires_at is not None and expires_at <= now:
-        more_to_expire = yield from _expire(now, ledger)
+        more_to_expire = yield from _expire(now, accounts)
     left = False
-    if unresolved or ledger.ended:
-        left = yield from ends.see_to(ledger, now)
-    yield from ledger.post_depths()
+    if unresolved or accounts.ended:
+        left = yield from dependents.release_dependents(accounts, now)
+    yield from accounts.post_depths()
     rows, token_in = [], None
     if status == WorkerStatus.ACTIVE and not more_to_expire:
         rows, token_in = yield from _take(self, ask, now)
-    _enter(self, ledger, ask, rows, now)
+    _enter(self, accounts, ask, rows, now)
     # An idle worker's claims write nothing, or it would wake itself and others for nothing.
     if rows or now - seen_at > lease // 3:
         granted_at = now if rows else claimed_at
         request = ask.request_id if rows else request_id
         yield Execute(SQL["seen"], (now, request, granted_at, ask.worker_id))
-    yield from ledger.post(now)
+    yield from accounts.post(now)
     waits = [] if token_in is None else [token_in]
     if more_to_expire or (left and not rows):
         waits.append(0.0)
@@ -66,23 +67,23 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     return Grant([_claimed(self, ask, row) for row in rows], min(waits, default=None))
 
 
-def _release_due(now: int, ledger: Ledger) -> Flow[int | None]:
+def _release_due(now: int, accounts: Accounts) -> Flow[int | None]:
     """Make tasks ready whose time has come; answers when the next one is due."""
     due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
     for task in map(TaskRow._make, due):
-        yield from apply_move(task, DUE, now, ledger)
+        yield from apply_move(task, DUE, now, accounts)
     ((due_at,),) = yield Execute(SQL["next_due"])
     return None if due_at is None else int(due_at)
 
 
-def _expire(now: int, ledger: Ledger) -> Flow[bool]:
+def _expire(now: int, accounts: Accounts) -> Flow[bool]:
     """End tasks whose time is over; True when there may be more of them than fit a batch."""
     expiring = (yield Execute(SQL["expiring"], (now, limits.BATCH))).fetchall()
     for entry in expiring:
         yield Execute(SQL["drop_expiry"], entry)
         task = yield from standing_by_number(entry[1])
         if task is not None and allows(Verb.EXPIRE, State.of(task.state)):
-            yield from apply_move(task, EXPIRE, now, ledger)
+            yield from apply_move(task, EXPIRE, now, accounts)
     return len(expiring) == limits.BATCH
 
 
@@ -124,7 +125,7 @@ def _in_order(self: Context, rows: list[Row], now: int) -> list[Row]:
     return sorted(rows, key=rank)
 
 
-def _enter(self: Context, ledger: Ledger, ask: Ask, rows: list[Row], now: int) -> None:
+def _enter(self: Context, accounts: Accounts, ask: Ask, rows: list[Row], now: int) -> None:
     groups: dict[tuple[int, int, str], Group] = {}
     young = now - self.aging.youth
     for row in rows:
@@ -135,8 +136,8 @@ def _enter(self: Context, ledger: Ledger, ask: Ask, rows: list[Row], now: int) -
         group.task_ids.append(task_id)
         group.attempts.append(attempt)
     for (lane, level, label), group in groups.items():
-        ledger.mention(group.passage(Verb.CLAIM, ask.worker_id, lane, level))
-        ledger.count((lane, level, _QUEUED, _EXECUTING, label, UNTIMED), len(group.task_ids))
+        accounts.mention(group.passage(Verb.CLAIM, ask.worker_id, lane, level))
+        accounts.count((lane, level, _QUEUED, _EXECUTING, label, UNTIMED), len(group.task_ids))
 
 
 def _claimed(self: Context, ask: Ask, row: Row) -> Claimed:

@@ -17,12 +17,12 @@ from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
 from fairlane.engines.files import statements
-from fairlane.engines.sqlite import ends
+from fairlane.engines.sqlite import dependents
+from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import WAKE, Execute
 from fairlane.engines.sqlite.context import SQL as CATALOGUE
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.ends import SQL as ENDS
-from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.dependents import SQL as ENDS
 from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "control")
@@ -75,19 +75,19 @@ def cancel(
     now = self.clock()
     found = yield from standing(task_ids)
     sources = sources_of(Verb.CANCEL, among)
-    ledger = Ledger()
+    accounts = Accounts()
     answers: dict[str, Cancelled] = {}
     for task in found:
         state = State.of(task.state)
         held = state is State.EXECUTING
         allowed = state in sources
         if allowed:
-            yield from apply_move(task, CANCEL, now, ledger)
+            yield from apply_move(task, CANCEL, now, accounts)
         worker_id = task.worker_id if held else None
         answers[task.task_id] = Cancelled(task.task_id, allowed, state, worker_id)
-    if ledger.ended:
-        yield from ends.see_to(ledger, now)
-    yield from ledger.post(now)
+    if accounts.ended:
+        yield from dependents.release_dependents(accounts, now)
+    yield from accounts.post(now)
     return [
         answers.get(task_id) or Cancelled(task_id, applied=False, state=None)
         for task_id in task_ids
@@ -108,15 +108,15 @@ def replay(
     found = yield from standing(task_ids)
     sources = sources_of(Verb.REPLAY, among)
     move = machine.replay(reset_retry_count=reset_retry_count, level=level)
-    ledger = Ledger()
+    accounts = Accounts()
     answers: dict[str, Replayed] = {}
     for task in found:
         state = State.of(task.state)
         allowed = state in sources
         if allowed:
-            yield from apply_move(task, move, now, ledger)
+            yield from apply_move(task, move, now, accounts)
         answers[task.task_id] = Replayed(task.task_id, allowed, state)
-    yield from ledger.post(now)
+    yield from accounts.post(now)
     replayed = json.dumps([answer.task_id for answer in answers.values() if answer.applied])
     if replayed != "[]":
         yield Execute(ENDS["cut_loose"], (replayed,))

@@ -16,10 +16,10 @@ from fairlane.core.retention import checked as checked_retention
 from fairlane.core.states import NOWHERE, TERMINAL, State
 from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
-from fairlane.engines.sqlite import ends
+from fairlane.engines.sqlite import dependents
+from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.ledger import Ledger
 from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "deletion")
@@ -31,7 +31,7 @@ def delete(
 ) -> Flow[list[Deleted]]:
     checked_all(task_ids)
     now = self.clock()
-    ledger = Ledger()
+    accounts = Accounts()
     answers: dict[str, Deleted] = {}
     gone = Gone()
     sources = sources_of(Verb.DELETE, among)
@@ -40,18 +40,18 @@ def delete(
         allowed = state in sources
         if allowed:
             if state not in TERMINAL:
-                yield from apply_move(task, CANCEL, now, ledger)
+                yield from apply_move(task, CANCEL, now, accounts)
                 state = State.CANCELLED
-            gone.add(task.number, task.task_id, ledger, task.lane, task.level, state)
+            gone.add(task.number, task.task_id, accounts, task.lane, task.level, state)
             passage = Passage(
                 Verb.DELETE, None, task.lane, task.level, [task.task_id], [task.attempt]
             )
-            ledger.mention(passage)
+            accounts.mention(passage)
         answers[task.task_id] = Deleted(task.task_id, allowed, State.of(task.state))
-    if ledger.ended:
-        yield from ends.see_to(ledger, now)
+    if accounts.ended:
+        yield from dependents.release_dependents(accounts, now)
     yield from gone.remove()
-    yield from ledger.post(now)
+    yield from accounts.post(now)
     return [
         answers.get(task_id) or Deleted(task_id, applied=False, state=None) for task_id in task_ids
     ]
@@ -61,15 +61,15 @@ def delete(
 def prune(self: Context, retention: Retention) -> Flow[Pruned]:
     checked_retention(retention)
     now = self.clock()
-    ledger = Ledger()
+    accounts = Accounts()
     gone = Gone()
     for state, deadline in retention.deadlines(now).items():
         left = limits.BATCH - len(gone)
         for row in (yield Execute(SQL["old"], (state.code, deadline, left))):
             number, task_id, lane, level = row
-            gone.add(number, task_id, ledger, lane, level, state)
+            gone.add(number, task_id, accounts, lane, level, state)
     yield from gone.remove()
-    yield from ledger.post(now)
+    yield from accounts.post(now)
     more = len(gone) == limits.BATCH
     others = {
         "drop_keys": now,
@@ -95,12 +95,12 @@ class Gone:
         return len(self._numbers)
 
     def add(
-        self, number: int, task_id: str, ledger: Ledger, lane: int, level: int, state: State
+        self, number: int, task_id: str, accounts: Accounts, lane: int, level: int, state: State
     ) -> None:
         """One more, counted."""
         self._numbers.append(number)
         self._task_ids.append(task_id)
-        ledger.count((lane, level, state.code, NOWHERE, "", UNTIMED), 1)
+        accounts.count((lane, level, state.code, NOWHERE, "", UNTIMED), 1)
 
     def remove(self) -> Flow[None]:
         """Take them away. Their bonds went when they ended."""

@@ -25,8 +25,8 @@ from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
 from fairlane.core.flow import Mode, Op, perform
 from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
+from fairlane.engines.sqlite.driver_caller_transactions import SqliteJoined
 from fairlane.engines.sqlite.driver_database import Database
-from fairlane.engines.sqlite.driver_joined import SqliteJoined
 from fairlane.engines.sqlite.driver_transaction import SqliteTransaction, transacting
 from fairlane.engines.sqlite.threads import Inbox, Job, LazyThread
 from fairlane.engines.sqlite.wakeup import Commits, SqliteWakeup

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from fairlane.backoff import persist_async
 from fairlane.core.flow import Op
+from fairlane.engines.sqlite.driver_caller_transactions import perform_within
 from fairlane.engines.sqlite.driver_database import Database
-from fairlane.engines.sqlite.driver_joined import perform_within
 from fairlane.engines.sqlite.threads import Hand
 
 T = TypeVar("T")

@@ -26,9 +26,9 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import overdue_of, stored_names
 from fairlane.core.tally import LOST_WORKERS, TallyKey, apart
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.ledger import Ledger
 from fairlane.engines.sqlite.rows import Row, stored_progress
 
 SQL = statements(__package__, "leases")
@@ -38,17 +38,17 @@ SQL = statements(__package__, "leases")
 def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[Verdict]]:
     checked_all([item.task_id for item in starts])
     now = self.clock()
-    ledger = Ledger()
+    accounts = Accounts()
     verdicts = []
     for item in starts:
-        task, verdict = yield from _held("start", item.task_id, item.attempt, worker_id, ledger)
+        task, verdict = yield from _held("start", item.task_id, item.attempt, worker_id, accounts)
         if task is not None:
             timeout = task[3]
             began = now - int(item.seconds * MICROSECONDS)
             deadline = None if timeout is None else began + int(timeout * MICROSECONDS)
             yield Execute(SQL["start"], (began, deadline, item.task_id))
         verdicts.append(verdict)
-    yield from ledger.post(now)
+    yield from accounts.post(now)
     return verdicts
 
 
@@ -56,26 +56,28 @@ def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[V
 def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[list[Verdict]]:
     checked_all([item.task_id for item in reports])
     now = self.clock()
-    ledger = Ledger()
+    accounts = Accounts()
     verdicts = []
     for item in reports:
-        task, verdict = yield from _held("progress", item.task_id, item.attempt, worker_id, ledger)
+        task, verdict = yield from _held(
+            "progress", item.task_id, item.attempt, worker_id, accounts
+        )
         if task is not None:
             stored = stored_progress(item.percent, item.message, now)
             yield Execute(SQL["progress"], (stored, task[0]))
         verdicts.append(verdict)
-    yield from ledger.post(now)
+    yield from accounts.post(now)
     return verdicts
 
 
 def _held(
-    verb: str, task_id: str, attempt: int, worker_id: str, ledger: Ledger
+    verb: str, task_id: str, attempt: int, worker_id: str, accounts: Accounts
 ) -> Flow[tuple[Row | None, Verdict]]:
     """The running task if the fence matches, and what to say of it."""
     row = (yield Execute(SQL["held"], (task_id, attempt, worker_id))).fetchone()
     if row is not None:
         _, lane, level, _ = row
-        ledger.mention(Passage(verb, worker_id, lane, level, [task_id], [attempt]))
+        accounts.mention(Passage(verb, worker_id, lane, level, [task_id], [attempt]))
         return row, Verdict.APPLIED
     ((exists,),) = yield Execute(SQL["exists"], (task_id,))
     return None, Verdict.STALE if exists else Verdict.MISSING
@@ -166,9 +168,9 @@ def forget(self: Context, worker_id: str) -> Flow[bool]:
 def _tell(
     verb: str, worker_ids: list[str], now: int, counted: TallyKey | None = None
 ) -> Flow[None]:
-    ledger = Ledger()
+    accounts = Accounts()
     for worker_id in worker_ids:
-        ledger.mention(Passage(verb, worker_id))
+        accounts.mention(Passage(verb, worker_id))
         if counted is not None:
-            ledger.count(counted, 1)
-    yield from ledger.post(now)
+            accounts.count(counted, 1)
+    yield from accounts.post(now)

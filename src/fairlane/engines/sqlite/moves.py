@@ -18,8 +18,8 @@ from fairlane.core.records import stored_error
 from fairlane.core.states import State
 from fairlane.core.tally import keys_of
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import Execute
-from fairlane.engines.sqlite.ledger import Ledger
 
 SQL = statements(__package__, "moves")
 
@@ -76,13 +76,13 @@ def apply_move(
     task: TaskRow,
     move: Move,
     now: int,
-    ledger: Ledger,
+    accounts: Accounts,
     *,
     seconds: float | None = None,
 ) -> Flow[None]:
     """Move one task. `seconds`: how long the run took that ends with this, if its worker knows.
 
-    `dependents` does what follows from the ends that the ledger gathers.
+    `dependents` does what follows from the ends that the accounts gathers.
     """
     assert allows(move.verb, State.of(task.state)), (move.verb, task)
     error = stored_error(move.error)
@@ -97,7 +97,7 @@ def apply_move(
     yield from leave(task)
     if move.ends:
         yield from _enter_outcome(after, move.state, now)
-        ledger.ends(move.state, [task.task_id])
+        accounts.ends(move.state, [task.task_id])
         if error is not None or task.attempt:  # only a task that ran before can have an old one
             yield Execute(SQL["note_error"], (error, task.number))
     else:
@@ -113,9 +113,9 @@ def apply_move(
         [task.attempt],
         [seconds],
     )
-    ledger.mention(entry)
+    accounts.mention(entry)
     for key in keys_of(move, task.lane, task.level, task.state, seconds):
-        ledger.count(key, 1, seconds or 0.0)
+        accounts.count(key, 1, seconds or 0.0)
     if held and move.run is not None:
         yield from _record_run(after, move, now, error)
 

@@ -13,9 +13,9 @@ from fairlane.core.retention import past
 from fairlane.core.stats import HOUR, MINUTE
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute
+from fairlane.engines.sqlite.claim_limits import held_by_lane
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.inspect import all_tallies, all_workers
-from fairlane.engines.sqlite.picking import held_by_lane
 
 SQL = statements(__package__, "overview")
 

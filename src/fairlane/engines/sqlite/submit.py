@@ -16,12 +16,12 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import NOWHERE, State
 from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
-from fairlane.engines.sqlite import ends
+from fairlane.engines.sqlite import dependents
+from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.admission import admit, keep_holds, stored_answers
 from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.families import Families, families_of
-from fairlane.engines.sqlite.ledger import Ledger
+from fairlane.engines.sqlite.dependencies import Dependencies, dependencies_of
 from fairlane.engines.sqlite.moves import TaskRow
 
 SQL = statements(__package__, "submit")
@@ -36,7 +36,7 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
             f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
         )
     now = self.clock()
-    ledger = Ledger()
+    accounts = Accounts()
     ((newest_number, newest_id),) = yield Execute(SQL["newest"])
     known = yield from _known_ids(tasks, newest_id)
     fresh = [task for task in tasks if task.task_id not in known] if known else tasks
@@ -45,30 +45,30 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     marked = [task for task in fresh if task.idempotency_key or task.unique is not None]
     echoes: dict[str, str] = {}
     if marked:
-        admission = yield from admit(marked, now, ledger)
+        admission = yield from admit(marked, now, accounts)
         known |= admission.known
         echoes = admission.echoes
         fresh = [task for task in fresh if task.task_id not in known and task.task_id not in echoes]
-    stored = yield from _store(self, fresh, newest_number or 0, now, ledger)
+    stored = yield from _store(self, fresh, newest_number or 0, now, accounts)
     if marked:
         yield from keep_holds(marked)
-    if ledger.ended:
-        yield from ends.see_to(ledger, now)
-    yield from ledger.post(now)
+    if accounts.ended:
+        yield from dependents.release_dependents(accounts, now)
+    yield from accounts.post(now)
     for task_id, earlier in echoes.items():
         known[task_id] = replace(stored[earlier], known=True)
     return [known.get(task.task_id) or stored[task.task_id] for task in tasks]
 
 
 def _store(
-    self: Context, fresh: Sequence[NewTask], newest_number: int, now: int, ledger: Ledger
+    self: Context, fresh: Sequence[NewTask], newest_number: int, now: int, accounts: Accounts
 ) -> Flow[dict[str, Accepted]]:
     """Write tasks that are let in; the answers, by their ids."""
     lanes = yield from self.catalogue.lanes_for(
         (task.queue, task.type, task.capabilities) for task in fresh
     )
     content, waiting, expiries = [], [], []
-    families: Families | None = None
+    dependencies: Dependencies | None = None
     groups: dict[tuple[int, int, int], list[str]] = {}
     for number, task in enumerate(fresh, start=newest_number + 1):
         task_id, level = task.task_id, task.level
@@ -80,9 +80,9 @@ def _store(
         if task.spec is not PLAIN:
             spec = task.spec.encode()
             if task.spec.depends_on:
-                if families is None:
-                    families = yield from families_of(fresh)
-                if families.add(task, TaskRow(number, task_id, lane, level, ready_at)):
+                if dependencies is None:
+                    dependencies = yield from dependencies_of(fresh)
+                if dependencies.add(task, TaskRow(number, task_id, lane, level, ready_at)):
                     state, due_at = _SCHEDULED, None
         content.append(
             (
@@ -109,15 +109,15 @@ def _store(
     yield ExecuteMany(SQL["content"], content)
     if waiting:
         yield ExecuteMany(SQL["waiting"], waiting)
-    ready = SQL["ready" if families is None else "ready_unless_waiting"]
+    ready = SQL["ready" if dependencies is None else "ready_unless_waiting"]
     yield Execute(ready, (newest_number, now))
     if expiries:
         yield ExecuteMany(SQL["expiry"], expiries)
     for (lane, level, state), task_ids in groups.items():
-        ledger.mention(Passage(Verb.SUBMIT, None, lane, level, task_ids))
-        ledger.count((lane, level, NOWHERE, state, "", UNTIMED), len(task_ids))
-    if families is not None:
-        yield from families.store(now, ledger)
+        accounts.mention(Passage(Verb.SUBMIT, None, lane, level, task_ids))
+        accounts.count((lane, level, NOWHERE, state, "", UNTIMED), len(task_ids))
+    if dependencies is not None:
+        yield from dependencies.store(now, accounts)
     if any(state == _QUEUED for _, _, state in groups):
         yield WAKE
     waits = {row[0] for row in waiting}
@@ -125,8 +125,8 @@ def _store(
         row[1]: Accepted(row[1], State.SCHEDULED if row[0] in waits else State.QUEUED, now)
         for row in content
     }
-    if families is not None:
-        stored |= {doomed: Accepted(doomed, State.CANCELLED, now) for doomed in families.doomed}
+    if dependencies is not None:
+        stored |= {doomed: Accepted(doomed, State.CANCELLED, now) for doomed in dependencies.doomed}
     return stored
 
 

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves ends
+-- needs: record accounting moves dependents
 -- ARGV: '1' when reaping, number of kinds, the lines that the journal would have of all items,
 --       per kind: verb, target:label:bucket, state, run, worker, attempt, whether (1 or 0) the task ends,
 --       its slot lingers, its place is reset, and how many items are of it,
@@ -185,7 +185,7 @@ if not reaping then
     end
 end
 
-conclude()
+release_dependents()
 post()
 if ready or freed > 0 or bonds_left == 0 then
     wake()

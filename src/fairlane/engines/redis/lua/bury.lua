@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves
+-- needs: record accounting moves
 -- ARGV: where lost workers are counted, then workers to declare dead, if their lease has run out.
 local buried = {}
 for i = 2, #ARGV do

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves ends
+-- needs: record accounting moves dependents
 -- ARGV: the states that can be cancelled (as bytes), then ids.
 local allowed = ARGV[1]
 local ids, answers = {unpack(ARGV, 2)}, {}
@@ -15,7 +15,7 @@ for i, record in ipairs(all_records(ids)) do
         answers[i] = {1, state, worker_of(record)}
     end
 end
-conclude()
+release_dependents()
 drop_empty_streams()
 post()
 if freed > 0 then

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves ends due limits merge
+-- needs: record accounting moves dependents due claim_limits claim_order
 -- ARGV: version of the catalogue, worker, request, slots, how many to hold ahead, size of a batch,
 --       what the worker may take (JSON, see claim.py), how levels age (JSON, likewise), the age in
 --       microseconds before which none has, whether (1 or 0) the worker says what it has heard of, and
@@ -158,7 +158,7 @@ end
 local released = release_due(batch)
 local expired = expire(batch)
 local more_to_resolve = resolve_earlier()
-conclude()
+release_dependents()
 drop_empty_streams()
 local more_to_expire = expired == batch
 local ids, answers = {}, {}

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves ends removal
+-- needs: record accounting moves dependents deletion
 -- ARGV: the states that can be deleted (as bytes), then ids.
 local allowed = ARGV[1]
 local ids, answers, gone = {unpack(ARGV, 2)}, {}, {}
@@ -17,7 +17,7 @@ for i, record in ipairs(all_records(ids)) do
         answers[i] = {0, state or 0}
     end
 end
-conclude()
+release_dependents()
 for _, each in ipairs(gone) do
     local id, record, state = unpack(each)
     remove(id, state)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves
+-- needs: record accounting moves
 -- ARGV: a worker that leaves.
 local worker = ARGV[1]
 local seen_at = call('HGET', WORKER_HASH .. worker, 'seen_at')

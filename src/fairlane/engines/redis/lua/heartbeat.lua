@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books
+-- needs: record accounting
 -- ARGV: worker, load, health (JSON, '' to leave it), how many runs to name,
 --       then pairs of a status and the one that follows it after this beat.
 local worker = ARGV[1]

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books
+-- needs: record accounting
 -- ARGV: worker, then per task: id, attempt in bytes, percent and message (JSON).
 local worker = ARGV[1]
 local ids = {}

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves removal
+-- needs: record accounting moves deletion
 -- ARGV: for how many microseconds dead workers, samples and entries of the journal are kept, then pairs
 --       of a state that is an end, and for how long tasks are kept in it.
 local MOST_BYTES, AT_ONCE = 8000000, 50

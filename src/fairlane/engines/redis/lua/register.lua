@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books
+-- needs: record accounting
 -- ARGV: worker, then pairs of a field and its value.
 local worker = ARGV[1]
 local status = call('HGET', WORKER_HASH .. worker, 'status')

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books moves
+-- needs: record accounting moves
 -- ARGV: the states that can be replayed (as bytes), those of them that are ends (as bytes), the move:
 --       verb, state, retry_count ('' to keep it), returns, level ('' to keep it); the label of a task
 --       that changes its level, then ids.

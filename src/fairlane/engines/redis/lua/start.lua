@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books
+-- needs: record accounting
 -- ARGV: worker, then per task: id, attempt in bytes, how many microseconds ago it began.
 local worker = ARGV[1]
 local ids = {}

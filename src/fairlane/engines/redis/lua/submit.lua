@@ -1,5 +1,5 @@
 #!lua
--- needs: record books moves ends admission
+-- needs: record accounting moves dependents admission
 -- ARGV: version of the catalogue, microseconds an idempotency key lasts, the smallest id, number of
 --       groups, of tasks, of special tasks,
 --       per group: lane and level, tasks, delay in microseconds, run_at in bytes (or '' for a delay),
@@ -214,7 +214,7 @@ end
 for _, each in ipairs(doomed) do
     end_by(MOVE_DOOM, each[1], each[2])
 end
-conclude()
+release_dependents()
 drop_empty_streams()
 post()
 if ready or freed > 0 or bonds_left == 0 then

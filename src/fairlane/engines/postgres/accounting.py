@@ -1,5 +1,5 @@
-"""The books: counted transitions and the journal. Statements keep them as they go (see ledger.sql);
-here is what is left to do beside them."""
+"""Counters and journal. Most statements write them by themselves (see accounting.sql); the rest is
+here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlane.engines.postgres.calls import FOLDING, TRIMMING, Chore, Query
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.statements import load
 
-SQL = load("ledger")
+SQL = load("accounting")
 
 _EVERY = 128
 _DELTAS = 5_000

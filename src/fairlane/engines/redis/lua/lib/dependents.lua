@@ -162,7 +162,7 @@ local function tell_ended(ids, state)
 end
 
 -- Everything that follows from the ends of tasks. Nothing may be refused from here on.
-local function conclude()
+local function release_dependents()
     write()
     if not next(ended_by_state) then
         return

@@ -10,8 +10,14 @@ from fairlane.core.flow import Flow
 from fairlane.core.lanes import Bucket, Opening, Quota, Rules, allowance, opens_in, refilled
 from fairlane.core.model import Ask
 from fairlane.engines.postgres.calls import BEGIN, CLASS, COMMIT, Query
+from fairlane.engines.postgres.claim_order import (
+    SQL,
+    Reading,
+    arms_of,
+    occupied,
+    statement_within_limits,
+)
 from fairlane.engines.postgres.context import Context, Known
-from fairlane.engines.postgres.merge import SQL, Reading, arms_of, occupied, statement_within_limits
 from fairlane.engines.postgres.rows import Header, Row
 
 _EVERYTHING = ""

@@ -21,7 +21,7 @@ from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.uniqueness import Unique
-from fairlane.engines.sqlite import claim, deletion, ends, find, overview
+from fairlane.engines.sqlite import claim, deletion, dependents, find, overview
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
 from tests.conftest import Servers
 from tests.fixtures.stores import World, opened, settlement
@@ -120,11 +120,11 @@ async def test_completions_look_for_nothing_where_nothing_waits(store: World) ->
             return db.executemany(request.sql, request.rows)
 
         perform(store.ops.settle([settlement(task)]).flow(), call)
-    names = {sql: name for name, sql in ends.SQL.items()}
+    names = {sql: name for name, sql in dependents.SQL.items()}
     assert [names[sql] for sql in seen if sql in names] == ["concerns"]
 
 
-@pytest.mark.parametrize("verb", [claim, deletion, ends, find, overview])
+@pytest.mark.parametrize("verb", [claim, deletion, dependents, find, overview])
 async def test_no_statement_reads_all_tasks(store: World, verb: object) -> None:
     """None of them scans a table that grows with the number of tasks."""
     statements: dict[str, str] = verb.SQL  # type: ignore[attr-defined]

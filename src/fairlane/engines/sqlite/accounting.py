@@ -9,7 +9,7 @@ from fairlane.core.states import State
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
 
-SQL = statements(__package__, "ledger")
+SQL = statements(__package__, "accounting")
 
 Key = tuple[int, int, int, int, str, int]
 """A TallyKey as a plain tuple, which is several times faster to make."""
@@ -18,7 +18,7 @@ _QUEUED = State.QUEUED.code
 _TRIM_EVERY = 256
 
 
-class Ledger:
+class Accounts:
     """Gathers what a transaction does, then posts it in three statements."""
 
     __slots__ = ("_counts", "_depths", "_passages", "ended")

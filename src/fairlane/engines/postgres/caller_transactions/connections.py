@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 from fairlane.core.errors import InvalidConnection
 from fairlane.core.flow import Mode, Op, perform, perform_async
-from fairlane.engines.postgres.calls import Apart, Query, Script
-from fairlane.engines.postgres.driver_joined import (
+from fairlane.engines.postgres.caller_transactions.driver import (
     Asyncpg,
     AsyncPsycopg,
     AsyncSQLAlchemy,
     Link,
 )
-from fairlane.engines.postgres.within import Store, within
+from fairlane.engines.postgres.caller_transactions.nesting import Store, within
+from fairlane.engines.postgres.calls import Apart, Query, Script
 
 T = TypeVar("T")
 

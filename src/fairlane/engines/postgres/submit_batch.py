@@ -38,11 +38,11 @@ _SUBMIT = {
 }
 """By whether all tasks are of one kind, and whether none may have to wait."""
 
-_SUBMIT_TIED = _statement(SQL["tied_kinds"], SQL["scheduled"], SQL["unique"], SQL["uniques"])
+_SUBMIT_RELATED = _statement(SQL["tied_kinds"], SQL["scheduled"], SQL["unique"], SQL["uniques"])
 
 
-class Tie(NamedTuple):
-    """How a task is tied to others. `bound`: it waits for its parents. `linked`: some task depends
+class Flags(NamedTuple):
+    """How a task relates to others. `bound`: it waits for its parents. `linked`: some task depends
     on it, or it holds a unique key."""
 
     bound: bool = False
@@ -106,19 +106,19 @@ def _kind_of(task: NewTask) -> Kind:
     )
 
 
-_FREE = Tie()
+_FREE = Flags()
 
 
 class Batch:
-    """Tasks sorted by what they have in common. `ties`: those that are tied to others, by id."""
+    """Tasks sorted by what they have in common. `flags`: those that relate to others, by id."""
 
-    def __init__(self, tasks: Sequence[NewTask], ties: Mapping[str, Tie] | None = None) -> None:
+    def __init__(self, tasks: Sequence[NewTask], flags: Mapping[str, Flags] | None = None) -> None:
         self._tasks = tasks
-        self._tied = bool(ties)
-        kinds: dict[tuple[Kind, Tie], list[NewTask]] = {}
-        if ties:
+        self._related = bool(flags)
+        kinds: dict[tuple[Kind, Flags], list[NewTask]] = {}
+        if flags:
             for task in tasks:
-                kind = (_kind_of(task), ties.get(task.task_id, _FREE))
+                kind = (_kind_of(task), flags.get(task.task_id, _FREE))
                 kinds.setdefault(kind, []).append(task)
         else:
             # Mostly the next task is of the same kind, and to compare is cheaper than to hash.
@@ -143,7 +143,7 @@ class Batch:
         tasks = list(chain.from_iterable(self._kinds.values()))
         payloads = [task.payload for task in tasks]
         until = list(accumulate(map(len, self._kinds.values())))
-        kinds, ties = zip(*self._kinds, strict=True)
+        kinds, dependencies = zip(*self._kinds, strict=True)
         _, _, _, *options = [list(column) for column in zip(*kinds, strict=True)]
         columns = [
             [1, *(end + 1 for end in until[:-1])],
@@ -151,7 +151,7 @@ class Batch:
             [known.ids[kind.lane] for kind in kinds],
             *options,
         ]
-        alike = len(kinds) == 1 and not self._tied
+        alike = len(kinds) == 1 and not self._related
         at_once = not any(kind.delay or kind.run_at for kind in kinds)
         values = [
             array_of_ids([task.task_id for task in tasks]),
@@ -161,20 +161,20 @@ class Batch:
             WAITERS,
             *(column[0] if alike else _or_none(column) for column in columns),
         ]
-        if self._tied:
+        if self._related:
             holds = [task.unique for task in tasks]
             values += [
-                [tie.bound for tie in ties],
-                [tie.linked for tie in ties],
+                [flags.bound for flags in dependencies],
+                [flags.linked for flags in dependencies],
                 _or_none([hold and hold.key for hold in holds]),
                 _or_none([hold and hold.states for hold in holds]),
             ]
-        statement = _SUBMIT_TIED if self._tied else _SUBMIT[alike, at_once]
+        statement = _SUBMIT_RELATED if self._related else _SUBMIT[alike, at_once]
         ((now, awaited),) = yield Query(statement, values)
         later = {
             task.task_id
-            for (kind, tie), alike in self._kinds.items()
-            if tie.bound or kind.waits(now)
+            for (kind, flags), alike in self._kinds.items()
+            if flags.bound or kind.waits(now)
             for task in alike
         }
         accepted = [
@@ -184,9 +184,9 @@ class Batch:
         return accepted, awaited
 
 
-def _place(kind: tuple[Kind, Tie]) -> tuple[LaneKey, int, float]:
-    terms, tie = kind
-    return terms.lane, terms.level, math.inf if tie.bound else terms.time
+def _place(kind: tuple[Kind, Flags]) -> tuple[LaneKey, int, float]:
+    terms, flags = kind
+    return terms.lane, terms.level, math.inf if flags.bound else terms.time
 
 
 def _or_none(column: list[Any]) -> list[Any] | None:

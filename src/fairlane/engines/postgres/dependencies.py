@@ -1,4 +1,4 @@
-"""How the tasks of a batch are tied to each other and to tasks in the store."""
+"""What the tasks of a batch depend on, within the batch and in the store."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from fairlane.core.errors import UnknownDependency
 from fairlane.core.flow import Flow
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.states import State
-from fairlane.engines.postgres import ends
-from fairlane.engines.postgres.batch import Tie
+from fairlane.engines.postgres import dependents
 from fairlane.engines.postgres.calls import Query
+from fairlane.engines.postgres.moves import ended_of
 from fairlane.engines.postgres.rows import array_of_ids
 from fairlane.engines.postgres.statements import load
+from fairlane.engines.postgres.submit_batch import Flags
 
-SQL = load("ties")
+SQL = load("dependencies")
 
 
 class Parents(NamedTuple):
@@ -41,10 +42,10 @@ class Pair(NamedTuple):
     fresh: bool
 
 
-class Ties(NamedTuple):
-    """What tasks are tied to."""
+class Dependencies(NamedTuple):
+    """What the tasks of a batch depend on, and which of them are doomed."""
 
-    ties: dict[str, Tie]
+    flags: dict[str, Flags]
     bonds: list[Pair]
     doomed: set[str]
 
@@ -66,8 +67,8 @@ def parents_of(tasks: Sequence[NewTask]) -> Flow[Parents]:
     return Parents(states, unfinished=any(unfinished for *_, unfinished in rows))
 
 
-def tied(tasks: Sequence[NewTask], elsewhere: Mapping[str, State]) -> Ties:
-    """How these tasks are tied. Raises UnknownDependency."""
+def dependencies_of(tasks: Sequence[NewTask], elsewhere: Mapping[str, State]) -> Dependencies:
+    """Return what these tasks depend on. Raises UnknownDependency."""
     bound: set[str] = set()
     linked = {task.task_id for task in tasks if task.unique is not None}
     bonds: list[Pair] = []
@@ -88,12 +89,12 @@ def tied(tasks: Sequence[NewTask], elsewhere: Mapping[str, State]) -> Ties:
                 Pair(parent, task.task_id, task.spec.tolerant, parent in elsewhere)
                 for parent in pending
             ]
-    ties = {
-        task.task_id: Tie(task.task_id in bound, task.task_id in linked)
+    flags = {
+        task.task_id: Flags(task.task_id in bound, task.task_id in linked)
         for task in tasks
         if task.task_id in bound or task.task_id in linked
     }
-    return Ties(ties, bonds, doomed)
+    return Dependencies(flags, bonds, doomed)
 
 
 def _bond(states: Mapping[str, State], parent: str, tolerant: bool) -> Bond:
@@ -102,18 +103,18 @@ def _bond(states: Mapping[str, State], parent: str, tolerant: bool) -> Bond:
     return bond(states[parent], tolerant=tolerant)
 
 
-def tie(ties: Ties) -> Flow[bool]:
+def store_dependencies(dependencies: Dependencies) -> Flow[bool]:
     """Store the bonds of tasks that are stored; end those that are doomed.
 
     True when claims have something new to look at.
     """
-    if ties.bonds:
-        parents, children, tolerant, fresh = zip(*ties.bonds, strict=True)
+    if dependencies.bonds:
+        parents, children, tolerant, fresh = zip(*dependencies.bonds, strict=True)
         yield Query(
             SQL["bind"],
             (array_of_ids(parents), array_of_ids(children), list(tolerant), list(fresh)),
         )
-    if not ties.doomed:
+    if not dependencies.doomed:
         return False
-    doomed = yield from ends.doom(ties.doomed)
-    return (yield from ends.see_out(each for task in doomed for each in task.ended))
+    doomed = yield from dependents.doom(dependencies.doomed)
+    return (yield from dependents.release_dependents(ended_of(doomed)))

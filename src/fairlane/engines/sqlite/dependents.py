@@ -1,6 +1,6 @@
 """What follows when tasks end: unique keys are given up, and bonds to what ended are resolved.
 
-Whoever ends tasks has them gathered by the ledger, and sees to the rest before it posts that: one
+Whoever ends tasks has them gathered by the accounts, and sees to the rest before it posts that: one
 small statement a batch where nothing in the store is unique or waits for others.
 """
 
@@ -16,11 +16,11 @@ from fairlane.core.machine import DOOM, FREE
 from fairlane.core.states import State
 from fairlane.core.uniqueness import counts
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
-from fairlane.engines.sqlite.ledger import Ledger
 from fairlane.engines.sqlite.moves import apply_move, standing
 
-SQL = statements(__package__, "ends")
+SQL = statements(__package__, "dependents")
 
 
 class Concerns(NamedTuple):
@@ -37,25 +37,25 @@ def concerns() -> Flow[Concerns]:
     return Concerns._make(found)
 
 
-def see_to(ledger: Ledger, now: int, known: Concerns | None = None) -> Flow[bool]:
-    """Do what follows from the ends that a ledger has gathered, and resolve up to 500 bonds.
+def release_dependents(accounts: Accounts, now: int, known: Concerns | None = None) -> Flow[bool]:
+    """Do what follows from the ends that a accounts has gathered, and resolve up to 500 bonds.
 
     True when bonds are left. Wakes waiters when something became ready, or when bonds are left for
     claims to resolve.
     """
     concern = known or (yield from concerns())
-    yield from _note(ledger, concern)
+    yield from _note(accounts, concern)
     if not concern.bonds:
         return False
-    ready, left = yield from _resolve(ledger, now, concern)
+    ready, left = yield from _resolve(accounts, now, concern)
     if ready or left:
         yield WAKE
     return left
 
 
-def _note(ledger: Ledger, concern: Concerns) -> Flow[None]:
+def _note(accounts: Accounts, concern: Concerns) -> Flow[None]:
     """Give up keys and note parents, of what has ended since the last time."""
-    for state, task_ids in ledger.ended.items():
+    for state, task_ids in accounts.ended.items():
         ids = json.dumps(task_ids)
         if concern.keys:
             held = (yield Execute(SQL["keys"], (ids,))).fetchall()
@@ -64,10 +64,10 @@ def _note(ledger: Ledger, concern: Concerns) -> Flow[None]:
         if concern.bonds:
             yield Execute(SQL["cut_loose"], (ids,))
             yield Execute(SQL["note_parents"], (state.code, ids))
-    ledger.ended.clear()
+    accounts.ended.clear()
 
 
-def _resolve(ledger: Ledger, now: int, concern: Concerns) -> Flow[tuple[bool, bool]]:
+def _resolve(accounts: Accounts, now: int, concern: Concerns) -> Flow[tuple[bool, bool]]:
     """Resolve bonds to parents that have ended: (something became ready, some are left)."""
     budget = limits.BATCH
     ready = False
@@ -81,17 +81,17 @@ def _resolve(ledger: Ledger, now: int, concern: Concerns) -> Flow[tuple[bool, bo
         for child, tolerant in found:
             kinds[bond(State.of(state), tolerant=bool(tolerant))].append(child)
         if kinds[Bond.MET]:
-            ready |= yield from _meet(parent, kinds[Bond.MET], ledger, now)
+            ready |= yield from _meet(parent, kinds[Bond.MET], accounts, now)
         if kinds[Bond.BROKEN]:
             for task in (yield from standing(kinds[Bond.BROKEN])):
-                yield from apply_move(task, DOOM, now, ledger)
-            yield from _note(ledger, concern)
+                yield from apply_move(task, DOOM, now, accounts)
+            yield from _note(accounts, concern)
         if len(found) < budget:
             yield Execute(SQL["drop_parent"], (parent,))
         budget -= len(found)
 
 
-def _meet(parent: str, children: list[str], ledger: Ledger, now: int) -> Flow[bool]:
+def _meet(parent: str, children: list[str], accounts: Accounts, now: int) -> Flow[bool]:
     """A parent's end lets these go on; True when one of them became ready."""
     ids = json.dumps(children)
     yield Execute(SQL["drop_bonds"], (parent, ids))
@@ -100,6 +100,6 @@ def _meet(parent: str, children: list[str], ledger: Ledger, now: int) -> Flow[bo
     for task in (yield from standing(free)) if free else ():
         delayed = yield Execute(SQL["due_by_clock"], (task.number, now))
         if not delayed.rowcount:
-            yield from apply_move(task, FREE, now, ledger)
+            yield from apply_move(task, FREE, now, accounts)
             ready = True
     return ready

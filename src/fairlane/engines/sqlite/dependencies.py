@@ -12,14 +12,14 @@ from fairlane.core.machine import DOOM
 from fairlane.core.model import NewTask
 from fairlane.core.states import State
 from fairlane.engines.files import statements
+from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
-from fairlane.engines.sqlite.ledger import Ledger
 from fairlane.engines.sqlite.moves import TaskRow, apply_move
 
-SQL = statements(__package__, "families")
+SQL = statements(__package__, "dependencies")
 
 
-def families_of(tasks: Sequence[NewTask]) -> Flow[Families]:
+def dependencies_of(tasks: Sequence[NewTask]) -> Flow[Dependencies]:
     """For tasks that are about to be stored, some of which have parents."""
     wanted = parents_elsewhere(tasks)
     rows = yield Execute(SQL["parents"], (json.dumps(wanted),))
@@ -27,10 +27,10 @@ def families_of(tasks: Sequence[NewTask]) -> Flow[Families]:
     missing = [parent for parent in wanted if parent not in states]
     if missing:
         raise UnknownDependency(f"{UnknownDependency.__doc__} Not found: {missing[0]}.")
-    return Families(states)
+    return Dependencies(states)
 
 
-class Families:
+class Dependencies:
     """Gathers bonds as tasks are gone through in the order of their batch."""
 
     def __init__(self, states: dict[str, State]) -> None:
@@ -54,8 +54,8 @@ class Families:
         of_batch = State.CANCELLED if parent in self.doomed else State.QUEUED
         return self._states.get(parent, of_batch)
 
-    def store(self, now: int, ledger: Ledger) -> Flow[None]:
+    def store(self, now: int, accounts: Accounts) -> Flow[None]:
         """Write the bonds, and end what is doomed."""
         yield ExecuteMany(SQL["bond"], self._bonds)
         for row in self.doomed.values():
-            yield from apply_move(row, DOOM, now, ledger)
+            yield from apply_move(row, DOOM, now, accounts)

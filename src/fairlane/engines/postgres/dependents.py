@@ -12,45 +12,18 @@ from typing import NamedTuple
 from fairlane.core import limits
 from fairlane.core.dependencies import Bond, bond
 from fairlane.core.flow import Flow
-from fairlane.core.machine import DOOM, FREE, Move, Slot, sources_of
-from fairlane.core.records import stored_error
+from fairlane.core.machine import DOOM, FREE
 from fairlane.core.states import State
 from fairlane.core.uniqueness import counts
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, Chore, Query
+from fairlane.engines.postgres.moves import Ended, Found, end
 from fairlane.engines.postgres.rows import Row, array, array_of_ids
 from fairlane.engines.postgres.statements import load
 
-SQL = load("ends")
+SQL = load("dependents")
 
 _ROUNDS = 50
 """How deep a doom is followed at once; each round is a few statements."""
-
-
-class Ended(NamedTuple):
-    """A task that has ended and was linked or bound. `bound`: it waited for its parents."""
-
-    task_id: str
-    state: State
-    bound: bool = False
-
-
-class Found(NamedTuple):
-    """A task that was to end. `state` is the one before, `after` the one it ended in."""
-
-    task_id: str
-    after: State
-    applied: bool
-    state: State
-    worker_id: str | None
-    linked: bool
-    bound: bool
-
-    @property
-    def ended(self) -> list[Ended]:
-        """What its end takes, if anything."""
-        if not self.linked and not self.bound:
-            return []
-        return [Ended(self.task_id, self.after, self.bound)]
 
 
 class Resolved(NamedTuple):
@@ -62,30 +35,7 @@ class Resolved(NamedTuple):
     more: bool
 
 
-def end(task_ids: Iterable[str], among: frozenset[State], move: Move) -> Flow[list[Found]]:
-    """End tasks that are in certain states. What follows from their ends is left to the caller."""
-    assert among <= sources_of(move.verb), (among, move)
-    rows = yield Query(
-        SQL["end"],
-        (
-            array_of_ids(list(task_ids)),
-            [state.code for state in among],
-            move.label,
-            stored_error(move.error),
-            move.verb.value,
-            move.state.code,
-            move.run,
-            move.slot is Slot.LINGER,
-        ),
-    )
-    found = {}
-    for applied, task_id, state, *rest in rows:
-        if applied or task_id not in found:
-            found[task_id] = Found(task_id, move.state, applied, State.of(state), *rest)
-    return list(found.values())
-
-
-def see_out(ended: Iterable[Ended]) -> Flow[bool]:
+def release_dependents(ended: Iterable[Ended]) -> Flow[bool]:
     """Do what the end of these tasks takes. True when claims have something new to look at."""
     ended = list(ended)
     if not ended:
@@ -195,7 +145,7 @@ def link(budget: int = limits.BATCH) -> Flow[Resolved]:
     return resolved
 
 
-def work_off() -> Flow[Resolved]:
+def release_left_over() -> Flow[Resolved]:
     """Go on with what ends of tasks have left to do, in transactions of its own."""
     linked = yield from link()
     yield BEGIN

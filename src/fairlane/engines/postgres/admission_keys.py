@@ -19,7 +19,7 @@ from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.rows import array_of_ids
 from fairlane.engines.postgres.statements import load
 
-SQL = load("keys")
+SQL = load("admission_keys")
 
 K = TypeVar("K", str, bytes)
 

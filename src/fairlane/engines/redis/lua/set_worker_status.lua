@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record books
+-- needs: record accounting
 -- ARGV: worker, its new status.
 local worker, status = ARGV[1], ARGV[2]
 local current = call('HGET', WORKER_HASH .. worker, 'status')

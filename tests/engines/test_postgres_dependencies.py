@@ -18,7 +18,7 @@ from fairlane.core.retention import Retention
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.uniqueness import Mode, Unique
-from fairlane.engines.postgres import ends
+from fairlane.engines.postgres import dependents
 from tests.conftest import Servers
 from tests.fixtures.stores import World, opened, settlement
 
@@ -47,8 +47,8 @@ def rows(store: World, sql: str) -> list[tuple[Any, ...]]:
 
 
 @writes
-def _work_off(_: None) -> Flow[object]:
-    return (yield from ends.work_off())
+def _release_left_over(_: None) -> Flow[object]:
+    return (yield from dependents.release_left_over())
 
 
 # --- dependencies ---------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def _work_off(_: None) -> Flow[object]:
 
 @pytest.mark.parametrize("ending", ["completed", "cancelled"])
 async def test_a_child_in_an_open_transaction_holds_nobody_up(store: World, ending: str) -> None:
-    """Its parent ends before anyone can see the child; the next claim finds out."""
+    """Its parent dependents before anyone can see the child; the next claim finds out."""
     worker = await store.worker()
     parent = await store.submit()
     task = await store.claim_one(worker)
@@ -290,5 +290,7 @@ async def test_readers_of_the_journal_miss_no_transaction_that_was_open(store: W
     assert not news.reset
 
 
-async def test_nothing_to_work_off(store: World) -> None:
-    assert await store.run(_work_off(None)) == ends.Resolved(released=False, budget=500, more=False)
+async def test_nothing_to_release_left_over(store: World) -> None:
+    assert await store.run(_release_left_over(None)) == dependents.Resolved(
+        released=False, budget=500, more=False
+    )

@@ -1,0 +1,69 @@
+"""Which tasks a claim takes first: a merge of streams by effective priority."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from fairlane.core.flow import Flow
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite.calls import Execute
+from fairlane.engines.sqlite.context import Context
+
+SQL = statements(__package__, "claim")
+
+Stream = tuple[int, int]
+"""(lane, level)"""
+
+Picked = dict[Stream, int]
+"""How many of a stream's tasks come first. What a claim takes of a stream is always its head."""
+
+
+def merge(
+    self: Context,
+    streams: list[Stream],
+    now: int,
+    left: dict[int, Left],
+    most: int,
+) -> Flow[Picked]:
+    """How many of each stream's tasks come first: a lazy merge, one row ahead per stream.
+
+    Within a stream ready_at only grows, so effective priority only falls: the merge key ascends.
+    `left` says for the lanes of limited types how many may still be taken.
+    """
+    effective = self.aging.effective
+    heap: list[tuple[int, int, str, int, Iterator[tuple[int, str]]]] = []
+
+    def push(number: int, rows: Iterator[tuple[int, str]]) -> None:
+        for ready_at, task_id in rows:
+            level = effective(streams[number][1], now - ready_at)
+            heappush(heap, (-level, ready_at, task_id, number, rows))
+            return
+
+    for number, stream in enumerate(streams):
+        push(number, (yield Execute(SQL["stream"], stream)))
+    picked: Picked = {}
+    while heap and most:
+        _, _, _, number, rows = heappop(heap)
+        quota = left.get(streams[number][0])
+        if quota is not None and not quota.take():
+            continue  # exhausted: the rest of this stream stays
+        picked[streams[number]] = picked.get(streams[number], 0) + 1
+        most -= 1
+        push(number, rows)
+    return picked
+
+
+class Left:
+    """How much of a limited type may still be claimed, under what all of them share."""
+
+    def __init__(self, most: int, shared: Left | None) -> None:
+        self.most = most
+        self.taken = 0
+        self.shared = shared
+
+    def take(self) -> bool:
+        if self.taken >= self.most or (self.shared and not self.shared.take()):
+            return False
+        self.taken += 1
+        return True
