@@ -38,13 +38,14 @@ async def test_a_task_is_cancelled_once(served: Api) -> None:
         assert refused(again, 409, "conflict") == {"status": "cancelled"}
 
 
-async def test_a_task_is_retried(served: Api) -> None:
+@pytest.mark.parametrize("verb", ["replay", "retry"])
+async def test_a_task_is_replayed(served: Api, verb: str) -> None:
     task_id = await served.submit(max_retries=0)
     worker = await served.world.worker()
-    refused(await served.ask("POST", f"{TASKS}/{task_id}/retry"), 409, "conflict")
+    refused(await served.ask("POST", f"{TASKS}/{task_id}/{verb}"), 409, "conflict")
     await served.world.claim_and_settle(worker, Failed(TaskError.of("no")))
     terms = {"new_priority": "high", "reset_retry_count": False}
-    assert await served.post(f"{TASKS}/{task_id}/retry", terms) == {
+    assert await served.post(f"{TASKS}/{task_id}/{verb}", terms) == {
         "task_id": task_id,
         "status": "queued",
         "previous_status": "dead_letter",
@@ -52,7 +53,7 @@ async def test_a_task_is_retried(served: Api) -> None:
     task = await served.world.task(task_id)
     assert (task.status, task.priority, task.retry_count) == (State.QUEUED, 8, 1)
     await served.world.claim_and_settle(worker, Completed(b"1"))
-    done = await served.ask("POST", f"{TASKS}/{task_id}/retry")
+    done = await served.ask("POST", f"{TASKS}/{task_id}/{verb}")
     assert refused(done, 409, "conflict") == {"status": "completed"}
 
 
@@ -62,7 +63,7 @@ async def test_many_tasks_are_changed_by_filter(served: Api) -> None:
     assert await served.post(f"{TASKS}/cancel", {"type": "a"}) == everything
     assert await served.world.census() == {State.QUEUED: 1, State.CANCELLED: 2}
     chosen = {"type": ["a", "c"], "status": "cancelled", "new_priority": 9}
-    assert await served.post(f"{TASKS}/retry", chosen) == everything
+    assert await served.post(f"{TASKS}/replay", chosen) == everything
     assert (await served.world.task(ids[0])).priority == 9
     three = {"matched": 3, "applied": 3, "next_cursor": None}
     assert await served.post(f"{TASKS}/cancel", {"all": True}) == three
@@ -186,8 +187,8 @@ async def test_sweeps_of_states_that_do_not_allow_it(api: Api) -> None:
 async def test_terms_that_do_not_fit(api: Api, terms: dict[str, Any], code: str) -> None:
     task_id = await api.submit()
     await api.world.run(api.world.ops.cancel([task_id]))
-    for path in (f"tasks/{task_id}/retry", f"dlq/{task_id}/replay"):
+    for path in (f"tasks/{task_id}/replay", f"tasks/{task_id}/retry", f"dlq/{task_id}/replay"):
         refused(await api.ask("POST", f"/api/v1/{path}", terms), 422, code)
-    for path in ("tasks/retry", "dlq/replay"):
+    for path in ("tasks/replay", "tasks/retry", "dlq/replay"):
         refused(await api.ask("POST", f"/api/v1/{path}", {"type": "work", **terms}), 422, code)
     assert await api.world.census() == {State.CANCELLED: 1}

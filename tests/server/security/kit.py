@@ -59,6 +59,7 @@ class Scene(NamedTuple):
         tasks = {
             ("DELETE", "/api/tasks/{task_id}"): self.done,
             ("POST", "/api/tasks/{task_id}/retry"): self.dead,
+            ("POST", "/api/v1/tasks/{task_id}/replay"): self.dead,
             ("POST", "/api/v1/tasks/{task_id}/retry"): self.dead,
             ("POST", "/api/v1/dlq/{task_id}/replay"): self.dead,
         }
@@ -81,6 +82,7 @@ class Scene(NamedTuple):
             "/api/tasks": {"type": "intruder", "payload": {}},
             "/api/tasks/rate-limit": {"tasksPerSecond": 7},
             "/api/v1/tasks/cancel": sweep,
+            "/api/v1/tasks/replay": sweep,
             "/api/v1/tasks/retry": sweep,
             "/api/v1/tasks/delete": sweep,
             "/api/v1/dlq/replay": {"all": True},

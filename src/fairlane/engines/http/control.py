@@ -97,7 +97,7 @@ def replay(
     among: frozenset[State] | None = None,
 ) -> Flow[list[Replayed]]:
     terms = _terms(reset_retry_count, level)
-    changes = yield from _change("retry", task_ids, terms, among)
+    changes = yield from _change("replay", task_ids, terms, among)
     return [Replayed(each.task_id, each.applied, each.previous_status) for each in changes]
 
 
@@ -123,7 +123,7 @@ def replay_where(
     reset_retry_count: bool = True,
     level: int | None = None,
 ) -> Flow[Swept]:
-    return (yield from _sweep("retry", filter, cursor, _terms(reset_retry_count, level)))
+    return (yield from _sweep("replay", filter, cursor, _terms(reset_retry_count, level)))
 
 
 @writes

@@ -86,16 +86,19 @@ ONE: Final = [
         returns=CancelledView,
         action=Action.CANCEL,
     ),
-    Operation(
-        method="POST",
-        path="/api/v1/tasks/{task_id}/retry",
-        handler=replay_one,
-        summary="Retry a task",
-        scopes=ADMIN,
-        body=ReplayTerms,
-        optional_body=True,
-        returns=ReplayedView,
-        action=Action.REPLAY,
+    *(
+        Operation(
+            method="POST",
+            path=f"/api/v1/tasks/{{task_id}}/{name}",
+            handler=replay_one,
+            summary=summary,
+            scopes=ADMIN,
+            body=ReplayTerms,
+            optional_body=True,
+            returns=ReplayedView,
+            action=Action.REPLAY,
+        )
+        for name, summary in (("replay", "Replay a task"), ("retry", "Replay a task (other name)"))
     ),
 ]
 
@@ -110,15 +113,21 @@ MANY: Final = [
         returns=SweptView,
         action=Action.CANCEL,
     ),
-    Operation(
-        method="POST",
-        path="/api/v1/tasks/retry",
-        handler=replay,
-        summary="Retry many tasks",
-        scopes=ADMIN,
-        body=TaskReplay,
-        returns=SweptView,
-        action=Action.REPLAY,
+    *(
+        Operation(
+            method="POST",
+            path=f"/api/v1/tasks/{name}",
+            handler=replay,
+            summary=summary,
+            scopes=ADMIN,
+            body=TaskReplay,
+            returns=SweptView,
+            action=Action.REPLAY,
+        )
+        for name, summary in (
+            ("replay", "Replay many tasks"),
+            ("retry", "Replay many tasks (other name)"),
+        )
     ),
     Operation(
         method="POST",
