@@ -1,1 +1,1 @@
-"""Shapes at the edges: how the core's tasks look in the words of each specification."""
+"""JSON shapes of the HTTP API and of `--json`, encoded from the core and decoded to it."""

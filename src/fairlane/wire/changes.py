@@ -1,4 +1,4 @@
-"""What became of tasks that were to be changed."""
+"""Results of changes to tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Change = Cancelled | Replayed | Deleted
 
 
 class CancelledView(msgspec.Struct, frozen=True):
-    """A task that was cancelled. If it was executing, its worker is told to stop."""
+    """A task that was cancelled. If it was executing, its worker is asked to stop."""
 
     task_id: str
     status: State
@@ -21,11 +21,11 @@ class CancelledView(msgspec.Struct, frozen=True):
     was_executing: bool
     worker_notified: bool
     worker_id: str | None
-    """Who ran it."""
+    """The worker that ran it."""
 
 
 class ReplayedView(msgspec.Struct, frozen=True):
-    """A task that was made ready again."""
+    """A task that was replayed."""
 
     task_id: str
     status: State
@@ -33,8 +33,8 @@ class ReplayedView(msgspec.Struct, frozen=True):
 
 
 class ChangeView(msgspec.Struct, frozen=True):
-    """What became of one task. `previous_status` is null when there is no such task. `worker_id` is
-    there when it was executing: who ran it."""
+    """The result for one task. `previous_status` is null if there is no such task. `worker_id`, the
+    worker that ran it, is set if it was executing."""
 
     task_id: str
     applied: bool
@@ -48,10 +48,10 @@ class ChangeView(msgspec.Struct, frozen=True):
 
 
 class SweptView(msgspec.Struct, frozen=True, kw_only=True):
-    """How many tasks were found, and how many of those were changed; the others did not allow it,
-    or had changed in the meantime. `results`, one for each, if they were named by id.
+    """How many tasks matched, and how many of them were changed; the state of the others did not
+    allow it. `results`: one for each task, if the tasks were named by id.
 
-    With a `next_cursor` there is more to do: send the same again with it.
+    With a `next_cursor` there is more to do: send the same request again with it.
     """
 
     matched: int
@@ -61,7 +61,7 @@ class SweptView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cancelled_of(answer: Cancelled) -> CancelledView:
-    """A cancellation that was applied."""
+    """Return a cancellation that was applied."""
     executing = answer.state is State.EXECUTING
     return CancelledView(
         task_id=answer.task_id,
@@ -74,7 +74,7 @@ def cancelled_of(answer: Cancelled) -> CancelledView:
 
 
 def changes_of(answers: Sequence[Change]) -> SweptView:
-    """What became of tasks that were named by id."""
+    """Return the results for tasks that were named by id."""
     return SweptView(
         matched=len(answers),
         applied=sum(each.applied for each in answers),

@@ -1,4 +1,4 @@
-"""Figures: samples of the counters for charts, and dead letters in groups."""
+"""Samples of the counters for charts, and groups of dead letters."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fairlane.core.priority import Band
 from fairlane.wire.times import Instant, Moment, iso, iso_of
 
 SAMPLES = 10_000
-"""More than are kept."""
+"""More than the store keeps."""
 
 
 class SampleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """From when on; from the oldest that is kept if left out."""
+    """The time of the first sample; default: the oldest one."""
 
     since: Instant | msgspec.UnsetType = msgspec.UNSET
     limit: Annotated[int, msgspec.Meta(ge=1, le=SAMPLES)] = 1_000
 
 
 class SampleView(msgspec.Struct, frozen=True, kw_only=True):
-    """How the counters stood at a time. All but `depths` (queued tasks by priority) only grow: what
-    happened between two samples is their difference."""
+    """The counters at a time. All except `depths` (queued tasks by priority) only grow: the
+    difference of two samples is what happened between them."""
 
     timestamp: Moment
     submitted: int
@@ -40,15 +40,15 @@ class SampleView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleList(msgspec.Struct, frozen=True):
-    """Samples, the oldest first, and how the counters stand now."""
+    """Samples, oldest first, and the counters now."""
 
     samples: tuple[SampleView, ...]
     current: SampleView
 
 
 class GroupView(msgspec.Struct, frozen=True, kw_only=True):
-    """Dead letters of one type, error code and shape of message, with one of them to look at.
-    `failure` names the group where dead letters are listed, replayed or deleted."""
+    """Dead letters with the same type, error code and shape of message, and the id of one of them.
+    `failure` selects the group when dead letters are listed, replayed or deleted."""
 
     failure: str
     type: str
@@ -62,7 +62,7 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnalysisView(msgspec.Struct, frozen=True):
-    """Groups, the largest first. `complete` is false when there are more than were looked at."""
+    """Groups, largest first. `complete` is false if there are more dead letters than were read."""
 
     groups: tuple[GroupView, ...]
     analysed: int
@@ -70,12 +70,12 @@ class AnalysisView(msgspec.Struct, frozen=True):
 
 
 def samples_of(samples: Iterable[Sample], current: Sample) -> SampleList:
-    """Samples."""
+    """Return samples as JSON shows them."""
     return SampleList(tuple(map(_sample, samples)), _sample(current))
 
 
 def analysis_of(analysis: Analysis) -> AnalysisView:
-    """Dead letters in groups."""
+    """Return groups of dead letters as JSON shows them."""
     return AnalysisView(tuple(map(_group, analysis.groups)), analysis.analysed, analysis.complete)
 
 

@@ -1,4 +1,4 @@
-"""Which tasks a request means: in a query for lists, in a body for changes."""
+"""Filters of tasks: in a query for lists, in a body for changes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ UNSET = msgspec.UNSET
 
 
 class FilterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tasks that fulfil all of it; a parameter that is repeated admits any of its values, but for
-    `tag` (name:value), where all must fit. `since` and `until` bound the time of submission."""
+    """Tasks that match all parameters. A repeated parameter matches any of its values, except `tag`
+    (name:value), where all must match. `since` and `until` limit the time of submission."""
 
     type: tuple[NameText, ...] = ()
     queue: tuple[NameText, ...] = ()
@@ -49,7 +49,7 @@ class FilterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ended_before: Instant | UnsetType = UNSET
 
     def wanted(self) -> dict[str, Any]:
-        """The same in the words of `new_filter`."""
+        """Return the arguments of `new_filter`."""
         return _given(
             type=self.type or UNSET,
             queue=self.queue or UNSET,
@@ -68,7 +68,7 @@ class TaskQuery(FilterQuery, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     status: tuple[State, ...] = ()
 
     def chosen(self) -> Filter:
-        """Which tasks."""
+        """Return the filter."""
         return new_filter(status=self.status or None, **self.wanted())
 
 
@@ -80,35 +80,35 @@ class TaskListQuery(TaskQuery, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class DeadListQuery(FilterQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters, and which page of them. `failure`: those of a group of the analysis."""
+    """Which dead letters, and which page of them. `failure`: a group of the analysis."""
 
     failure: Mark | UnsetType = UNSET
     limit: Limit = LIMIT
     cursor: str | None = None
 
     def chosen(self) -> Filter:
-        """Which tasks."""
+        """Return the filter."""
         return new_filter(status=DEAD, **self.wanted())
 
 
 class DeadPurgeQuery(FilterQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters are to go. All of them only if that is said: `all=true`. `failure`: those
-    of a group of the analysis."""
+    """Which dead letters to delete. All of them only with `all=true`. `failure`: a group of the
+    analysis."""
 
     failure: Mark | UnsetType = UNSET
     all: bool = False
     cursor: str | None = None
 
     def chosen(self) -> Filter:
-        """Which tasks."""
+        """Return the filter."""
         return _meant(self.all, new_filter(**self.wanted()), DEAD, self.failure)
 
 
 class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tasks that fulfil all of it; a list admits any of its values, but all `tags` must fit.
+    """Tasks that match all fields. A list matches any of its values, but all `tags` must match.
 
-    All tasks there are only if that is said: `"all": true`. `cursor`: where an earlier answer to
-    the same request says that there is more.
+    All tasks only with `"all": true`. `cursor`: the `next_cursor` of an earlier response to the
+    same request.
     """
 
     type: NameText | Listed | UnsetType = UNSET
@@ -125,7 +125,7 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     cursor: str | None = None
 
     def wanted(self) -> dict[str, Any]:
-        """The same in the words of `new_filter`."""
+        """Return the arguments of `new_filter`."""
         return _given(
             type=self.type,
             queue=self.queue,
@@ -139,19 +139,19 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class TaskSweep(FilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which tasks are to be changed: by id, up to 500, or by filter. `status` goes with both: of
-    tasks that are named, only those are changed that are in one of these states at that moment."""
+    """Which tasks to change: up to 500 by id, or by filter. `status` goes with both: tasks in other
+    states are not changed."""
 
     status: State | Annotated[tuple[State, ...], SOME] | UnsetType = UNSET
     task_ids: TaskIds | None = None
 
     def chosen(self) -> Filter:
-        """Which tasks, where they are not named by id."""
+        """Return the filter, if the tasks are not named by id."""
         chosen = new_filter(**self.wanted(), **_given(status=self.status))
         return _meant(self.all, chosen, chosen.states)
 
     def named(self) -> tuple[str, ...] | None:
-        """The tasks that are named by id, if that is how they are chosen."""
+        """Return the ids, if the tasks are named by id."""
         if self.task_ids is not None and any((self.wanted(), self.all, self.cursor)):
             raise InvalidFilter(
                 "Name tasks by task_ids or choose them by filter, not both; status goes with both."
@@ -159,34 +159,33 @@ class TaskSweep(FilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.task_ids
 
     def among(self) -> frozenset[State] | None:
-        """The states that tasks are to be in, None: in any."""
+        """Return the states that tasks must be in; None: any."""
         return new_filter(**_given(status=self.status)).states
 
 
 class ReplayTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a task is made ready again: with its retries anew, and perhaps at another priority."""
+    """How a task is replayed: whether its retries are reset, and its new priority."""
 
     reset_retry_count: bool = True
     new_priority: PriorityName | Level | None = None
 
 
 class TaskReplay(TaskSweep, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which tasks are to be made ready again, and how."""
+    """Which tasks to replay, and how."""
 
     reset_retry_count: bool = True
     new_priority: PriorityName | Level | None = None
 
 
 class DeadReplay(FilterRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters are to be made ready again, and how. `failure`: those of a group of the
-    analysis."""
+    """Which dead letters to replay, and how. `failure`: a group of the analysis."""
 
     failure: Mark | UnsetType = UNSET
     reset_retry_count: bool = True
     new_priority: PriorityName | Level | None = None
 
     def chosen(self) -> Filter:
-        """Which tasks."""
+        """Return the filter."""
         return _meant(self.all, new_filter(**self.wanted()), DEAD, self.failure)
 
 
@@ -200,12 +199,12 @@ def _meant(
     states: frozenset[State] | None,
     failure: str | UnsetType = UNSET,
 ) -> Filter:
-    """The filter, if whoever left it empty said that everything is meant, or how it failed."""
+    """Return the filter. Raises InvalidFilter if it is empty without `all`, or used with it."""
     if everything is (chosen == EVERYTHING and failure is UNSET):
         return msgspec.structs.replace(chosen, states=states)
     if everything:
-        raise InvalidFilter("All tasks are meant, or those that a filter admits: not both.")
-    raise InvalidFilter("Choose tasks (by type, queue …), or say that all are meant: all = true.")
+        raise InvalidFilter("Use either all = true or a filter, not both.")
+    raise InvalidFilter("Choose tasks (by type, queue …), or all of them with all = true.")
 
 
 def _tags(pairs: Iterable[str]) -> dict[str, str]:
@@ -213,7 +212,7 @@ def _tags(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         name, colon, value = pair.partition(":")
         if not colon or not name:
-            raise InvalidFilter(f"A tag is asked for as name:value. Got {shown(pair)}.")
+            raise InvalidFilter(f"A tag filter is name:value. Got {shown(pair)}.")
         if tags.setdefault(name, value) != value:
             raise InvalidFilter(f"No task has two values of the tag {shown(name)}.")
     return tags

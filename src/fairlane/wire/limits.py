@@ -1,4 +1,4 @@
-"""What is paused and limited, and what is to be."""
+"""Pauses and limits of queues and types, and changes to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ N = TypeVar("N", int, float)
 
 
 class CircuitBreaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """After so many failures within a time no task of the type starts for another time."""
+    """After `failures` within `within_seconds`, no task of the type starts for
+    `cooldown_seconds`."""
 
     failures: Failures
     within_seconds: BreakerTime
@@ -27,7 +28,7 @@ class CircuitBreaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RulesView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is set for a type. Zero means unlimited. `open_until` is set while its circuit is not
+    """The settings of a type. Zero means unlimited. `open_until` is set while the circuit is not
     closed."""
 
     paused: bool
@@ -38,20 +39,20 @@ class RulesView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TypeRules(RulesView, frozen=True, kw_only=True):
-    """What is set for a type, and which type that is."""
+    """A type and its settings."""
 
     type: str
 
 
 class TypeView(TypeRules, frozen=True, kw_only=True):
-    """A type. `held`: the slots that are taken, which a concurrency limit goes by."""
+    """A type. `held`: the slots in use, which the concurrency limit counts."""
 
     held: int
     by_status: Mapping[State, int]
 
 
 class TypeList(msgspec.Struct, frozen=True):
-    """All types that have had a task or that something is set for."""
+    """All types that have had a task or have settings."""
 
     types: tuple[TypeView, ...]
 
@@ -64,7 +65,7 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueView(QueueState, frozen=True, kw_only=True):
-    """A queue. `depth`: tasks that are queued there."""
+    """A queue. `depth`: its queued tasks."""
 
     depth: int
     oldest_age_seconds: float
@@ -78,7 +79,7 @@ class QueueList(msgspec.Struct, frozen=True):
 
 
 class ControlsView(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that operators have set."""
+    """All pauses and limits."""
 
     paused: bool
     rate_limit: float
@@ -87,7 +88,7 @@ class ControlsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TypePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to be set for a type; null takes a limit away, what is left out stays."""
+    """Changes to the settings of a type. Null removes a limit; what is left out stays."""
 
     paused: bool | msgspec.UnsetType = msgspec.UNSET
     rate_limit: Rate | msgspec.UnsetType | None = msgspec.UNSET
@@ -96,17 +97,17 @@ class TypePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def rate(self) -> float | None:
-        """The rate to be set, None to leave it."""
+        """The new rate; None: unchanged."""
         return _limit(self.rate_limit)
 
     @property
     def most(self) -> int | None:
-        """The concurrency to be set, None to leave it."""
+        """The new concurrency; None: unchanged."""
         return _limit(self.concurrency)
 
     @property
     def breaker(self) -> Breaker | Literal[False] | None:
-        """The breaker to be set, False to take it away, None to leave it."""
+        """The new circuit breaker; False: none; None: unchanged."""
         match self.circuit_breaker:
             case CircuitBreaker(failures, within, cooldown):
                 return Breaker(failures, within, cooldown)
@@ -117,20 +118,19 @@ class TypePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ControlPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to be set for everything together; null takes the limit away, what is left out
-    stays."""
+    """Changes for all types together. Null removes the limit; what is left out stays."""
 
     paused: bool | msgspec.UnsetType = msgspec.UNSET
     rate_limit: Rate | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def rate(self) -> float | None:
-        """The rate to be set, None to leave it."""
+        """The new rate; None: unchanged."""
         return _limit(self.rate_limit)
 
 
 def controls_of(controls: Controls) -> ControlsView:
-    """Everything that is set."""
+    """Return all pauses and limits as JSON shows them."""
     return ControlsView(
         paused=controls.everything.paused,
         rate_limit=controls.everything.rate,
@@ -140,19 +140,19 @@ def controls_of(controls: Controls) -> ControlsView:
 
 
 def type_rules(type: str, rules: Rules) -> TypeRules:
-    """What is set for a type."""
+    """Return the settings of a type as JSON shows them."""
     return TypeRules(type=type, **_rules(rules))
 
 
 def type_of(found: TypeFacts) -> TypeView:
-    """A type."""
+    """Return a type as JSON shows it."""
     return TypeView(
         type=found.type, held=found.held, by_status=found.by_status, **_rules(found.rules)
     )
 
 
 def queue_of(found: QueueFacts) -> QueueView:
-    """A queue."""
+    """Return a queue as JSON shows it."""
     return QueueView(
         queue=found.queue,
         paused=found.paused,
@@ -184,7 +184,7 @@ def _rules(rules: Rules) -> _Rules:
 
 
 def _limit(given: N | msgspec.UnsetType | None) -> N | None:
-    """The limit to be set: zero for none at all."""
+    """Return the new limit: zero for none, None for unchanged."""
     if isinstance(given, msgspec.UnsetType):
         return None
     return given or 0

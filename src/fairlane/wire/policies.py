@@ -1,4 +1,4 @@
-"""Retry policies as JSON has them."""
+"""Retry policies in JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fairlane.wire.values import Delay, Factor, Share
 
 
 class RetryView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A failed run is tried again after `base_seconds` × `factor` ^ retries, at most `cap_seconds`,
-    give or take `jitter`."""
+    """A failed run is retried after `base_seconds` × `factor` ^ retries, at most `cap_seconds`,
+    plus or minus `jitter`."""
 
     base_seconds: Delay = DEFAULT.base
     factor: Factor = DEFAULT.factor
@@ -19,7 +19,7 @@ class RetryView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @classmethod
     def of(cls, policy: RetryPolicy) -> RetryView:
-        """A policy as others see it."""
+        """Return a policy as JSON shows it."""
         return cls(
             base_seconds=policy.base,
             factor=policy.factor,
@@ -28,5 +28,5 @@ class RetryView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         )
 
     def policy(self) -> RetryPolicy:
-        """The same in the core's words."""
+        """Return the policy for the core."""
         return RetryPolicy(self.base_seconds, self.factor, self.cap_seconds, self.jitter)

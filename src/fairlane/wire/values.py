@@ -1,6 +1,6 @@
-"""Values as requests carry them, described for readers of the documentation.
+"""Types of values in requests, with schemas for the documentation.
 
-The descriptions check nothing: the core does, and says better what is wrong.
+The schemas check nothing: the core does, with better error messages.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ NAME_PATTERN: Final = rf"^[A-Za-z0-9_.:\-]{{1,{limits.NAME_LENGTH}}}$"
 NameText = Annotated[str, _described(pattern=NAME_PATTERN)]
 """A type, a queue, a capability or a worker."""
 WorkerName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.:\-]{1,100}$")]
-"""What a worker's id begins with. Checked right here: the core only sees the whole id."""
+"""The beginning of a worker's id. Checked here: the core sees only the whole id."""
 SOME: Final = _described(minItems=1)
 Listed = Annotated[tuple[NameText, ...], SOME]
-"""Some of them, in a filter."""
+"""Names in a filter."""
 Capabilities = Annotated[tuple[NameText, ...], _described(maxItems=limits.CAPABILITIES)]
 TaskId = Annotated[str, _described(format="uuid", pattern=r"^[0-9a-f\-]{36}$")]
 TaskIds = Annotated[tuple[TaskId, ...], _described(maxItems=limits.BATCH)]
 Parents = Annotated[tuple[TaskId, ...], _described(maxItems=limits.DEPENDENCIES)]
 
 Mark = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
-"""A group of dead letters that failed alike. Checked right here: the core only compares it."""
+"""The id of a group of dead letters. Checked here: the core only compares it."""
 
 Key = Annotated[str, _described(pattern=rf"^{_PLAIN}{{1,{limits.NAME_LENGTH}}}$")]
 Trace = Annotated[str, _described(pattern=rf"^[ -~]{{1,{limits.TRACE_LENGTH}}}$")]
@@ -69,4 +69,4 @@ Failures = Annotated[int, _described(minimum=1, maximum=limits.BREAKER_FAILURES)
 BreakerTime = Annotated[float, _described(exclusiveMinimum=0, maximum=limits.BREAKER_SECONDS)]
 
 Due = Annotated[datetime, _described(format="date-time")]
-"""A time with its zone."""
+"""A time with its time zone."""

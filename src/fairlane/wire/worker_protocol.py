@@ -1,6 +1,6 @@
-"""The worker protocol, `/internal/workers`: what workers in any language say and are told.
+"""The worker protocol, `/internal/workers`: requests of workers in any language, and responses.
 
-Fields that are not known are passed over, so that a worker may be newer than the server.
+Unknown fields are ignored, so that a worker may be newer than the server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairlane.wire.values import Capacity, Line, NameText, TaskId, WorkerName
 POLL_INTERVAL_MS: Final = 1_000
 HEARTBEAT_INTERVAL_MS: Final = 30_000
 BEATS_A_LEASE: Final = 3
-"""A worker that was silent for so many intervals is dead."""
+"""A worker is dead after this many intervals without a heartbeat."""
 MOST_AT_ONCE: Final = 10_000
 HEALTH_BYTES: Final = 4_096
 
@@ -34,7 +34,7 @@ Attempt = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker introduces itself. Without `queues` or `types` it takes tasks of all of them."""
+    """A worker registers. Without `queues` or `types` it takes tasks of all of them."""
 
     capabilities: frozenset[NameText] = frozenset()
     capacity: Capacity = 5
@@ -48,14 +48,14 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: Annotated[float, msgspec.Meta(gt=0, le=limits.LEASE_SECONDS_LONGEST)] | None = (
         None
     )
-    """How long it may be silent; three heartbeat intervals if left out."""
+    """How long it may send no heartbeat; default: three heartbeat intervals."""
     name: WorkerName | None = None
-    """What its id is to begin with."""
+    """The beginning of its id."""
     worker_id: str | None = None
-    """The id that it has been given before, if it only renews itself."""
+    """The id from an earlier registration, which is renewed."""
 
     def worker(self, worker_id: str) -> NewWorker:
-        """The worker under the id it was given."""
+        """Return the worker with this id."""
         for names in (self.capabilities, self.queues or (), self.types or ()):
             if len(names) > limits.LANES:
                 raise InvalidWorker(f"A worker names at most {limits.LANES:,} of each kind.")
@@ -77,7 +77,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """The id under which a worker makes all its other calls, and how often it should."""
+    """The id for all further calls of the worker, and how often to make them."""
 
     worker_id: str
     poll_interval_ms: int
@@ -85,18 +85,18 @@ class Registered(msgspec.Struct, frozen=True):
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker wants tasks. `wait_seconds`: how long it would wait for one. `request_id`: a text
-    that is new for every poll but the same when an unanswered one is repeated."""
+    """A worker asks for tasks. `wait_seconds`: how long to wait for one. `request_id`: new for
+    every poll, but the same when a poll without a response is repeated."""
 
     capabilities: frozenset[NameText] | None = None
-    """What it can do now; as registered if left out."""
+    """Default: as registered."""
     available_capacity: Annotated[int, msgspec.Meta(ge=1, le=MOST_AT_ONCE)] = 1
     wait_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     request_id: NameText | None = None
 
 
 class HandedTask(msgspec.Struct, frozen=True):
-    """A task to be run now. Its time limit counts from here."""
+    """A task to run now. Its timeout counts from here."""
 
     task_id: str
     task_type: str
@@ -108,7 +108,7 @@ class HandedTask(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, task: Claimed) -> HandedTask:
-        """A claimed task as a worker gets it."""
+        """Return a claimed task as a worker gets it."""
         return cls(
             task.task_id,
             task.type,
@@ -121,20 +121,20 @@ class HandedTask(msgspec.Struct, frozen=True):
 
 
 class PollReply(msgspec.Struct, frozen=True):
-    """What a poll brought."""
+    """The tasks for a poll."""
 
     tasks: list[HandedTask]
 
 
 class TaskStart(msgspec.Struct, frozen=True):
-    """A task begins to run only now."""
+    """A task starts only now."""
 
     task_id: TaskId
     attempt: Attempt | None = None
 
 
 class TaskProgress(msgspec.Struct, frozen=True):
-    """How far a task has come."""
+    """The progress of a task."""
 
     task_id: TaskId
     attempt: Attempt | None = None
@@ -150,7 +150,7 @@ class ResultStatus(StrEnum):
 
 
 class RunFailure(msgspec.Struct, frozen=True):
-    """Why a run failed. `details` may be any JSON: they are kept as text, beside a traceback."""
+    """Why a run failed. `details` may be any JSON: it is kept as text, like a traceback."""
 
     message: str = "The worker gave no reason."
     code: str | None = None
@@ -159,7 +159,7 @@ class RunFailure(msgspec.Struct, frozen=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a run."""
+    """The result of a run."""
 
     task_id: TaskId
     attempt: Attempt | None = None
@@ -169,7 +169,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     execution_duration_seconds: Seconds | None = None
 
     def outcome(self) -> Outcome:
-        """The same in the core's words."""
+        """Return the outcome for the core."""
         if self.status is ResultStatus.COMPLETED:
             return Completed(checked_result(bytes(self.result) or b"null"))
         fault = RunFailure() if self.error is None else self.error
@@ -184,20 +184,20 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """A call was heard."""
+    """The call was recorded."""
 
     acknowledged: bool = True
 
 
 class ResultAcknowledged(msgspec.Struct, frozen=True, kw_only=True):
-    """A result was recorded. `status`: how the task stands now."""
+    """The result was recorded. `status`: the status of the task now."""
 
     acknowledged: bool = True
     status: State
 
 
 class OwnStatus(StrEnum):
-    """What a worker may say of itself."""
+    """The statuses that a worker may report."""
 
     ACTIVE = WorkerStatus.ACTIVE.value
     DRAINING = WorkerStatus.DRAINING.value
@@ -205,22 +205,22 @@ class OwnStatus(StrEnum):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """A sign of life. `health`: anything about cpu, memory and the like."""
+    """A heartbeat. `health`: anything about CPU, memory and so on."""
 
     current_load: Annotated[int, msgspec.Meta(ge=0, le=limits.CONCURRENCY)] = 0
     status: OwnStatus | None = None
     health: Mapping[str, Any] | None = None
 
     def checked_health(self) -> Mapping[str, Any] | None:
-        """Its health, if it is short enough to be kept."""
+        """Return the health. Raises InvalidWorker if it is too large."""
         if self.health and len(msgspec.json.encode(self.health)) > HEALTH_BYTES:
             raise InvalidWorker(f"A worker's health has at most {HEALTH_BYTES:,} bytes of JSON.")
         return self.health
 
 
 class HeartbeatReply(msgspec.Struct, frozen=True):
-    """`should_drain`: poll no more, finish what runs, deregister. `cancelled`: tasks to stop, for
-    they are no longer this worker's; report their end all the same, which frees their place."""
+    """`should_drain`: stop polling, finish running tasks, deregister. `cancelled`: tasks to stop,
+    because this worker has lost them; report their end anyway, which frees their slot."""
 
     acknowledged: bool
     should_drain: bool
@@ -228,15 +228,15 @@ class HeartbeatReply(msgspec.Struct, frozen=True):
 
 
 class Deregistered(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker has left. `released`: how many tasks it still had, which go to others."""
+    """The worker was removed. `released`: how many of its tasks go to other workers."""
 
     acknowledged: bool = True
     released: int
 
 
 def checked_result(value: bytes) -> bytes:
-    """JSON as it was sent, if others can read it too: of a raw value only the outline was looked
-    at when the request was."""
+    """Return a result, byte for byte. Raises InvalidResult or ResultTooLarge: raw values were not
+    decoded with their request."""
     if len(value) > limits.RESULT_BYTES:
         raise ResultTooLarge(
             f"The result has {len(value):,} bytes of JSON, at most {limits.RESULT_BYTES:,} are "
@@ -257,5 +257,5 @@ def checked_result(value: bytes) -> bytes:
 
 
 def line(message: str | None) -> str | None:
-    """A status message cut to size."""
+    """Return a status message, cut to its maximum length."""
     return None if message is None else storable(message, limits.PROGRESS_CHARACTERS)

@@ -1,8 +1,8 @@
-"""The worker protocol in bulk: lists in, lists out, one answer per item, exact verdicts.
+"""The worker protocol in bulk: lists in, lists out, one verdict per item.
 
-`protocol` is enough for a simple worker. One that runs many small tasks holds some that it has not
-begun, reports what became of hundreds in one call, and gives back or puts off what it cannot run
-now. Like there, it says how runs ended, and the server decides what follows.
+`worker_protocol` is enough for a simple worker. One that runs many small tasks claims tasks ahead,
+reports hundreds of results in one call, and gives back or postpones what it cannot run now. In both
+protocols the worker reports how runs ended, and the server decides what follows.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ UNSET = msgspec.UNSET
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker wants up to `slots` tasks to run now, and `ahead` more to hold, which are none of
-    types with a rate or concurrency limit. What it can do and will take is as registered where it
-    is left out; null for `queues` or `types`: all of them."""
+    """A worker asks for up to `slots` tasks to run now, and up to `ahead` more to hold, which have
+    no rate or concurrency limit. `capabilities`, `queues` and `types` are as registered by default;
+    null for `queues` or `types` means all."""
 
     request_id: NameText
-    """New for every claim, but the same when an unanswered one is repeated."""
+    """New for every claim, but the same when a claim without a response is repeated."""
     heard: Annotated[str, msgspec.Meta(max_length=limits.NAME_LENGTH)] | None = None
-    """The last request whose tasks the worker has heard of, empty before there was one. If it was
-    given others since, it gets those."""
+    """The last request whose tasks the worker received; empty before the first. If a later request
+    was granted tasks, the worker gets those."""
     slots: Annotated[int, msgspec.Meta(ge=0, le=MOST_AT_ONCE)] = 1
     ahead: Annotated[int, msgspec.Meta(ge=0, le=MOST_AT_ONCE)] = 0
     wait_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -59,7 +59,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that a worker holds. Its time limit counts from when the worker says that it began."""
+    """A task that a worker holds. Its timeout counts from the start that the worker reports."""
 
     task_id: str
     task_type: str
@@ -80,7 +80,7 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, task: Claimed) -> ClaimedTask:
-        """A claimed task as a worker gets it."""
+        """Return a claimed task as a worker gets it."""
         spec = task.spec
         return cls(
             task_id=task.task_id,
@@ -102,7 +102,7 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def claimed(self, worker_id: str) -> Claimed:
-        """The same in the hands of a worker."""
+        """Return the same for the core, held by a worker."""
         return Claimed(
             task_id=self.task_id,
             attempt=self.attempt,
@@ -127,8 +127,8 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimAnswer(msgspec.Struct, frozen=True):
-    """What a claim brought. `next_due_in_seconds`: when it may bring more, if that is known.
-    `request_id`: the earlier request that was given these, in place of anything new."""
+    """The tasks of a claim. `next_due_in_seconds`: when there may be more, if that is known.
+    `request_id`: the earlier request that these tasks were granted to."""
 
     tasks: tuple[ClaimedTask, ...]
     next_due_in_seconds: float | None
@@ -136,17 +136,17 @@ class ClaimAnswer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, grant: Grant) -> ClaimAnswer:
-        """A grant as a worker gets it."""
+        """Return a grant as a worker gets it."""
         return cls(tuple(map(ClaimedTask.of, grant.tasks)), grant.next_due_in, grant.request_id)
 
     def grant(self, worker_id: str) -> Grant:
-        """The same in the hands of a worker."""
+        """Return the same for the core, held by a worker."""
         tasks = [task.claimed(worker_id) for task in self.tasks]
         return Grant(tasks, self.next_due_in_seconds, self.request_id)
 
 
 class StartReport(msgspec.Struct, frozen=True):
-    """A task began to run so many seconds ago."""
+    """A task started `seconds` ago."""
 
     task_id: TaskId
     attempt: Attempt
@@ -154,13 +154,13 @@ class StartReport(msgspec.Struct, frozen=True):
 
 
 class StartReports(msgspec.Struct, frozen=True):
-    """Tasks that run now."""
+    """Tasks that have started."""
 
     starts: Annotated[tuple[StartReport, ...], SOME]
 
 
 class ProgressReport(msgspec.Struct, frozen=True):
-    """How far a task has come."""
+    """The progress of a task."""
 
     task_id: TaskId
     attempt: Attempt
@@ -169,7 +169,7 @@ class ProgressReport(msgspec.Struct, frozen=True):
 
 
 class ProgressReports(msgspec.Struct, frozen=True):
-    """How far tasks have come."""
+    """The progress of tasks."""
 
     reports: Annotated[tuple[ProgressReport, ...], SOME]
 
@@ -181,9 +181,9 @@ class RunStatus(StrEnum):
     FAILED = "failed"
     TIMED_OUT = "timed_out"
     RELEASED = "released"
-    """Given back, begun or not: it costs no retry."""
+    """Given back, started or not: that costs no retry."""
     SNOOZED = "snoozed"
-    """It asked to run again in `after_seconds`, which costs no retry either."""
+    """To run again in `after_seconds`: that costs no retry."""
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -196,9 +196,9 @@ class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended. `after_seconds`: when it wants to run again, if it says so itself.
+    """How a run ended. `after_seconds`: when to run again, if the handler says so.
 
-    Without `execution_duration_seconds` it had not begun.
+    Without `execution_duration_seconds` the run had not started.
     """
 
     task_id: TaskId
@@ -210,8 +210,8 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
     execution_duration_seconds: Seconds | None = None
 
     def outcome(self) -> Outcome:
-        """The same in the core's words. A result that nobody could read is a failure for good: the
-        others in its batch must not suffer for it."""
+        """Return the outcome for the core. An invalid result is a permanent failure: an error would
+        fail the whole batch."""
         match self.status:
             case RunStatus.COMPLETED:
                 try:
@@ -242,8 +242,8 @@ class EndedRuns(msgspec.Struct, frozen=True):
 
 
 class Verdicts(msgspec.Struct, frozen=True):
-    """What became of each item, in order: `stale` for what is no longer this worker's, `missing`
-    for what is not there any more."""
+    """The verdict on each item, in order: `stale` if the worker has lost the task, `missing` if the
+    task does not exist any more."""
 
     verdicts: tuple[Verdict, ...]
 
@@ -285,9 +285,9 @@ class HeldRun(msgspec.Struct, frozen=True):
 
 
 class PulseView(msgspec.Struct, frozen=True):
-    """`remaining_seconds`: how long the worker counts as alive, from when it sent the beat.
-    `let_go`: runs to stop, for they are no longer this worker's; report their end all the same,
-    which frees their place."""
+    """`remaining_seconds`: how long the worker counts as alive, from when it sent the heartbeat.
+    `let_go`: runs to stop, because this worker has lost them; report their end anyway, which frees
+    their slot."""
 
     remaining_seconds: float
     status: WorkerStatus

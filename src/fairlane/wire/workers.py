@@ -12,7 +12,7 @@ from fairlane.wire.times import Moment, iso
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker. Null for queues or types: it takes all of them."""
+    """A worker. Null for `queues` or `types` means all."""
 
     worker_id: str
     status: WorkerStatus
@@ -28,11 +28,11 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     health: Mapping[str, Any] | None
     lease_seconds: float
-    """How long it may be silent before it counts as dead."""
+    """How long it may send no heartbeat before it counts as dead."""
 
 
 class WorkerList(msgspec.Struct, frozen=True):
-    """All workers that are known, the dead ones included until they are cleared away."""
+    """All workers. Dead ones are listed until they are removed."""
 
     workers: tuple[WorkerView, ...]
 
@@ -45,12 +45,12 @@ class WorkerState(msgspec.Struct, frozen=True):
 
 
 def workers_of(workers: Iterable[Worker]) -> WorkerList:
-    """Workers by id."""
+    """Return workers as JSON shows them, ordered by id."""
     return WorkerList(tuple(map(worker_of, sorted(workers, key=lambda each: each.worker_id))))
 
 
 def worker_of(worker: Worker) -> WorkerView:
-    """A worker."""
+    """Return a worker as JSON shows it."""
     return WorkerView(
         worker_id=worker.worker_id,
         status=WorkerStatus.DEAD if worker.lost else worker.status,
