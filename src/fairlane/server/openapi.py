@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -86,7 +85,7 @@ def _described(
         "operationId": name_of(operation),
         "tags": [tag_of(operation)],
         "summary": operation.summary,
-        "description": inspect.getdoc(operation.handler) or "",
+        "description": operation.description,
         "responses": _responses(operation, known),
     }
     parameters = [*_in_path(operation), *_in_query(operation, known, components)]

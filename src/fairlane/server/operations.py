@@ -1,8 +1,9 @@
-"""Entries of the route table: an operation is a method on a path, with its scopes, its body, its
-query and its response. Routes, OpenAPI and the tests of scopes are made from the same table."""
+"""Entries of the route table: an operation is a method on a path, with its handler, its scopes, its
+body, its query and its response. Routes, OpenAPI and tests are made from this table."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
@@ -52,7 +53,7 @@ class Call(msgspec.Struct, Generic[Body, Query], frozen=True):
 Handler = Callable[[Services, Call[Any, Any]], Awaitable[Response]]
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
+class Operation(msgspec.Struct, frozen=True):
     """A method on a path.
 
     `scopes`: the token needs one of them; an empty set means public. `body`, `query` and `returns`
@@ -62,7 +63,6 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     path: str
     handler: Handler
-    summary: str
     scopes: frozenset[Scope]
     body: Any = None
     query: Any = None
@@ -77,3 +77,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The action in the audit log, if the operation is recorded there."""
     optional_body: bool = False
     """A missing body counts as an empty object."""
+
+    @property
+    def description(self) -> str:
+        """What it does: the docstring of the handler."""
+        return inspect.getdoc(self.handler) or ""
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the description."""
+        return self.description.replace("\n", " ").partition(". ")[0].rstrip(".")

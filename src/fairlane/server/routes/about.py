@@ -18,26 +18,14 @@ def describing(table: Sequence[Operation]) -> list[Operation]:
     shown = cache(lambda: page(described()))
 
     async def openapi(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-        """The description of the API as OpenAPI 3.1."""
+        """Read the description of the API as OpenAPI 3.1."""
         return Response(described())
 
     async def docs(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-        """The description of the API as a page."""
+        """Read the description of the API as a page."""
         return Response(shown(), kind=b"text/html; charset=utf-8", guards=PAGE_GUARDS)
 
     return [
-        Operation(
-            method="GET",
-            path="/openapi.json",
-            handler=openapi,
-            summary="Read the OpenAPI document",
-            scopes=READ,
-        ),
-        Operation(
-            method="GET",
-            path="/docs",
-            handler=docs,
-            summary="Read the documentation of the API",
-            scopes=READ,
-        ),
+        Operation("GET", "/openapi.json", openapi, READ),
+        Operation("GET", "/docs", docs, READ),
     ]

@@ -11,20 +11,12 @@ from fairlane.wire.audit import AuditList, AuditQuery, encode_audit
 
 
 async def list_entries(services: Services, call: Call[None, AuditQuery]) -> Response:
-    """Who changed what, newest first."""
+    """List who changed what, newest first."""
     query = call.query
     page = await services.run(services.ops.audit(query.limit, query.cursor))
     return Response(encode_audit(page))
 
 
 OPERATIONS: Final = [
-    Operation(
-        method="GET",
-        path="/api/v1/audit",
-        handler=list_entries,
-        summary="List who changed what",
-        scopes=ADMIN,
-        query=AuditQuery,
-        returns=AuditList,
-    ),
+    Operation("GET", "/api/v1/audit", list_entries, ADMIN, query=AuditQuery, returns=AuditList),
 ]

@@ -21,12 +21,12 @@ GZIP: Final = b"gzip"
 
 
 async def shell(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """The page itself. It is fetched each time, because it names the files of this version."""
+    """Load the dashboard. The page is not cached, because it names the files of this version."""
     return _answer(assets().shell, call, b"no-cache")
 
 
 async def file(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """A file of the page. It may be cached for good."""
+    """Load a file of the dashboard. It may be cached for good."""
     known = assets()
     found = known.files.get(call.path["path"])
     if found is None or call.path["version"] != known.version:
@@ -53,12 +53,6 @@ def _guards(caching: bytes) -> Headers:
 
 
 OPERATIONS: Final = [
-    Operation(method="GET", path="/", handler=shell, summary="The dashboard", scopes=OPEN),
-    Operation(
-        method="GET",
-        path="/assets/{version}/{path:path}",
-        handler=file,
-        summary="Files of the dashboard",
-        scopes=OPEN,
-    ),
+    Operation("GET", "/", shell, OPEN),
+    Operation("GET", "/assets/{version}/{path:path}", file, OPEN),
 ]

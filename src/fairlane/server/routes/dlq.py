@@ -65,7 +65,7 @@ class FailureGroup:
 
 
 async def list_dead(services: Services, call: Call[None, DeadListQuery]) -> Response:
-    """Dead letters, newest first."""
+    """List dead letters, newest first."""
     query = call.query
     if isinstance(query.failure, str):
         group = FailureGroup(services, query.chosen(), query.failure)
@@ -83,12 +83,12 @@ async def purge(services: Services, call: Call[None, DeadPurgeQuery]) -> Respons
 
 
 async def analyse(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """Dead letters, grouped by the way they failed."""
+    """Group dead letters by the way they failed."""
     return Response(analysis_of(await services.run(services.ops.dlq_analysis())))
 
 
 async def replay_many(services: Services, call: Call[DeadReplay, None]) -> Response:
-    """Make dead letters ready to run again."""
+    """Replay dead letters: make them ready to run now."""
     body, ops = call.body, services.ops
     how: dict[str, Any] = {"reset_retry_count": body.reset_retry_count, "level": new_level(body)}
     if isinstance(body.failure, str):
@@ -98,54 +98,36 @@ async def replay_many(services: Services, call: Call[DeadReplay, None]) -> Respo
 
 
 async def replay(services: Services, call: Call[ReplayTerms, None]) -> Response:
-    """Make a dead letter ready to run again."""
+    """Replay a dead letter: make it ready to run now."""
     return await replay_task(services, call.path["task_id"], call.body, DEAD)
 
 
 OPERATIONS: Final = [
+    Operation("GET", "/api/v1/dlq", list_dead, READ, query=DeadListQuery, returns=TaskPage),
     Operation(
-        method="GET",
-        path="/api/v1/dlq",
-        handler=list_dead,
-        summary="List dead letters",
-        scopes=READ,
-        query=DeadListQuery,
-        returns=TaskPage,
-    ),
-    Operation(
-        method="DELETE",
-        path="/api/v1/dlq",
-        handler=purge,
-        summary="Delete dead letters",
-        scopes=ADMIN,
+        "DELETE",
+        "/api/v1/dlq",
+        purge,
+        ADMIN,
         query=DeadPurgeQuery,
         returns=SweptView,
         action=Action.DELETE,
     ),
+    Operation("GET", "/api/v1/dlq/analysis", analyse, READ, returns=AnalysisView),
     Operation(
-        method="GET",
-        path="/api/v1/dlq/analysis",
-        handler=analyse,
-        summary="Group dead letters by failure",
-        scopes=READ,
-        returns=AnalysisView,
-    ),
-    Operation(
-        method="POST",
-        path="/api/v1/dlq/replay",
-        handler=replay_many,
-        summary="Replay many dead letters",
-        scopes=ADMIN,
+        "POST",
+        "/api/v1/dlq/replay",
+        replay_many,
+        ADMIN,
         body=DeadReplay,
         returns=SweptView,
         action=Action.REPLAY,
     ),
     Operation(
-        method="POST",
-        path="/api/v1/dlq/{task_id}/replay",
-        handler=replay,
-        summary="Replay a dead letter",
-        scopes=ADMIN,
+        "POST",
+        "/api/v1/dlq/{task_id}/replay",
+        replay,
+        ADMIN,
         body=ReplayTerms,
         optional_body=True,
         returns=ReplayedView,

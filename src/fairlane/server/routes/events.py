@@ -18,9 +18,9 @@ MOST_CURSOR: Final = 64
 
 
 async def events(services: Services, call: Call[None, EventQuery]) -> Response:
-    """With `Accept: text/event-stream`: live events, after `cursor` or `Last-Event-ID` if given.
-    Otherwise: one page of events after the cursor. Without a cursor, events from now on.
-    """
+    """Follow events. With `Accept: text/event-stream`: live events, after `cursor` or
+    `Last-Event-ID` if given. Otherwise: one page of events after the cursor. Without a cursor:
+    events from now on."""
     subscription = by_query(call.query)
     hub = services.hub
     if sse.KIND in call.headers.get(b"accept", b""):
@@ -47,13 +47,5 @@ def _last_seen(call: Call[None, EventQuery]) -> str | None:
 
 
 OPERATIONS: Final = [
-    Operation(
-        method="GET",
-        path="/api/v1/events",
-        handler=events,
-        summary="Follow events",
-        scopes=READ,
-        query=EventQuery,
-        returns=EventPage,
-    ),
+    Operation("GET", "/api/v1/events", events, READ, query=EventQuery, returns=EventPage),
 ]

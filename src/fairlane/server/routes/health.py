@@ -42,12 +42,12 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def healthz(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """The process answers; the store is not asked."""
+    """Check that the server runs. The store is not asked."""
     return Response(Alive())
 
 
 async def readyz(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """The store can be read, and what its settings guarantee."""
+    """Check that the store can be read. The response says what its settings guarantee."""
     try:
         async with asyncio.timeout(READY_SECONDS):
             await services.run(services.ops.get([new_id()]))
@@ -59,20 +59,6 @@ async def readyz(services: Services, call: Call[None, None]) -> Response:  # noq
 
 
 OPERATIONS: Final = [
-    Operation(
-        method="GET",
-        path="/healthz",
-        handler=healthz,
-        summary="Check that the server runs",
-        scopes=OPEN,
-        returns=Alive,
-    ),
-    Operation(
-        method="GET",
-        path="/readyz",
-        handler=readyz,
-        summary="Check that the server can work",
-        scopes=OPEN,
-        returns=Ready,
-    ),
+    Operation("GET", "/healthz", healthz, OPEN, returns=Alive),
+    Operation("GET", "/readyz", readyz, OPEN, returns=Ready),
 ]

@@ -44,18 +44,18 @@ class Backlog(msgspec.Struct, frozen=True):
 
 
 async def list_queues(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """All queues, and how many tasks are in them."""
+    """List queues, and how many tasks are in them."""
     facts = await services.run(services.ops.facts())
     return Response(QueueList(tuple(map(queue_of, queues_of(facts)))))
 
 
 async def pause(services: Services, call: Call[None, None]) -> Response:
-    """Stop claims from a queue. Tasks that run continue."""
+    """Pause a queue: stop claims from it. Tasks that run continue."""
     return await _set_pause(services, call.path["queue"], paused=True)
 
 
 async def resume(services: Services, call: Call[None, None]) -> Response:
-    """Allow claims from a queue again."""
+    """Resume a queue: allow claims from it again."""
     return await _set_pause(services, call.path["queue"], paused=False)
 
 
@@ -65,7 +65,7 @@ async def _set_pause(services: Services, queue: str, *, paused: bool) -> Respons
 
 
 async def backlog(services: Services, call: Call[None, None]) -> Response:
-    """How much work is in a queue; zero for an unknown queue."""
+    """Measure the work in a queue. It is zero for an unknown queue."""
     name = call.path["queue"]
     checked_scope(name)
     facts = await services.run(services.ops.facts())
@@ -78,13 +78,13 @@ async def backlog(services: Services, call: Call[None, None]) -> Response:
 
 
 async def list_types(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """All types, with their limits and how many tasks of them there are."""
+    """List types, with their limits and how many tasks of them there are."""
     facts = await services.run(services.ops.facts())
     return Response(TypeList(tuple(map(type_of, types_of(facts)))))
 
 
 async def patch_type(services: Services, call: Call[TypePatch, None]) -> Response:
-    """Change the settings of a type. They hold for all workers, from the next claim on."""
+    """Pause or limit a type. Settings hold for all workers, from the next claim on."""
     patch, ops = call.body, services.ops
     type = call.path["type"]
     checked_scope(type)
@@ -103,7 +103,7 @@ async def patch_type(services: Services, call: Call[TypePatch, None]) -> Respons
 
 
 async def get_control(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """What is paused and limited."""
+    """List what is paused and limited."""
     return Response(controls_of(await services.run(services.ops.controls())))
 
 
@@ -126,72 +126,40 @@ async def _set(services: Services, changes: Sequence[Op[Controls]]) -> Controls:
 
 
 OPERATIONS: Final = [
+    Operation("GET", "/api/v1/queues", list_queues, READ, returns=QueueList),
     Operation(
-        method="GET",
-        path="/api/v1/queues",
-        handler=list_queues,
-        summary="List queues",
-        scopes=READ,
-        returns=QueueList,
-    ),
-    Operation(
-        method="POST",
-        path="/api/v1/queues/{queue}/pause",
-        handler=pause,
-        summary="Pause a queue",
-        scopes=ADMIN,
+        "POST",
+        "/api/v1/queues/{queue}/pause",
+        pause,
+        ADMIN,
         returns=QueueState,
         action=Action.PAUSE,
     ),
     Operation(
-        method="POST",
-        path="/api/v1/queues/{queue}/resume",
-        handler=resume,
-        summary="Resume a queue",
-        scopes=ADMIN,
+        "POST",
+        "/api/v1/queues/{queue}/resume",
+        resume,
+        ADMIN,
         returns=QueueState,
         action=Action.RESUME,
     ),
+    Operation("GET", "/api/v1/queues/{queue}/backlog", backlog, READ, returns=Backlog),
+    Operation("GET", "/api/v1/types", list_types, READ, returns=TypeList),
     Operation(
-        method="GET",
-        path="/api/v1/queues/{queue}/backlog",
-        handler=backlog,
-        summary="Measure the work in a queue",
-        scopes=READ,
-        returns=Backlog,
-    ),
-    Operation(
-        method="GET",
-        path="/api/v1/types",
-        handler=list_types,
-        summary="List types",
-        scopes=READ,
-        returns=TypeList,
-    ),
-    Operation(
-        method="PATCH",
-        path="/api/v1/types/{type}",
-        handler=patch_type,
-        summary="Pause or limit a type",
-        scopes=ADMIN,
+        "PATCH",
+        "/api/v1/types/{type}",
+        patch_type,
+        ADMIN,
         body=TypePatch,
         returns=TypeRules,
         action=Action.LIMIT,
     ),
+    Operation("GET", "/api/v1/control", get_control, READ, returns=ControlsView),
     Operation(
-        method="GET",
-        path="/api/v1/control",
-        handler=get_control,
-        summary="List what is paused and limited",
-        scopes=READ,
-        returns=ControlsView,
-    ),
-    Operation(
-        method="POST",
-        path="/api/v1/control",
-        handler=set_control,
-        summary="Pause or limit everything",
-        scopes=ADMIN,
+        "POST",
+        "/api/v1/control",
+        set_control,
+        ADMIN,
         body=ControlPatch,
         returns=ControlsView,
         action=Action.LIMIT,

@@ -35,7 +35,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 async def sign_in(services: Services, call: Call[SignIn, None]) -> Response:
-    """Start a session. The browser sends its cookie with every further request."""
+    """Sign in: start a session. The browser sends its cookie with every further request."""
     services.sign_ins.take(call.address, 1)
     token = await services.tokens.token(call.body.token)
     if token is None or token.kind == "session":
@@ -53,7 +53,7 @@ async def sign_in(services: Services, call: Call[SignIn, None]) -> Response:
 
 
 async def sign_out(services: Services, call: Call[None, None]) -> Response:
-    """End the session of the browser."""
+    """Sign out: end the session of the browser."""
     secret = cookie_of(call.headers)
     token = None if secret is None else await services.tokens.token(secret)
     if secret is not None and token is not None and token.kind == "session":
@@ -64,7 +64,7 @@ async def sign_out(services: Services, call: Call[None, None]) -> Response:
 
 
 async def show(services: Services, call: Call[None, None]) -> Response:
-    """Who is signed in, and whether that is required."""
+    """Read who is signed in, and whether that is required."""
     secret = secret_of(call.headers)
     token = None if secret is None else await services.tokens.token(secret)
     required = await services.tokens.required()
@@ -88,29 +88,7 @@ def _cookie(call: Call[Any, None], secret: str, seconds: int) -> Headers:
 
 
 OPERATIONS: Final = [
-    Operation(
-        method="POST",
-        path="/auth/session",
-        handler=sign_in,
-        summary="Sign in",
-        scopes=OPEN,
-        body=SignIn,
-        returns=Session,
-    ),
-    Operation(
-        method="DELETE",
-        path="/auth/session",
-        handler=sign_out,
-        summary="Sign out",
-        scopes=OPEN,
-        status=204,
-    ),
-    Operation(
-        method="GET",
-        path="/auth/session",
-        handler=show,
-        summary="Read the session",
-        scopes=OPEN,
-        returns=Session,
-    ),
+    Operation("POST", "/auth/session", sign_in, OPEN, body=SignIn, returns=Session),
+    Operation("DELETE", "/auth/session", sign_out, OPEN, status=204),
+    Operation("GET", "/auth/session", show, OPEN, returns=Session),
 ]

@@ -113,7 +113,7 @@ class SpecDeleted(msgspec.Struct, frozen=True):
 
 
 async def create(services: Services, call: Call[SpecRequest, None]) -> Response:
-    """Store a task."""
+    """Submit a task."""
     body = call.body
     new = spec.new_spec_task(
         body.type,
@@ -129,12 +129,12 @@ async def create(services: Services, call: Call[SpecRequest, None]) -> Response:
 
 
 async def show(services: Services, call: Call[None, None]) -> Response:
-    """Everything about a task."""
+    """Read everything about a task."""
     return Response(_shown(await get_task(services, call.path["task_id"])))
 
 
 async def page(services: Services, call: Call[None, SpecListQuery]) -> Response:
-    """Tasks, newest first."""
+    """List tasks, newest first."""
     query = call.query
     chosen = _filter(query)
     total = await services.run(services.ops.total(chosen))
@@ -192,18 +192,18 @@ async def delete(services: Services, call: Call[None, None]) -> Response:
 
 
 async def stats(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """How many tasks there are in each status."""
+    """Count the tasks in each status."""
     return Response(spec.stats_of(await services.run(services.ops.stats())))
 
 
 async def pause(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """Start no more tasks."""
+    """Pause everything: start no more tasks."""
     controls = await services.run(services.ops.pause(paused=True))
     return Response(SpecPaused(controls.everything.paused))
 
 
 async def resume(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """Start tasks again."""
+    """Resume everything: start tasks again."""
     controls = await services.run(services.ops.pause(paused=False))
     return Response(SpecPaused(controls.everything.paused))
 
@@ -248,15 +248,7 @@ def _shown(task: Task) -> spec.SpecTask:
 
 
 def _operation(method: str, path: str, handler: Any, **more: Any) -> Operation:
-    summary = (handler.__doc__ or "").partition(".")[0]
-    return Operation(
-        method=method,
-        path=f"/api/tasks{path}",
-        handler=handler,
-        summary=summary,
-        invalid=400,
-        **more,
-    )
+    return Operation(method, f"/api/tasks{path}", handler, invalid=400, **more)
 
 
 OPERATIONS: Final = [

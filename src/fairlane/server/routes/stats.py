@@ -19,12 +19,12 @@ from fairlane.wire.figures import SampleList, SampleQuery, samples_of
 
 
 async def stats(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """Depths, ages, workers, throughput, recovery."""
+    """Read statistics: depths, ages, workers, throughput, recovery."""
     return Response(await services.run(services.ops.stats()))
 
 
 async def history(services: Services, call: Call[None, SampleQuery]) -> Response:
-    """Samples of the counters for charts: about every ten seconds of the last day, and now."""
+    """Read samples of the counters, for charts. About one for every ten seconds of the last day."""
     given = call.query.since
     since = 0 if isinstance(given, msgspec.UnsetType) else microseconds_of(given)
     samples = await services.run(services.ops.samples(since, call.query.limit))
@@ -33,35 +33,14 @@ async def history(services: Services, call: Call[None, SampleQuery]) -> Response
 
 
 async def metrics(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """The store's counters in the text format of Prometheus; the same from every server."""
+    """Read the store's counters in the text format of Prometheus. Every server returns the same."""
     facts = await services.run(services.ops.facts())
     # On a thread: with thousands of types the text is long, and other requests must not wait.
     return Response(await asyncio.to_thread(exposition, facts, __version__), kind=CONTENT_TYPE)
 
 
 OPERATIONS: Final = [
-    Operation(
-        method="GET",
-        path="/api/v1/queue/stats",
-        handler=stats,
-        summary="Read statistics",
-        scopes=READ,
-        returns=Stats,
-    ),
-    Operation(
-        method="GET",
-        path="/api/v1/stats/history",
-        handler=history,
-        summary="Read statistics over time",
-        scopes=READ,
-        query=SampleQuery,
-        returns=SampleList,
-    ),
-    Operation(
-        method="GET",
-        path="/metrics",
-        handler=metrics,
-        summary="Read metrics for Prometheus",
-        scopes=READ,
-    ),
+    Operation("GET", "/api/v1/queue/stats", stats, READ, returns=Stats),
+    Operation("GET", "/api/v1/stats/history", history, READ, query=SampleQuery, returns=SampleList),
+    Operation("GET", "/metrics", metrics, READ),
 ]

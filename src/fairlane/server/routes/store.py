@@ -25,31 +25,16 @@ class JournalQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def facts(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """Counters, heads of the queues, limits and workers, read together."""
+    """Read counters, heads of the queues, limits and workers together."""
     return Response(await services.run(services.ops.facts()))
 
 
 async def journal(services: Services, call: Call[None, JournalQuery]) -> Response:
-    """The journal, oldest first, with the store's own names."""
+    """Read the journal, oldest first, with the store's own names."""
     return Response(await services.run(services.ops.events(call.query.cursor, call.query.limit)))
 
 
 OPERATIONS: Final = [
-    Operation(
-        method="GET",
-        path="/internal/store/facts",
-        handler=facts,
-        summary="Read the store's counters",
-        scopes=READ,
-        returns=Facts,
-    ),
-    Operation(
-        method="GET",
-        path="/internal/store/events",
-        handler=journal,
-        summary="Read the store's journal",
-        scopes=READ,
-        query=JournalQuery,
-        returns=Events,
-    ),
+    Operation("GET", "/internal/store/facts", facts, READ, returns=Facts),
+    Operation("GET", "/internal/store/events", journal, READ, query=JournalQuery, returns=Events),
 ]

@@ -37,8 +37,8 @@ async def cancel_one(services: Services, call: Call[None, None]) -> Response:
 
 
 async def replay_one(services: Services, call: Call[ReplayTerms, None]) -> Response:
-    """Make a task ready to run again that failed, is a dead letter, was cancelled, or waits for its
-    time."""
+    """Replay a task: make it ready to run now. For a task that failed, is a dead letter, was
+    cancelled, or waits for its time."""
     return await replay_task(services, call.path["task_id"], call.body)
 
 
@@ -49,8 +49,8 @@ async def cancel(services: Services, call: Call[TaskSweep, None]) -> Response:
 
 
 async def replay(services: Services, call: Call[TaskReplay, None]) -> Response:
-    """Make tasks ready to run again that failed, are dead letters, were cancelled, or wait for
-    their time."""
+    """Replay tasks: make them ready to run now. For tasks that failed, are dead letters, were
+    cancelled, or wait for their time."""
     ops = services.ops
     how: dict[str, Any] = {
         "reset_retry_count": call.body.reset_retry_count,
@@ -78,63 +78,55 @@ async def _change(
 
 ONE: Final = [
     Operation(
-        method="DELETE",
-        path="/api/v1/tasks/{task_id}",
-        handler=cancel_one,
-        summary="Cancel a task",
-        scopes=SUBMIT,
+        "DELETE",
+        "/api/v1/tasks/{task_id}",
+        cancel_one,
+        SUBMIT,
         returns=CancelledView,
         action=Action.CANCEL,
     ),
     *(
         Operation(
-            method="POST",
-            path=f"/api/v1/tasks/{{task_id}}/{name}",
-            handler=replay_one,
-            summary=summary,
-            scopes=ADMIN,
+            "POST",
+            f"/api/v1/tasks/{{task_id}}/{name}",
+            replay_one,
+            ADMIN,
             body=ReplayTerms,
             optional_body=True,
             returns=ReplayedView,
             action=Action.REPLAY,
         )
-        for name, summary in (("replay", "Replay a task"), ("retry", "Replay a task (other name)"))
+        for name in ("replay", "retry")
     ),
 ]
 
 MANY: Final = [
     Operation(
-        method="POST",
-        path="/api/v1/tasks/cancel",
-        handler=cancel,
-        summary="Cancel many tasks",
-        scopes=ADMIN,
+        "POST",
+        "/api/v1/tasks/cancel",
+        cancel,
+        ADMIN,
         body=TaskSweep,
         returns=SweptView,
         action=Action.CANCEL,
     ),
     *(
         Operation(
-            method="POST",
-            path=f"/api/v1/tasks/{name}",
-            handler=replay,
-            summary=summary,
-            scopes=ADMIN,
+            "POST",
+            f"/api/v1/tasks/{name}",
+            replay,
+            ADMIN,
             body=TaskReplay,
             returns=SweptView,
             action=Action.REPLAY,
         )
-        for name, summary in (
-            ("replay", "Replay many tasks"),
-            ("retry", "Replay many tasks (other name)"),
-        )
+        for name in ("replay", "retry")
     ),
     Operation(
-        method="POST",
-        path="/api/v1/tasks/delete",
-        handler=delete,
-        summary="Delete many tasks",
-        scopes=ADMIN,
+        "POST",
+        "/api/v1/tasks/delete",
+        delete,
+        ADMIN,
         body=TaskSweep,
         returns=SweptView,
         action=Action.DELETE,

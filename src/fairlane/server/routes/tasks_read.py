@@ -50,25 +50,25 @@ class ResultQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def list_tasks(services: Services, call: Call[None, TaskListQuery]) -> Response:
-    """Tasks, newest first. A page may be short, or even empty, although there are more."""
+    """List tasks, newest first. A page may be short, or even empty, although there are more."""
     query = call.query
     return Response(page_of(await get_page(services, query.chosen(), query.limit, query.cursor)))
 
 
 async def list_summaries(services: Services, call: Call[None, TaskListQuery]) -> Response:
-    """Tasks without payloads, results, runs and tracebacks: for lists that are read often."""
+    """List summaries of tasks: without payloads, results, runs and tracebacks."""
     query = call.query
     found = await get_page(services, query.chosen(), query.limit, query.cursor)
     return Response(summaries_of(found))
 
 
 async def count(services: Services, call: Call[None, TaskQuery]) -> Response:
-    """How many tasks there are. `exact` is false if there are more than were counted."""
+    """Count tasks. `exact` is false if there are more than were counted."""
     return Response(await services.run(services.ops.total(call.query.chosen())))
 
 
 async def lookup(services: Services, call: Call[TaskLookup, None]) -> Response:
-    """Everything about the tasks with these ids."""
+    """Read tasks by id."""
     tasks = await services.run(services.ops.get(call.body.task_ids))
     return Response(
         TasksFound(tuple(None if task is None else encode_task(task) for task in tasks))
@@ -76,7 +76,7 @@ async def lookup(services: Services, call: Call[TaskLookup, None]) -> Response:
 
 
 async def detail(services: Services, call: Call[None, DetailQuery]) -> Response:
-    """Everything about a task."""
+    """Read everything about a task."""
     task = await get_task(services, call.path["task_id"])
     if not call.query.include_history:
         return Response(detail_of(task))
@@ -85,7 +85,8 @@ async def detail(services: Services, call: Call[None, DetailQuery]) -> Response:
 
 
 async def result(services: Services, call: Call[None, ResultQuery]) -> Response:
-    """The result of a task: 200 once it has ended, 202 until then."""
+    """Read or wait for the result of a task. The status is 200 once it has ended, 202 until
+    then."""
     wanted = task_id_of(call.path["task_id"])
     seconds = min(call.query.wait, services.config.longest_wait)
     task: Task | None = None
@@ -97,7 +98,7 @@ async def result(services: Services, call: Call[None, ResultQuery]) -> Response:
 
 
 async def why(services: Services, call: Call[None, None]) -> Response:
-    """Why a waiting task waits."""
+    """Explain why a task waits."""
     reasons = await services.run(services.ops.why(task_id_of(call.path["task_id"])))
     if reasons is None:
         raise TaskNotFound
@@ -134,67 +135,26 @@ async def _leave(call: Call[Any, Any]) -> None:
 
 
 OPERATIONS: Final = [
+    Operation("GET", "/api/v1/tasks", list_tasks, READ, query=TaskListQuery, returns=TaskPage),
     Operation(
-        method="GET",
-        path="/api/v1/tasks",
-        handler=list_tasks,
-        summary="List tasks",
-        scopes=READ,
-        query=TaskListQuery,
-        returns=TaskPage,
-    ),
-    Operation(
-        method="GET",
-        path="/api/v1/tasks/summaries",
-        handler=list_summaries,
-        summary="List summaries of tasks",
-        scopes=READ,
+        "GET",
+        "/api/v1/tasks/summaries",
+        list_summaries,
+        READ,
         query=TaskListQuery,
         returns=SummaryPage,
     ),
+    Operation("GET", "/api/v1/tasks/count", count, READ, query=TaskQuery, returns=Total),
+    Operation("POST", "/api/v1/tasks/lookup", lookup, OWN, body=TaskLookup, returns=TasksFound),
+    Operation("GET", "/api/v1/tasks/{task_id}", detail, OWN, query=DetailQuery, returns=TaskDetail),
     Operation(
-        method="GET",
-        path="/api/v1/tasks/count",
-        handler=count,
-        summary="Count tasks",
-        scopes=READ,
-        query=TaskQuery,
-        returns=Total,
-    ),
-    Operation(
-        method="POST",
-        path="/api/v1/tasks/lookup",
-        handler=lookup,
-        summary="Read tasks by id",
-        scopes=OWN,
-        body=TaskLookup,
-        returns=TasksFound,
-    ),
-    Operation(
-        method="GET",
-        path="/api/v1/tasks/{task_id}",
-        handler=detail,
-        summary="Read a task",
-        scopes=OWN,
-        query=DetailQuery,
-        returns=TaskDetail,
-    ),
-    Operation(
-        method="GET",
-        path="/api/v1/tasks/{task_id}/result",
-        handler=result,
-        summary="Wait for the result of a task",
-        scopes=OWN,
+        "GET",
+        "/api/v1/tasks/{task_id}/result",
+        result,
+        OWN,
         query=ResultQuery,
         returns=TaskResult,
         further=(202,),
     ),
-    Operation(
-        method="GET",
-        path="/api/v1/tasks/{task_id}/why",
-        handler=why,
-        summary="Explain why a task waits",
-        scopes=OWN,
-        returns=WhyView,
-    ),
+    Operation("GET", "/api/v1/tasks/{task_id}/why", why, OWN, returns=WhyView),
 ]

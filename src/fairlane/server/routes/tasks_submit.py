@@ -35,7 +35,7 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 
 
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
-    """Store a task. A second request with the same idempotency key returns the same task."""
+    """Submit a task. A second request with the same idempotency key returns the same task."""
     with trace_submission(call.headers, (call.body.task(_key_of(call)),)) as (task,):
         outlook = await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
@@ -61,7 +61,7 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
 
 
 async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Response:
-    """Store up to 1,000 tasks, all or none. The response names invalid tasks by their index."""
+    """Submit up to 1,000 tasks, all or none. The response names invalid tasks by their index."""
     with trace_submission(call.headers, _batch(call.body.tasks)) as tasks:
         await services.admit(call.identity, call.address, tasks)
         accepted = await services.run(services.ops.submit(tasks))
@@ -138,22 +138,20 @@ def _key_of(call: Call[TaskRequest, None]) -> str | None:
 
 OPERATIONS: Final = [
     Operation(
-        method="POST",
-        path="/api/v1/tasks",
-        handler=submit,
-        summary="Submit a task",
-        scopes=SUBMIT,
+        "POST",
+        "/api/v1/tasks",
+        submit,
+        SUBMIT,
         body=DescribedTask,
         returns=TaskAccepted,
         status=201,
         further=(200,),
     ),
     Operation(
-        method="POST",
-        path="/api/v1/tasks/batch",
-        handler=submit_batch,
-        summary="Submit many tasks",
-        scopes=SUBMIT,
+        "POST",
+        "/api/v1/tasks/batch",
+        submit_batch,
+        SUBMIT,
         body=BatchRequest,
         most=BATCH_BYTES,
         returns=BatchAccepted,

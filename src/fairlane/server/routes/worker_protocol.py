@@ -41,7 +41,7 @@ LEASE_SHARE: Final = 3
 
 
 async def register(services: Services, call: Call[Registration, None]) -> Response:
-    """Give a worker its id."""
+    """Register a worker. The response has its id."""
     body = call.body
     known = body.worker_id
     renews = known is not None and owns(known, call.identity)
@@ -52,7 +52,7 @@ async def register(services: Services, call: Call[Registration, None]) -> Respon
 
 
 async def poll(services: Services, call: Call[Poll, None]) -> Response:
-    """Return tasks; wait for some, if the worker asks for that."""
+    """Return tasks to run now. Waits for some, if the worker asks for that."""
     body, worker_id = call.body, caller(call)
     known = await services.workers.touch(worker_id)
     in_line = known.status is WorkerStatus.ACTIVE
@@ -63,7 +63,7 @@ async def poll(services: Services, call: Call[Poll, None]) -> Response:
 
 
 async def start(services: Services, call: Call[TaskStart, None]) -> Response:
-    """Record that a task starts only now: its timeout counts from here."""
+    """Record that a task starts only now. Its timeout counts from here."""
     worker_id, task_id = caller(call), task_id_of(call.body.task_id)
     attempt = await _attempt(services, worker_id, task_id, call.body.attempt)
     op = services.ops.start(worker_id, [Start(task_id, attempt)])
@@ -191,15 +191,14 @@ async def touch(services: Services, worker_id: str) -> None:
 
 
 def operation(
-    name: str, handler: Any, summary: str, body: Any, returns: Any, most: int = BODY_BYTES
+    name: str, handler: Any, body: Any, returns: Any, most: int = BODY_BYTES
 ) -> Operation:
     """Return an operation of the worker protocol."""
     return Operation(
-        method="POST",
-        path=f"/internal/workers/{name}",
-        handler=handler,
-        summary=summary,
-        scopes=WORKER,
+        "POST",
+        f"/internal/workers/{name}",
+        handler,
+        WORKER,
         body=body,
         returns=returns,
         most=most,
@@ -208,13 +207,11 @@ def operation(
 
 
 OPERATIONS: Final = [
-    operation(
-        "{worker_id}/result", result, "Report the result of a run", RunResult, ResultAcknowledged
-    ),
-    operation("{worker_id}/poll", poll, "Ask for tasks", Poll, PollReply),
-    operation("{worker_id}/start", start, "Report that a task starts", TaskStart, Acknowledged),
-    operation("{worker_id}/progress", progress, "Report progress", TaskProgress, Acknowledged),
-    operation("{worker_id}/heartbeat", heartbeat, "Send a heartbeat", Heartbeat, HeartbeatReply),
-    operation("register", register, "Register a worker", Registration, Registered),
-    operation("{worker_id}/deregister", deregister, "Deregister a worker", None, Deregistered),
+    operation("{worker_id}/result", result, RunResult, ResultAcknowledged),
+    operation("{worker_id}/poll", poll, Poll, PollReply),
+    operation("{worker_id}/start", start, TaskStart, Acknowledged),
+    operation("{worker_id}/progress", progress, TaskProgress, Acknowledged),
+    operation("{worker_id}/heartbeat", heartbeat, Heartbeat, HeartbeatReply),
+    operation("register", register, Registration, Registered),
+    operation("{worker_id}/deregister", deregister, None, Deregistered),
 ]

@@ -38,7 +38,7 @@ from fairlane.wire.worker_protocol_bulk import (
 
 
 async def claim(services: Services, call: Call[Claim, None]) -> Response:
-    """Return tasks, which have not started yet; wait for some, if the worker asks for that."""
+    """Return tasks to run and to hold. Waits for some, if the worker asks for that."""
     body, worker_id = call.body, caller(call)
     known = await services.workers.touch(worker_id)
     ask = _ask(body, worker_id, known)
@@ -50,7 +50,7 @@ async def claim(services: Services, call: Call[Claim, None]) -> Response:
 
 
 async def starts(services: Services, call: Call[StartReports, None]) -> Response:
-    """Record when tasks started: their timeouts count from then."""
+    """Record when tasks started. Their timeouts count from then."""
     worker_id = caller(call)
     started = [Start(each.task_id, each.attempt, each.seconds) for each in call.body.starts]
     verdicts = await services.run(services.ops.start(worker_id, _bounded(started)))
@@ -130,18 +130,9 @@ async def _verdicts(services: Services, worker_id: str, verdicts: Sequence[Verdi
 
 
 OPERATIONS: Final = [
-    operation(
-        "{worker_id}/results",
-        results,
-        "Report the results of runs",
-        EndedRuns,
-        Results,
-        BATCH_BYTES,
-    ),
-    operation("{worker_id}/claim", claim, "Claim tasks to run and to hold", Claim, ClaimAnswer),
-    operation("{worker_id}/starts", starts, "Report that tasks started", StartReports, Verdicts),
-    operation(
-        "{worker_id}/reports", reports, "Report progress of tasks", ProgressReports, Verdicts
-    ),
-    operation("{worker_id}/pulse", pulse, "Send a heartbeat", Heartbeat, PulseView),
+    operation("{worker_id}/results", results, EndedRuns, Results, BATCH_BYTES),
+    operation("{worker_id}/claim", claim, Claim, ClaimAnswer),
+    operation("{worker_id}/starts", starts, StartReports, Verdicts),
+    operation("{worker_id}/reports", reports, ProgressReports, Verdicts),
+    operation("{worker_id}/pulse", pulse, Heartbeat, PulseView),
 ]

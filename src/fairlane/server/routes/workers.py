@@ -15,12 +15,12 @@ from fairlane.wire.workers import WorkerList, WorkerState, WorkerView, worker_of
 
 
 async def list_workers(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """All workers. Dead ones are listed until they are removed."""
+    """List workers. Dead ones are listed until they are removed."""
     return Response(workers_of(await services.run(services.ops.workers())))
 
 
 async def get_worker(services: Services, call: Call[None, None]) -> Response:
-    """One worker."""
+    """Read a worker."""
     worker_id = call.path["worker_id"]
     for worker in await services.run(services.ops.workers()):
         if worker.worker_id == worker_id:
@@ -29,7 +29,7 @@ async def get_worker(services: Services, call: Call[None, None]) -> Response:
 
 
 async def drain(services: Services, call: Call[None, None]) -> Response:
-    """Let a worker finish its tasks and stop."""
+    """Drain a worker: let it finish its tasks and stop."""
     worker_id = call.path["worker_id"]
     draining = WorkerStatus.DRAINING
     if not is_name(worker_id) or not await services.run(services.ops.mark(worker_id, draining)):
@@ -38,28 +38,13 @@ async def drain(services: Services, call: Call[None, None]) -> Response:
 
 
 OPERATIONS: Final = [
+    Operation("GET", "/api/v1/workers", list_workers, READ, returns=WorkerList),
+    Operation("GET", "/api/v1/workers/{worker_id}", get_worker, READ, returns=WorkerView),
     Operation(
-        method="GET",
-        path="/api/v1/workers",
-        handler=list_workers,
-        summary="List workers",
-        scopes=READ,
-        returns=WorkerList,
-    ),
-    Operation(
-        method="GET",
-        path="/api/v1/workers/{worker_id}",
-        handler=get_worker,
-        summary="Read a worker",
-        scopes=READ,
-        returns=WorkerView,
-    ),
-    Operation(
-        method="POST",
-        path="/api/v1/workers/{worker_id}/drain",
-        handler=drain,
-        summary="Drain a worker",
-        scopes=ADMIN,
+        "POST",
+        "/api/v1/workers/{worker_id}/drain",
+        drain,
+        ADMIN,
         returns=WorkerState,
         action=Action.DRAIN,
     ),
