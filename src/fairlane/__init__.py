@@ -61,7 +61,7 @@ __all__ = [
     "__version__",
 ]
 
-# Each name is imported when it is first asked for: `fairlane --help` needs none of them.
+# Each name is imported when it is first used: `fairlane --help` needs none of them.
 _HOMES = {
     "Aging": "fairlane.core.priority",
     "Conflict": "fairlane.core.errors",

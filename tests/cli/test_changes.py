@@ -23,9 +23,7 @@ def test_by_id(cli: Cli) -> None:
         ],
     }
     assert f"Task {one} is cancelled and was not cancelled" in result.stderr
-    assert cli.ok("retry", one, two, "--new-priority", "critical") == (
-        "2 tasks made ready again.\n"
-    )
+    assert cli.ok("replay", one, two, "--new-priority", "critical") == ("2 tasks replayed.\n")
     assert cli.json("status", one)["priority"] == "critical"
     refused = cli("delete", one)
     assert refused.exit_code == 1
@@ -44,7 +42,7 @@ def test_by_filter_with_a_question(cli: Cli, monkeypatch: pytest.MonkeyPatch) ->
     assert "Cancel 3 tasks? Nobody is there to answer: add --yes." in unasked.stderr
     assert cli("cancel", "--type", "a", "--json").exit_code == 2
 
-    monkeypatch.setattr("fairlane.cli.bulk_changes._someone_there", lambda: True)
+    monkeypatch.setattr("fairlane.cli.bulk_changes._is_interactive", lambda: True)
     declined = cli("cancel", "--type", "a", input="n\n")
     assert declined.exit_code == 1
     assert "Cancel 3 tasks? [y/N]" in declined.stderr
@@ -57,7 +55,7 @@ def test_all_of_them(cli: Cli) -> None:
     cli.ok("submit", "work", "--file", "-", input="{}\n" * 1100)
     all_of_them = {"matched": 1100, "applied": 1100, "next_cursor": None}
     assert cli.json("cancel", "--all", "--yes") == all_of_them
-    assert cli.json("retry", "--all", "--yes") == all_of_them
+    assert cli.json("replay", "--all", "--yes") == all_of_them
     assert cli.json("cancel", "--status", "queued", "--yes")["applied"] == 1100
     assert cli.json("delete", "--status", "cancelled", "--yes")["applied"] == 1100
 

@@ -40,7 +40,7 @@ async def test_a_task_s_life(world: World, cli: Cli, monkeypatch: pytest.MonkeyP
     assert (await ask("pause", "--type", "work"))["types"]
     assert (await ask("limit", "work", "--rate", "3"))["rate_limit"] == 3.0
     assert (await ask("cancel", "--type", "work", "--yes"))["applied"] == 1
-    assert (await ask("retry", task_id))["applied"] == 1
+    assert (await ask("replay", task_id))["applied"] == 1
     assert (await ask("stats"))["by_status"]["queued"] == 1
     await ask("cancel", task_id)
     text = await asyncio.to_thread(cli.ok, "events", "--json")

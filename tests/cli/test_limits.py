@@ -31,12 +31,12 @@ def test_pause_and_resume(ready: Cli) -> None:
         "paused_queues": [],
         "types": {},
     }
-    assert ready.ok("pause", "--queue", "q") == "Queue q is paused: what runs goes on.\n"
-    assert ready.ok("pause", "--type", "t") == "Type t is paused: what runs goes on.\n"
+    assert ready.ok("pause", "--queue", "q") == "Queue q is paused: running tasks go on.\n"
+    assert ready.ok("pause", "--type", "t") == "Type t is paused: running tasks go on.\n"
     found = ready.json("resume")
     assert (found["paused"], found["paused_queues"]) == (False, ["q"])
     assert found["types"]["t"]["paused"] is True
-    assert ready.ok("resume", "--queue", "q") == "Queue q flows again.\n"
+    assert ready.ok("resume", "--queue", "q") == "Queue q is no longer paused.\n"
     assert ready.json("resume", "--type", "t")["types"].get("t", {}).get("paused", False) is False
 
 
@@ -54,8 +54,8 @@ def test_limits(ready: Cli) -> None:
     assert ready.json("limit", "--everything", "--rate", "9")["rate_limit"] == 9.0
     assert ready.json("limit")["types"] == {"work": {k: found[k] for k in found if k != "type"}}
     text = ready.ok("limit")
-    assert "9 a second" in text
-    assert "work  flows       2.5        3" in text
+    assert "9 per second" in text
+    assert "work  active         2.5        3" in text
 
 
 def test_workers(ready: Cli) -> None:

@@ -161,9 +161,9 @@ async def blocking() -> None:
 @pytest.mark.parametrize(
     ("handler", "at_once", "last_word", "code", "status"),
     [
-        ("deaf", False, "What handlers left behind does not end", 0, "queued"),
-        ("deaf", True, "What handlers left behind does not end", 0, "queued"),
-        ("blocking", False, "What handlers left behind does not end", 0, "queued"),
+        ("deaf", False, "Threads or tasks of handlers do not end", 0, "queued"),
+        ("deaf", True, "Threads or tasks of handlers do not end", 0, "queued"),
+        ("blocking", False, "Threads or tasks of handlers do not end", 0, "queued"),
         ("busy", True, "A handler keeps the event loop busy", 1, "executing"),
     ],
 )
@@ -177,7 +177,7 @@ def test_no_handler_keeps_a_worker_that_is_to_stop(
         assert worker.process.stdout is not None
         assert worker.process.stdout.readline() == "begun\n"
         assert worker.stop(at_once=at_once) == code, worker.said
-        assert f"{last_word}: the process ends all the same." in worker.said
+        assert f"{last_word}: the process ends anyway." in worker.said
         assert "Traceback" not in worker.said
     assert ready.status(task_id) == status
 
@@ -187,7 +187,7 @@ def test_several_processes_are_kept_alive(shop: Cli) -> None:
         supervisor.wait_for("is ready for greet", times=2)
         assert len(shop.json("workers")["workers"]) == 2
         os.kill(result_of("process"), signal.SIGKILL)
-        supervisor.wait_for("was ended by SIGKILL: it is started again in 0.5 s.")
+        supervisor.wait_for("was ended by SIGKILL: it is restarted in 0.5 s.")
         supervisor.wait_for("is ready for greet", times=3)
         assert result_of("greet") == {"hello": "you"}
         assert supervisor.stop() == 0
@@ -246,7 +246,7 @@ def test_top_on_a_terminal(shop: Cli, way_out: str) -> None:
         before = _modes(terminal)
         top = start("top", stdin=terminal, stdout=terminal)
         with top:
-            assert "q leaves" in _screen(control, "q leaves")
+            assert "q quits" in _screen(control, "q quits")
             match way_out:
                 case "q":
                     os.write(control, b"q")

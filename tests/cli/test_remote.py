@@ -35,7 +35,7 @@ def test_commands_work_on_a_server(server: str) -> None:
     assert cli.json("status", first, *at)["status"] == "cancelled"
     cli.ok("cancel", "--type", "greet", "--yes", *at)
     assert cli.json("status", second, *at)["status"] == "cancelled"
-    cli.ok("retry", first, *at)
+    cli.ok("replay", first, *at)
     cli.ok("pause", "--queue", "default", *at)
     cli.ok("limit", "greet", "--rate", "5", *at)
     assert cli.json("stats", *at)["by_status"]["queued"] == 1

@@ -180,7 +180,7 @@ def test_several_processes_share_a_port(ready: Cli) -> None:
         site.submit()
         victim = min(before)
         os.kill(victim, signal.SIGKILL)
-        process.wait_for("was ended by SIGKILL: it is started again in 0.5 s.")
+        process.wait_for("was ended by SIGKILL: it is restarted in 0.5 s.")
         for _ in range(10):
             site.submit()  # the other one goes on
         while len(children(process.process.pid) - {victim}) < 2:

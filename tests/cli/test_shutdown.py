@@ -46,7 +46,7 @@ def test_a_loop_that_does_not_hear(
     stopping.signalled()
     stopping.signalled()
     assert ends.get(timeout=30) == ("A handler keeps the event loop busy", 1)
-    stopping.over()
+    stopping.cancel()
 
 
 def test_the_third_time_it_is_over(ends: Ends, loop: asyncio.AbstractEventLoop) -> None:
@@ -54,7 +54,7 @@ def test_the_third_time_it_is_over(ends: Ends, loop: asyncio.AbstractEventLoop) 
     for _ in range(3):
         stopping.signalled()
     assert ends.get_nowait() == ("The worker was told to stop three times", 1)
-    stopping.over()
+    stopping.cancel()
 
 
 async def test_signals_are_passed_on_and_then_left_alone(ends: Ends) -> None:

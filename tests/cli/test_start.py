@@ -7,7 +7,7 @@ import click
 import pytest
 
 from fairlane import __version__
-from fairlane.cli.main import ENTRIES, fairlane
+from fairlane.cli.main import ALIASES, ENTRIES, fairlane
 from tests.cli.kit import Cli
 
 
@@ -23,7 +23,7 @@ def test_help_needs_little() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stderr == ""
-    assert "Run tasks until told to stop." in done.stdout
+    assert "Run tasks until stopped." in done.stdout
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -32,6 +32,12 @@ def test_the_overview_agrees_with_the_command(name: str) -> None:
     assert command is not None
     assert command.name == name
     assert command.get_short_help_str(200) == ENTRIES[name].help
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+def test_an_alias_is_the_same_command(alias: str, name: str) -> None:
+    context = click.Context(fairlane)
+    assert fairlane.get_command(context, alias) is fairlane.get_command(context, name)
 
 
 DEEPER = [

@@ -54,7 +54,7 @@ def test_what_is_known_is_said(cli: Cli) -> None:
     assert first == {"task_id": first["task_id"], "status": "queued", "known": False}
     again = cli("submit", "work", "--key", "k", "--json")
     assert json.loads(again.stdout) == {**first, "known": True}
-    assert "there already" in again.stderr
+    assert "exists already" in again.stderr
     other = cli("submit", "work", '{"n": 1}', "--key", "k")
     assert other.exit_code == 1
     assert "idempotency key" in other.stderr

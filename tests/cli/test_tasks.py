@@ -97,12 +97,12 @@ def test_why(cli: Cli) -> None:
     assert [reason["code"] for reason in found["reasons"]] == ["paused", "no_worker", "position"]
     assert "The type work is paused." in cli.ok("why", task_id)
     cli.ok("cancel", task_id)
-    assert cli.ok("why", task_id) == "It does not wait: it is cancelled.\n"
+    assert cli.ok("why", task_id) == "The task does not wait: it is cancelled.\n"
 
 
 def test_what_is_not_there(ready: Cli) -> None:
     task_id = "01a1df28-3ee5-7a6e-81e1-a9bcb8dcc6c7"
-    for command in ("status", "why", "cancel", "retry", "delete"):
+    for command in ("status", "why", "cancel", "replay", "delete"):
         result = ready(command, task_id)
         assert result.exit_code == 1
         assert f"There is no task {task_id}" in result.stderr

@@ -141,7 +141,7 @@ def test_revoked_by_id_or_by_name(ready: Cli) -> None:
 
 
 def test_changes_are_told_in_the_audit_log(ready: Cli) -> None:
-    assert "Nothing was changed yet." in ready("audit").stderr
+    assert "Nothing has been changed yet." in ready("audit").stderr
     token_id = ready.json("token", "create", "--name", "ci", "--scope", "read")["token_id"]
     ready.ok("token", "revoke", "ci")
     ready.ok("pause", "--queue", "mail")
@@ -156,7 +156,7 @@ def test_changes_are_told_in_the_audit_log(ready: Cli) -> None:
     ready("cancel", one)
     ready.ok("cancel", "--type", "work", "--yes")
     ready.ok("cancel", "--type", "work", "--yes")
-    ready.ok("retry", one)
+    ready.ok("replay", one)
     ready.ok("delete", "--status", "cancelled", "--yes")
     assert told(ready) == [
         ("token.create", "ci", {"token_id": token_id, "scopes": ["read"]}),
@@ -199,5 +199,5 @@ def test_what_was_done_but_not_told(ready: Cli, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("fairlane.engines.sqlite.engine.SqliteOperations.record", away)
     result = ready("pause")
     assert result.exit_code == 0
-    assert "It was done, but could not be told" in result.stderr
+    assert "It was done, but could not be recorded" in result.stderr
     assert "Everything is paused" in result.stdout

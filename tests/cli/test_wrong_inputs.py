@@ -55,7 +55,7 @@ EXIT_USAGE = [
     "cancel",
     "cancel nonsense",
     f"cancel {ID} --type work",
-    "retry",
+    "replay",
     f"retry {ID} --new-priority 12",
     "delete",
     "delete --status queued --yes",

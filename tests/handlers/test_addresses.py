@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlane.handlers.addresses import is_public, resolved
+from fairlane.handlers.addresses import is_public, resolve
 from fairlane.runtime.outcomes import Fail
 
 NOT_PUBLIC = [
@@ -79,12 +79,12 @@ PUBLIC = [
 async def test_what_is_not_public_is_refused(address: str) -> None:
     assert not is_public(ip_address(address))
     with pytest.raises(Fail, match="public Internet"):
-        await resolved(address, 443, [])
+        await resolve(address, 443, [])
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 async def test_what_is_public_is_not(address: str) -> None:
-    assert await resolved(address, 443, []) == [ip_address(address)]
+    assert await resolve(address, 443, []) == [ip_address(address)]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ async def test_what_is_public_is_not(address: str) -> None:
 )
 async def test_addresses_in_disguise_are_refused(host: str) -> None:
     with pytest.raises(Fail, match="no proper way"):
-        await resolved(host, 443, [])
+        await resolve(host, 443, [])
 
 
 @pytest.mark.parametrize(
@@ -116,20 +116,20 @@ async def test_addresses_in_disguise_are_refused(host: str) -> None:
 )
 async def test_what_is_no_name_is_refused(host: str) -> None:
     with pytest.raises(Fail, match="host name"):
-        await resolved(host, 443, [])
+        await resolve(host, 443, [])
 
 
 async def test_localhost_is_refused() -> None:
     with pytest.raises(Fail, match="public Internet"):
-        await resolved("localhost", 443, [])
+        await resolve("localhost", 443, [])
 
 
 async def test_networks_can_be_allowed() -> None:
     allowed = [ip_network("10.1.0.0/16"), ip_network("fd00::/8")]
-    assert await resolved("10.1.2.3", 443, allowed) == [ip_address("10.1.2.3")]
-    assert await resolved("fd00::1", 443, allowed) == [ip_address("fd00::1")]
+    assert await resolve("10.1.2.3", 443, allowed) == [ip_address("10.1.2.3")]
+    assert await resolve("fd00::1", 443, allowed) == [ip_address("fd00::1")]
     with pytest.raises(Fail):
-        await resolved("10.2.0.1", 443, allowed)
+        await resolve("10.2.0.1", 443, allowed)
 
 
 @pytest.mark.parametrize("answers", [["8.8.8.8", "127.0.0.1"], ["::1", "8.8.8.8"], ["10.0.0.1"]])
@@ -138,19 +138,19 @@ async def test_one_bad_address_spoils_the_name(
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", answering(answers))
     with pytest.raises(Fail, match=r"mixed\.example"):
-        await resolved("mixed.example", 443, [])
+        await resolve("mixed.example", 443, [])
 
 
 async def test_the_message_does_not_tell_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", answering(["10.9.8.7"]))
     with pytest.raises(Fail) as caught:
-        await resolved("internal.example", 443, [])
+        await resolve("internal.example", 443, [])
     assert "10.9.8.7" not in str(caught.value)
 
 
 async def test_all_good_addresses_are_given_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", answering(["8.8.4.4", "2606:4700::1"]))
-    found = await resolved("good.example", 443, [])
+    found = await resolve("good.example", 443, [])
     assert found == [ip_address("8.8.4.4"), ip_address("2606:4700::1")]
 
 

@@ -209,7 +209,7 @@ async def test_starttls_and_a_password(made: Certificates) -> None:
         await send(settings)
         assert len(server.taken) == 1
         wrong = msgspec.structs.replace(settings, password="wrong")
-        with pytest.raises(Unsent, match="does not know us") as caught:
+        with pytest.raises(Unsent, match="refused the login") as caught:
             await send(wrong)
         assert "wrong" not in str(caught.value)
         stranger = msgspec.structs.replace(settings, ca_file=None)

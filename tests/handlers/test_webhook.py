@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from fairlane.handlers import WebhookSettings
-from fairlane.handlers.webhook import Undelivered, parsed, retry_after, webhook_handler
+from fairlane.handlers.webhook import Undelivered, parse_url, retry_after, webhook_handler
 from fairlane.runtime.outcomes import Fail, Retry
 from tests.fixtures.certificates import certificates
 from tests.handlers.kit import TASK_ID, answer, context, site
@@ -165,14 +165,14 @@ async def test_an_answer_that_is_no_text_is_shown_all_the_same() -> None:
 )
 async def test_what_is_no_answer_is_tried_again(nonsense: bytes) -> None:
     async with site(nonsense) as server:
-        with pytest.raises(Undelivered, match="could not be asked"):
+        with pytest.raises(Undelivered, match="could not be reached"):
             await deliver(f"http://127.0.0.1:{server.port}/")
 
 
 async def test_nobody_there_is_tried_again() -> None:
     async with site(answer(200)) as server:
         port = server.port
-    with pytest.raises(Undelivered, match="could not be asked"):
+    with pytest.raises(Undelivered, match="could not be reached"):
         await deliver(f"http://127.0.0.1:{port}/")
 
 
@@ -211,7 +211,7 @@ async def test_silence_is_tried_again() -> None:
 )
 def test_urls_that_are_refused(url: str) -> None:
     with pytest.raises(Fail) as caught:
-        parsed(url, allow_http=True)
+        parse_url(url, allow_http=True)
     assert "secret" not in str(caught.value)
 
 

@@ -1,1 +1,1 @@
-"""The command line: everything an operator does, put together from the layers below."""
+"""The command line: everything that an operator does, on top of all other packages."""

@@ -1,4 +1,4 @@
-"""Finding the application that a worker is to run."""
+"""Load the application that a worker runs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fairlane.core.text import shown
 BUILT_IN = "fairlane.handlers"
 
 
-def application(settings: Settings) -> Fairlane:
-    """The application that settings name, on the store that they name; or the built-in handlers."""
+def load_application(settings: Settings) -> Fairlane:
+    """Return the application and store that the settings name, or the built-in handlers."""
     keys = settings.keys
     if settings.app is None:
         app = Fairlane(settings.store_url, encryption_keys=keys, token=settings.server_token)
-        _built_in().register(app)
+        _import_built_in().register(app)
         return app
-    app = _loaded(settings.app)
+    app = _load(settings.app)
     if settings.store is not None:
         app.url, app.token = settings.store, settings.server_token
     if keys:
@@ -33,7 +33,7 @@ def application(settings: Settings) -> Fairlane:
     return app
 
 
-def _built_in() -> ModuleType:
+def _import_built_in() -> ModuleType:
     try:
         return import_module(BUILT_IN)
     except ModuleNotFoundError as error:
@@ -45,11 +45,11 @@ def _built_in() -> ModuleType:
         ) from None
 
 
-def _loaded(path: str) -> Fairlane:
+def _load(path: str) -> Fairlane:
     module_name, colon, attributes = path.partition(":")
     if not (module_name and colon and attributes):
         raise UsageError(f"An application is named as module:app. Got {shown(path)}.")
-    found: object = _imported(module_name)
+    found: object = _import(module_name)
     for name in attributes.split("."):
         if not hasattr(found, name):
             raise UsageError(
@@ -61,7 +61,7 @@ def _loaded(path: str) -> Fairlane:
     return found
 
 
-def _imported(name: str) -> ModuleType:
+def _import(name: str) -> ModuleType:
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -78,7 +78,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _failure(name: str, error: Exception) -> str:
-    """What happened, and where in the user's code."""
+    """Return the error and its place in the user's code."""
     if isinstance(error, SyntaxError):
         place = f"{error.filename}, line {error.lineno}"
         return f"{name} cannot be imported: {error.msg} ({place})."

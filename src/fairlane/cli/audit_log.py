@@ -1,4 +1,4 @@
-"""What is changed from the command line is told in the store's audit log."""
+"""Record changes from the command line in the store's audit log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def record(app: Fairlane, action: Action, subject: str = "", **detail: Any) -> None:
-    """Tell of something that was done. That this fails does not undo it. A server tells itself."""
+    """Record a change that was made. If this fails, the change stays. A server records its own."""
     if app.backend.driver.remote:
         return
     given = {name: value for name, value in detail.items() if value is not None}
@@ -22,11 +22,11 @@ def record(app: Fairlane, action: Action, subject: str = "", **detail: Any) -> N
     try:
         app.run_sync(app.backend.ops.record([entry]))
     except FairlaneError as error:
-        print_error(f"It was done, but could not be told in the audit log: {error.message}")
+        print_error(f"It was done, but could not be recorded in the audit log: {error.message}")
 
 
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a user who has a number only
+    except (KeyError, OSError):  # a user without a name
         return "unknown"

@@ -1,4 +1,4 @@
-"""Changing many tasks: by id or by filter, counted and confirmed."""
+"""Change many tasks: by id, or by filter after a confirmation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ByFilter = Callable[[Filter, str | None], Op[Swept]]
 
 
 class BulkChange(msgspec.Struct, frozen=True):
-    """A verb as the store has it and in the words of a sentence: to cancel, cancelled."""
+    """A verb of the store with its infinitive and participle: cancel, cancelled."""
 
     verb: Verb
     infinitive: str
@@ -40,7 +40,7 @@ class BulkChange(msgspec.Struct, frozen=True):
 
     @property
     def action(self) -> Action:
-        """As the audit log has it."""
+        """The action in the audit log."""
         return Action(f"task.{self.verb}")
 
 
@@ -53,9 +53,9 @@ def change_ids(
     as_json: bool,
     among: frozenset[State] | None = None,
 ) -> None:
-    """Apply to tasks by id; says of each that could not be changed why not. Exit code 1 then.
+    """Change tasks by id. Print why if one cannot be changed, and exit with code 1.
 
-    `among`: the states that it is for, if not all that the verb allows.
+    `among`: the states in which tasks may be changed, if not all that the verb allows.
     """
     for task_id in task_ids:
         checked(task_id)
@@ -68,7 +68,7 @@ def change_ids(
     if as_json:
         json_output.emit(changes_of(answers))
     else:
-        click.echo(_told(applied, change.participle))
+        click.echo(_summary(applied, change.participle))
     for each in answers:
         if not each.applied:
             print_error(_why_not(each, change, among or TRANSITIONS[change.verb].sources))
@@ -88,10 +88,10 @@ def _why_not(answer: Answer, change: BulkChange, allowed: frozenset[State]) -> s
 def change_filtered(
     app: Fairlane, change: BulkChange, chosen: Filter, apply: ByFilter, *, yes: bool, as_json: bool
 ) -> None:
-    """Apply to everything a filter admits, once the user has seen how many that are."""
-    total = _affected(app, change, chosen)
+    """Change all tasks that match a filter, after the user has confirmed their number."""
+    total = _count_affected(app, change, chosen)
     if total.count and not yes:
-        confirm(f"{change.infinitive.capitalize()} {_estimate(total)}?", as_json=as_json)
+        confirm(f"{change.infinitive.capitalize()} {_number_of_tasks(total)}?", as_json=as_json)
     matched = applied = 0
     cursor: str | None = None
     try:
@@ -104,19 +104,19 @@ def change_filtered(
                 advance(swept.matched)
                 if cursor is None:
                     break
-    finally:  # what was done before an interruption was done
+    finally:  # changes before an interruption stay
         if applied:
             record(app, change.action, f"{applied} by filter", **detail_of(chosen))
     if as_json:
         json_output.emit(SweptView(matched=matched, applied=applied))
     else:
-        click.echo(_told(applied, change.participle))
+        click.echo(_summary(applied, change.participle))
     if applied < matched:
         note(f"{matched - applied:,} had changed in the meantime and were left alone.")
 
 
-def _affected(app: Fairlane, change: BulkChange, chosen: Filter) -> Total:
-    """How many tasks it would change: those in a state that allows it."""
+def _count_affected(app: Fairlane, change: BulkChange, chosen: Filter) -> Total:
+    """Return the number of tasks in states that the change allows."""
     allowed = TRANSITIONS[change.verb].sources
     states = allowed if chosen.states is None else allowed & chosen.states
     if not states:
@@ -128,21 +128,21 @@ def _affected(app: Fairlane, change: BulkChange, chosen: Filter) -> Total:
 
 
 def confirm(question: str, *, as_json: bool) -> None:
-    """Go on only if the user says so; programs say --yes."""
-    if as_json or not _someone_there():
+    """Exit unless the user says yes. Programs must pass --yes."""
+    if as_json or not _is_interactive():
         raise UsageError(f"{question} Nobody is there to answer: add --yes.")
     if not click.confirm(question, err=True):
         note("Nothing was changed.")
         sys.exit(EXIT_FAILURE)
 
 
-def _someone_there() -> bool:
+def _is_interactive() -> bool:
     return sys.stdin.isatty()
 
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr while something long goes on; nothing where nobody looks."""
+    """Show a progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -167,10 +167,10 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda done: bar.advance(row, done)
 
 
-def _estimate(total: Total) -> str:
+def _number_of_tasks(total: Total) -> str:
     more = "" if total.exact else "at least "
     return f"{more}{total.count:,} {'task' if total.count == 1 else 'tasks'}"
 
 
-def _told(applied: int, participle: str) -> str:
+def _summary(applied: int, participle: str) -> str:
     return f"{applied:,} {'task' if applied == 1 else 'tasks'} {participle}."

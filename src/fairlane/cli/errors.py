@@ -1,7 +1,7 @@
-"""What went wrong, in one sentence on stderr, and the exit code that says whose fault it was.
+"""Errors as one sentence on stderr, and as an exit code.
 
-2: what was asked for cannot be (a flag, a URL, a file, an app, JSON, an id).
-1: the store, or the state of things, does not allow it.
+2: the command line is wrong (a flag, a URL, a file, an app, JSON, an id).
+1: the command is right, but the store or the state of the tasks does not allow it.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ EXIT_USAGE, EXIT_FAILURE, EXIT_INTERRUPTED = 2, 1, 130
 
 
 class UsageError(click.UsageError):
-    """What was asked for cannot be: exit code 2."""
+    """The command line is wrong: exit code 2."""
 
 
 class CommandFailed(click.ClickException):
-    """Understood, but it cannot be done: exit code 1."""
+    """The command cannot be carried out: exit code 1."""
 
 
 def report(error: BaseException) -> int:
-    """Tell the user about it; answers the exit code."""
+    """Print an error, and return the exit code."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else EXIT_FAILURE
     if isinstance(error, BrokenPipeError):
-        # Whoever read along has seen enough; the interpreter must not fail to flush at its end.
+        # The reader has closed the pipe. The interpreter must not fail to flush it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILURE
     if os.environ.get("FAIRLANE_DEBUG", "0") not in {"", "0"}:
@@ -47,39 +47,39 @@ def report(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt | click.exceptions.Abort):
         click.echo("Interrupted.", err=True)
         return EXIT_INTERRUPTED
-    sentence, code = _judged(error)
+    sentence, code = _describe(error)
     print_error(sentence)
     return code
 
 
 def print_error(sentence: str) -> None:
-    """Say on stderr what is wrong."""
-    if _logged(logging.ERROR, sentence):
+    """Print an error on stderr."""
+    if _log(logging.ERROR, sentence):
         return
-    told = _laid_out(f"Error: {printable(scrubbed(sentence))}")
+    line = _wrap(f"Error: {printable(scrubbed(sentence))}")
     if _coloured():
-        told = told.replace("Error:", click.style("Error:", fg="red", bold=True), 1)
-    click.echo(told, err=True)
+        line = line.replace("Error:", click.style("Error:", fg="red", bold=True), 1)
+    click.echo(line, err=True)
 
 
 def note(sentence: str) -> None:
-    """Say something on stderr that is no result."""
-    if _logged(logging.INFO, sentence):
+    """Print a note on stderr: something that is not a result."""
+    if _log(logging.INFO, sentence):
         return
-    told = _laid_out(printable(scrubbed(sentence)))
-    click.echo(click.style(told, dim=True) if _coloured() else told, err=True)
+    line = _wrap(printable(scrubbed(sentence)))
+    click.echo(click.style(line, dim=True) if _coloured() else line, err=True)
 
 
-def _logged(level: int, sentence: str) -> bool:
-    """Where stderr is a log of JSON lines, this is one more of them."""
+def _log(level: int, sentence: str) -> bool:
+    """Log the sentence if stderr is a log of JSON lines. Return whether it was logged."""
     if not any(isinstance(each.formatter, JsonFormatter) for each in logging.root.handlers):
         return False
     logger.log(level, "%s", sentence)
     return True
 
 
-def _laid_out(sentence: str) -> str:
-    """Broken between words on a terminal; one line for everyone else."""
+def _wrap(sentence: str) -> str:
+    """Return the sentence, wrapped at words if stderr is a terminal."""
     if not sys.stderr.isatty():
         return sentence
     width = shutil.get_terminal_size().columns
@@ -87,8 +87,8 @@ def _laid_out(sentence: str) -> str:
 
 
 def scrubbed(text: str) -> str:
-    """The text without the passwords of URLs in it, and without the secrets of tokens."""
-    # Most texts have none, and to look for a sign of one is quicker by far.
+    """Return the text without passwords in URLs and without secrets of tokens."""
+    # Most texts have none, and these tests are much faster than the patterns.
     if "://" in text:
         text = _USER_INFO.sub(r"\1***@", text)
     if "=" in text:
@@ -96,8 +96,8 @@ def scrubbed(text: str) -> str:
     return concealed(text)
 
 
-# Up to the last @ that could belong to it: a password may have one that should have been escaped.
-# From the first character that can belong to it: to try at each takes long with a long text.
+# Up to the last possible @: a password may contain one that should have been escaped. From the
+# first possible character of the scheme: to search from each one would be slow in long texts.
 _USER_INFO = re.compile(r"(?<![\w+.-])([\w+.-]+://)[^\s'\"<>]*@")
 _PARAMETER = re.compile(r"((?:password|passwd|pwd|token|secret)=)[^&\s'\"<>]+", re.IGNORECASE)
 
@@ -106,7 +106,7 @@ def _coloured() -> bool:
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
 
 
-def _judged(error: BaseException) -> tuple[str, int]:
+def _describe(error: BaseException) -> tuple[str, int]:
     match error:
         case click.UsageError():
             return _usage(error), EXIT_USAGE
@@ -118,8 +118,11 @@ def _judged(error: BaseException) -> tuple[str, int]:
         case FairlaneError():
             return error.message, EXIT_FAILURE
         case _:
-            told = f"{error.__class__.__name__}: {error}".rstrip(": ")
-            return f"Something unforeseen: {told}. FAIRLANE_DEBUG=1 shows where.", EXIT_FAILURE
+            error_text = f"{error.__class__.__name__}: {error}".rstrip(": ")
+            return (
+                f"Something unforeseen: {error_text}. FAIRLANE_DEBUG=1 shows where.",
+                EXIT_FAILURE,
+            )
 
 
 def _usage(error: click.UsageError) -> str:

@@ -1,6 +1,6 @@
-"""What `--json` prints: snake_case keys that stay as they are, times in ISO 8601 UTC.
+"""What `--json` prints: stable snake_case keys, times in ISO 8601 UTC.
 
-What the HTTP API shows as well looks the same there: see `fairlane.wire`. Here is the rest.
+Documents that the HTTP API has as well come from `fairlane.wire`. Here are the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def emit(document: Any) -> None:
 
 
 def emit_line(document: Any) -> None:
-    """Print a document on a line of its own, at once: for streams of them."""
+    """Print a document on one line, at once: for streams."""
     click.echo(_encoded(document, indent=-1))
 
 
@@ -31,7 +31,7 @@ def _encoded(document: Any, indent: int) -> str:
 
 
 def token(found: Token) -> dict[str, Any]:
-    """An access token: what it is for, never its digest."""
+    """Return an access token, without its digest."""
     return {
         "token_id": found.token_id,
         "name": found.name,

@@ -1,4 +1,4 @@
-"""What long-running commands log, as text or as JSON."""
+"""Set up the log of long-running commands, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlane.telemetry.logs import JsonFormatter
 
 
 def log_to_stderr(settings: Settings, *, supervised: bool = False) -> None:
-    """The program's own messages go to stderr, unless the application set up logging itself."""
+    """Log to stderr, unless the application has set up logging itself."""
     if settings.log_transitions:
         transitions.enable()
     if logging.getLogger().handlers:
@@ -25,7 +25,7 @@ def log_to_stderr(settings: Settings, *, supervised: bool = False) -> None:
 
 
 class _Lines(logging.Formatter):
-    """Messages may quote what a store said, and that may quote its URL."""
+    """Lines of text, without secrets: an error of a store may contain its URL."""
 
     def __init__(self, *, supervised: bool) -> None:
         process = " [%(process)d]" if supervised else ""

@@ -1,4 +1,4 @@
-"""The `fairlane` command. Commands are imported when they are asked for, so that help is quick."""
+"""The `fairlane` command. Subcommands are imported when they are used, so that help is fast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlane.cli.errors import report
 
 
 class Entry(NamedTuple):
-    """Where a command lives, and what the overview says of it."""
+    """The module of a command, and its line in the overview."""
 
     module: str
     help: str
@@ -22,53 +22,56 @@ class Entry(NamedTuple):
 
 SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Work": {
-        "up": Entry("up", "Run everything in one, with a few sample tasks if the store is empty."),
+        "up": Entry("up", "Run a server and a worker, with sample tasks if the store is empty."),
         "server": Entry("server", "Serve the REST API, the worker protocol and the dashboard."),
-        "worker": Entry("worker", "Run tasks until told to stop."),
-        "submit": Entry("submit", "Submit a task, or a file of them."),
+        "worker": Entry("worker", "Run tasks until stopped."),
+        "submit": Entry("submit", "Submit a task, or a file of tasks."),
     },
     "Tasks": {
         "status": Entry("tasks", "Show everything about a task."),
-        "list": Entry("tasks", "List tasks, the newest first."),
-        "why": Entry("tasks", "Say why a waiting task waits."),
+        "list": Entry("tasks", "List tasks, newest first."),
+        "why": Entry("tasks", "Show why a waiting task waits."),
         "cancel": Entry("changes", "Cancel tasks, by id or by filter."),
-        "retry": Entry("changes", "Make tasks ready again that failed, died or were cancelled."),
+        "replay": Entry("changes", "Make failed, dead or cancelled tasks ready again."),
         "delete": Entry("changes", "Delete tasks that have ended."),
-        "dlq": Entry("dlq", "Look into the dead letters, replay or purge them."),
+        "dlq": Entry("dlq", "List, analyse, replay or purge dead letters."),
     },
-    "Flow": {
-        "pause": Entry("limits", "Stop claims of a queue, a type or everything."),
-        "resume": Entry("limits", "Let claims go on."),
+    "Limits and workers": {
+        "pause": Entry("limits", "Start no more tasks of a queue, of a type, or at all."),
+        "resume": Entry("limits", "Start tasks again after a pause."),
         "limit": Entry("limits", "Show or set rates, concurrency and circuit breakers."),
         "workers": Entry("workers", "List the workers."),
-        "drain": Entry("workers", "Let a worker finish what it runs, and leave."),
+        "drain": Entry("workers", "Let a worker finish its running tasks and leave."),
     },
     "Store": {
         "stats": Entry("stats", "Show depths, ages, workers and throughput."),
         "top": Entry("top", "Watch the store live."),
-        "events": Entry("events", "Show what happened lately, or as it happens."),
-        "audit": Entry("audit", "Show who changed what, the newest first."),
-        "token": Entry("token", "Make, list, replace and revoke access tokens."),
-        "migrate": Entry("migrate", "Make the store ready for this version of Fairlane."),
-        "key": Entry("key", "Make a key to encrypt payloads and results with."),
-        "doctor": Entry("doctor", "Check the store and its settings; exit code 1 if unwell."),
+        "events": Entry("events", "Show the latest transitions, or follow them."),
+        "audit": Entry("audit", "Show who changed what, newest first."),
+        "token": Entry("token", "Create, list, rotate and revoke access tokens."),
+        "migrate": Entry("migrate", "Create or migrate the store's schema."),
+        "key": Entry("key", "Create a key that encrypts payloads and results."),
+        "doctor": Entry("doctor", "Check the store and its settings; exit code 1 on errors."),
     },
 }
+ALIASES = {"retry": "replay"}
+"""Other names of commands."""
 ENTRIES = {name: entry for entries in SECTIONS.values() for name, entry in entries.items()}
 
 
 class Root(click.Group):
-    """Finds commands by name, and lets no error out but as a sentence."""
+    """Finds commands by name, and reports every error as one sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(ENTRIES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        entry = ENTRIES.get(cmd_name)
+        name = ALIASES.get(cmd_name, cmd_name)
+        entry = ENTRIES.get(name)
         if entry is None:
             return None
         module = import_module(f"fairlane.cli.commands.{entry.module}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{name}_command")
         return command
 
     def format_commands(
@@ -87,16 +90,16 @@ class Root(click.Group):
         kwargs["standalone_mode"] = False
         try:
             done = super().main(*args, **kwargs)
-        except BaseException as error:  # noqa: BLE001 (every way out is decided in one place)
+        except BaseException as error:  # noqa: BLE001 (every exit code is decided in one place)
             sys.exit(report(error))
-        # Click answers with a number where a command, or --help, asked for an exit code.
+        # Click returns a number if a command, or --help, asked for an exit code.
         sys.exit(done if isinstance(done, int) else 0)
 
 
 @click.group(
     cls=Root,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Settings come from flags, then FAIRLANE_STORE and the like, then fairlane.toml.",
+    epilog="Settings come from flags, then FAIRLANE_* variables, then fairlane.toml.",
 )
 @click.version_option(__version__, package_name="fairlane", message="fairlane %(version)s")
 def fairlane() -> None:
@@ -104,5 +107,5 @@ def fairlane() -> None:
 
 
 def main() -> NoReturn:
-    """The program."""
+    """Run the command line."""
     fairlane.main(prog_name="fairlane")

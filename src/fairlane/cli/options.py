@@ -32,24 +32,24 @@ limit_option = click.option(
     "--limit",
     type=click.IntRange(1, limits.PAGE),
     default=20,
-    help="At most so many.",
+    help="At most this many.",
     show_default=True,
 )
 cursor_option = click.option(
-    "--cursor", metavar="CURSOR", help="Go on where an earlier list ended."
+    "--cursor", metavar="CURSOR", help="Continue where an earlier list ended."
 )
 
 
 def filter_options(*, states: bool = True) -> Callable[[F], F]:
-    """Adds options that choose tasks; the command gets a `Filter` as `chosen`."""
+    """Add options that choose tasks. The command receives a `Filter` as `chosen`."""
 
     def decorate(command: F) -> F:
         @wraps(command)
-        def gathered(*args: Any, **given: Any) -> Any:
+        def call_with_filter(*args: Any, **given: Any) -> Any:
             words = {name: given.pop(name, None) for name in _NAMES}
             return command(*args, chosen=_filter(words), **given)
 
-        wrapped: Any = gathered
+        wrapped: Any = call_with_filter
         for option in reversed(_filters(states=states)):
             wrapped = option(wrapped)
         return wrapped  # type: ignore[no-any-return]
@@ -78,12 +78,12 @@ def _filters(*, states: bool) -> list[Callable[[F], F]]:
             help="Only tasks submitted with this priority: a name or 0 to 10.",
         ),
         click.option("--tag", multiple=True, metavar="K=V", help="Only tasks with this tag."),
-        click.option("--worker", metavar="ID", help="Only tasks in the hands of this worker."),
+        click.option("--worker", metavar="ID", help="Only tasks that this worker holds."),
         click.option(
             "--since",
             type=past,
             metavar="TIME",
-            help="Submitted since: 2h (ago), 2026-01-31T12:00Z.",
+            help="Submitted since 2h (ago) or 2026-01-31T12:00Z.",
         ),
         click.option("--until", type=past, metavar="TIME", help="Submitted before."),
         click.option("--ended-before", type=past, metavar="TIME", help="Ended before."),
@@ -101,7 +101,7 @@ def _filter(words: dict[str, Any]) -> Filter:
 
 
 def need_choice(task_ids: tuple[str, ...], chosen: Filter, *, everything: bool) -> None:
-    """Whoever changes tasks says which: by id, by filter, or that all are meant."""
+    """Raise UsageError unless tasks are chosen in one way: by id, by filter, or by --all."""
     by_filter = everything or chosen != EVERYTHING
     if task_ids and by_filter:
         raise UsageError("Name tasks by id or choose them by filter, not both.")

@@ -1,4 +1,4 @@
-"""What users type for times, durations, tags and JSON."""
+"""Parse times, durations, tags and JSON from the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNITS = {"ms": 0.001, None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0,
 
 
 def duration(text: str) -> float:
-    """Seconds, or a number with a unit: 90, 10m, 1.5h, 2d."""
+    """Parse a duration: seconds, or a number with a unit (90, 10m, 1.5h, 2d)."""
     seconds = seconds_of(text)
     if seconds is None:
         raise click.BadParameter(f"{shown(text)} is not a duration like 90, 10m, 1.5h or 2d.")
@@ -27,7 +27,7 @@ def duration(text: str) -> float:
 
 
 def instant(text: str) -> datetime:
-    """A time with its zone: 2026-01-31T12:00Z."""
+    """Parse a time with its zone: 2026-01-31T12:00Z."""
     time = time_of(text)
     if time is None:
         raise click.BadParameter(
@@ -37,7 +37,7 @@ def instant(text: str) -> datetime:
 
 
 def past(text: str) -> datetime:
-    """A time with its zone, or how long ago: 15m, 2h, 3d."""
+    """Parse a time with its zone, or a duration before now: 15m, 2h, 3d."""
     ago = seconds_of(text)
     if ago is not None and ago <= limits.DELAY_SECONDS:
         return datetime.now(UTC) - timedelta(seconds=ago)
@@ -51,13 +51,13 @@ def past(text: str) -> datetime:
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a duration, None if it is none."""
+    """Return the seconds of a duration, or None if the text is not one."""
     found = _DURATION.match(text.strip())
     return None if found is None else float(found[1]) * _UNITS[found[2]]
 
 
 def time_of(text: str) -> datetime | None:
-    """A time with a zone, None if it is none."""
+    """Return a time with a zone, or None if the text is not one."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -66,7 +66,7 @@ def time_of(text: str) -> datetime | None:
 
 
 def tags_of(pairs: Iterable[str]) -> dict[str, str]:
-    """Tags from name=value."""
+    """Return tags from texts like name=value."""
     tags: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -77,7 +77,7 @@ def tags_of(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def read_bytes(path: str) -> bytes:
-    """A file's content, or what comes on standard input for a dash."""
+    """Return the content of a file, or of standard input for a dash."""
     if path == "-":
         return sys.stdin.buffer.read()
     try:
@@ -87,7 +87,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def payload_of(text: str | None) -> bytes:
-    """A payload given as JSON, as @file, or as a dash for standard input."""
+    """Return a payload that is given as JSON, as @file, or as a dash for standard input."""
     if text is None:
         return b"{}"
     if text == "-":
@@ -96,5 +96,5 @@ def payload_of(text: str | None) -> bytes:
         return read_bytes(text[1:])
     try:
         return text.encode("utf-8")
-    except UnicodeEncodeError:  # bytes on the command line that are no UTF-8
+    except UnicodeEncodeError:  # bytes on the command line that are not UTF-8
         raise UsageError("The payload is not valid UTF-8.") from None

@@ -1,6 +1,6 @@
-"""How things look on a terminal: aligned columns, few colours, times as people say them.
+"""Output for terminals: aligned columns, few colours, times in words.
 
-Rich is imported when something is drawn: what prints JSON goes without it.
+Rich is imported only when something is drawn: commands that print JSON do not need it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of a table. Consoles narrower than `wide` go without it; one with a `least` width
-    gives way, down to that, when the table is too wide."""
+    """A column of a table. Consoles narrower than `wide` do not show it. If the table is too wide,
+    a column with a `least` width shrinks down to it."""
 
     title: str
     right: bool = False
@@ -52,7 +52,7 @@ Row = Sequence[str | Cell]
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where to draw: no markup, and no colours unless it is a terminal that wants them."""
+    """Return a console without markup, and with colours only on a terminal that allows them."""
     from rich.console import Console  # noqa: PLC0415
 
     stream = sys.stderr if stderr else sys.stdout
@@ -68,7 +68,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def text(*cells: str | Cell) -> Text:
-    """A line made of pieces, each made harmless."""
+    """Return a line of escaped pieces."""
     from rich.text import Text  # noqa: PLC0415
 
     line = Text(end="\n")
@@ -78,7 +78,7 @@ def text(*cells: str | Cell) -> Text:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Row], width: int) -> list[Text]:
-    """Lines of a table that fits into so many columns."""
+    """Return the lines of a table that is at most `width` characters wide."""
     shown = [number for number, column in enumerate(columns) if width >= column.wide]
     columns = [columns[number] for number in shown]
     cells = [[text(row[number]) for number in shown] for row in rows]
@@ -88,7 +88,7 @@ def table(columns: Sequence[Column], rows: Iterable[Row], width: int) -> list[Te
 
 
 def fields(pairs: Iterable[tuple[str, str | Cell]], width: int) -> list[Text]:
-    """Names and values, one pair a line, values aligned. Long values go on below themselves."""
+    """Return names and aligned values, one pair per line. Long values are wrapped."""
     pairs = list(pairs)
     margin = max((len(name) for name, _ in pairs), default=0) + len(GAP)
     lines: list[Text] = []
@@ -101,17 +101,17 @@ def fields(pairs: Iterable[tuple[str, str | Cell]], width: int) -> list[Text]:
 
 
 def state(status: State) -> Cell:
-    """A state in its colour."""
+    """Return a state in its colour."""
     return Cell(status.value, _STYLES.get(status, ""))
 
 
 def count(number: int, style: str = "") -> Cell:
-    """A number, quiet when it is zero."""
+    """Return a number, dimmed if it is zero."""
     return Cell(f"{number:,}", style if number else "dim")
 
 
 def span(seconds: float | None) -> str:
-    """A length of time as people say it."""
+    """Return a duration in words."""
     if seconds is None:
         return NONE
     seconds = abs(seconds)
@@ -130,7 +130,7 @@ _UNITS = (("s", 1, 119.5), ("min", 60, 119.5), ("h", 3600, 47.5))
 
 
 def when(time: datetime | None, *, utc: bool = False, now: datetime | None = None) -> str:
-    """A time as people say it, or exactly."""
+    """Return a time relative to now, or exactly with `utc`."""
     if time is None:
         return NONE
     if utc:
@@ -142,7 +142,7 @@ def when(time: datetime | None, *, utc: bool = False, now: datetime | None = Non
 
 
 def names(given: Iterable[str] | None, everything: str = "all") -> str:
-    """A set of names, or what it means that there is none."""
+    """Return a list of names, or `everything` if there is none."""
     return everything if given is None else ", ".join(sorted(given)) or NONE
 
 

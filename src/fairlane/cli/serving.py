@@ -1,4 +1,4 @@
-"""Serving over HTTP, as the command line sets it up."""
+"""Set up the HTTP server for the commands `server` and `up`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from fairlane.server.http.serving import serve
 from fairlane.server.mounting import prepare
 
 PATIENCE = 2.0
-"""Seconds that a start waits for a store that is away. (Requests do not wait for so long.)"""
+"""How many seconds a start waits for a store that is unavailable. (Requests wait less.)"""
 
 
 def is_local(host: str) -> bool:
-    """Whether an address can be reached from this machine alone."""
+    """Return whether an address can be reached from this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -36,13 +36,13 @@ def is_local(host: str) -> bool:
 
 
 def is_exposed(settings: Settings) -> bool:
-    """Whether others than this machine's users are meant to reach it, directly or by a proxy."""
+    """Return whether other machines can reach the server, directly or through a proxy."""
     names = [settings.host, *(settings.allow_hosts or ())]
     return not all(is_local(name.strip("[]")) for name in names)
 
 
 def config_of(settings: Settings) -> ServerConfig:
-    """What the settings ask of a server."""
+    """Return the server's configuration."""
     hosts = settings.allow_hosts
     return ServerConfig(
         tokens_required=is_exposed(settings),
@@ -59,19 +59,19 @@ def config_of(settings: Settings) -> ServerConfig:
 
 
 def check_store(app: Fairlane) -> None:
-    """Refuse a store that is another server's."""
+    """Raise UsageError if the store is itself a server."""
     if is_server(app.url):
         raise UsageError("A server has a store of its own: name that, not another server.")
 
 
 async def check_tokens(app: Fairlane, settings: Settings) -> None:
-    """Refuse to be reachable by everyone."""
+    """Raise CommandFailed if other machines can reach the server and it has no tokens."""
     if not is_exposed(settings):
         return
     try:
         tokens = await app.run(app.backend.ops.tokens())
     except StoreUnavailable as error:
-        note(f"{error.message} Until it is there, nobody is let in.")
+        note(f"{error.message} Until it is available, nobody is let in.")
         return
     if not tokens:
         named = settings.host if not is_local(settings.host) else "A server with --allow-hosts"
@@ -82,13 +82,13 @@ async def check_tokens(app: Fairlane, settings: Settings) -> None:
 
 
 def address_of(sockets: Sequence[socket.socket]) -> str:
-    """Where a browser finds the server."""
+    """Return the URL of the server."""
     host, port = sockets[0].getsockname()[:2]
     return f"http://{shown(host, port)}"
 
 
 class Serving:
-    """A server that can be told to stop: to let what runs finish, or, the second time, at once."""
+    """A server. The first `stop` lets requests finish, the second stops it at once."""
 
     def __init__(
         self, app: Fairlane, config: ServerConfig, sockets: Sequence[socket.socket]
@@ -99,10 +99,10 @@ class Serving:
         self._task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Until it is told to stop."""
+        """Serve until stopped."""
         asgi, services = self._site
         self._task = asyncio.current_task()
-        gc.freeze()  # what is there by now stays: no request need wait while it is gone through
+        gc.freeze()  # these objects stay for ever: collections during requests can skip them
         try:
             await serve(asgi, self._sockets, self._stop, on_stop=services.stopping.set)
         except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""Where settings come from, in one place: flags, then FAIRLANE_* variables, then fairlane.toml."""
+"""Settings of the command line: from flags, then FAIRLANE_* variables, then fairlane.toml."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_STORE = "sqlite:///fairlane.db"
 
 
 class Settings(NamedTuple):
-    """What holds for this run. None, for store and app: nobody said."""
+    """The settings of this run. A `store` or `app` that is None was not given."""
 
     store: str | None = None
     app: str | None = None
@@ -47,7 +47,7 @@ class Settings(NamedTuple):
     refuse_low: int = 10_000
     refuse_normal: int = 50_000
     refuse_all: int = 100_000
-    """Queued tasks from which on submissions are refused; 0: never."""
+    """The number of queued tasks from which on submissions are refused; 0 for never."""
     encryption_keys: tuple[Key, ...] = ()
     encryption_key_file: str | None = None
     token: str | None = None
@@ -55,7 +55,7 @@ class Settings(NamedTuple):
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """What payloads and results are sealed with, wherever the keys are written down."""
+        """The keys that encrypt payloads and results, from a setting or from a file."""
         if self.encryption_key_file is None:
             return self.encryption_keys
         if self.encryption_keys:
@@ -64,7 +64,7 @@ class Settings(NamedTuple):
 
     @property
     def server_token(self) -> str | None:
-        """What the server knows us by, if the store is one, wherever it is written down."""
+        """The access token if the store is a server, from a setting or from a file."""
         if self.store is None or not is_server(self.store):
             return None
         if self.token_file is None:
@@ -75,12 +75,14 @@ class Settings(NamedTuple):
 
     @property
     def store_url(self) -> str:
-        """The store, or the file in the working folder if nobody said."""
+        """The store's URL. The default is a file in the working folder."""
         return self.store or DEFAULT_STORE
 
     def environment(self) -> dict[str, str]:
-        """The same as variables, for processes that are to work alike. Without secrets: those
-        are where this process has found them."""
+        """Return the settings as variables, for processes with the same settings.
+
+        Secrets are left out: those processes read them where this one did.
+        """
         values = {
             "store": self.store,
             "app": self.app,
@@ -112,7 +114,7 @@ def resolve(
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """What flags (None: not given), the environment and the file in the folder make together."""
+    """Return the settings from flags (None: not given), environment, and the file in a folder."""
     environ = os.environ if environ is None else environ
     written = _from_file((Path() if folder is None else folder) / FILE)
     found: dict[str, Any] = {}
@@ -163,12 +165,12 @@ def _count(value: object, source: str) -> int:
 
 
 def _count_or_none(value: object, source: str) -> int:
-    """0 is for none, which environment variables cannot say otherwise."""
+    """Read a number; 0 means none, which environment variables cannot express otherwise."""
     return 0 if value in (0, "0") and value is not False else _count(value, source)
 
 
 def _seconds(value: object, source: str) -> float:
-    """Whether so long makes sense is the worker's to say."""
+    """Read seconds. The worker checks their range."""
     if isinstance(value, str):
         with suppress(ValueError):
             value = float(value)
@@ -192,7 +194,7 @@ def _log_format(value: object, source: str) -> str:
 
 
 def _switch(value: object, source: str) -> bool:
-    """As a variable 0 or 1, in the file false or true."""
+    """Read a switch: 0 or 1 in a variable, false or true in the file."""
     if value in ("0", "1"):
         return value == "1"
     if isinstance(value, bool):
@@ -202,11 +204,11 @@ def _switch(value: object, source: str) -> bool:
     )
 
 
-def _words(value: object, source: str) -> frozenset[str]:
-    """a,b or, in the file, ["a", "b"]."""
-    words = _listed(value)
-    if words and all(isinstance(word, str) and word.isprintable() for word in words):
-        return words
+def _texts(value: object, source: str) -> frozenset[str]:
+    """Read a list of texts: a,b or, in the file, ["a", "b"]."""
+    texts = _listed(value)
+    if texts and all(isinstance(text, str) and text.isprintable() for text in texts):
+        return texts
     raise UsageError(f"{source} lists texts like a,b. Got {shown(value)}.")
 
 
@@ -217,7 +219,7 @@ def _listed(value: object) -> frozenset[str]:
 
 
 def _names(value: object, source: str) -> frozenset[str]:
-    """a,b or, in the file, ["a", "b"]."""
+    """Read a list of names: a,b or, in the file, ["a", "b"]."""
     names = _listed(value)
     if names and all(is_name(name) for name in names):
         return names
@@ -228,7 +230,7 @@ def _names(value: object, source: str) -> frozenset[str]:
 
 
 def _keys(value: object, source: str) -> tuple[Key, ...]:
-    """Nothing of the value is told: it is a secret."""
+    """Read a secret. Errors do not show it."""
     if not isinstance(value, str | list):
         raise UsageError(f"{source} lists keys like id:base64.")
     try:
@@ -238,7 +240,7 @@ def _keys(value: object, source: str) -> tuple[Key, ...]:
 
 
 def _token(value: object, source: str) -> str:
-    """Nothing of the value is told: it is a secret."""
+    """Read a secret. Errors do not show it."""
     if isinstance(value, str) and is_plain(value.strip()) and value.strip():
         return value.strip()
     raise UsageError(f"{source} is a token, as `fairlane token create` printed it.")
@@ -272,8 +274,8 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "host": _text,
     "port": _port,
     "workers": _count,
-    "allow_hosts": _words,
-    "allow_origins": _words,
+    "allow_hosts": _texts,
+    "allow_origins": _texts,
     "per_minute": _count,
     "per_hour": _count,
     "log_format": _log_format,

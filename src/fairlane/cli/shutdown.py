@@ -1,8 +1,8 @@
-"""The end of a worker process, which comes whatever its handlers do.
+"""Make sure that a worker or server process ends, whatever its handlers do.
 
-A handler can swallow its cancellation, keep the event loop busy or block a thread that everyone
-waits for. What the worker could give back, it has given back by then; the rest is taken from it
-when its lease is over.
+A handler can ignore its cancellation, block the event loop, or block a thread that others wait for.
+By then the worker has returned the tasks that it could return; others take the rest when its lease
+is over.
 """
 
 from __future__ import annotations
@@ -19,44 +19,45 @@ from typing import Any
 logger = logging.getLogger("fairlane.worker")
 
 LEAVING_SECONDS = 15.0
-"""How long a worker may take to leave once nothing should run any more."""
+"""How long a worker may take to leave once no task should run any more."""
 HEARING_SECONDS = 2.0
-"""How long its event loop may take to hear of a second signal."""
+"""How long its event loop may take to react to a second signal."""
 CLOSING_SECONDS = 2.0
-"""How long what handlers left behind may take to end."""
+"""How long threads and tasks that handlers left behind may take to end."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run a worker's program; nothing that it leaves behind keeps the process."""
+    """Run a program. What it leaves behind does not keep the process alive."""
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
         runner.run(main)
     finally:
-        with _at_most(CLOSING_SECONDS, "What handlers left behind does not end", code=0):
+        with _at_most(CLOSING_SECONDS, "Threads or tasks of handlers do not end", code=0):
             runner.close()
 
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], None], grace: float) -> Iterator[None]:
-    """SIGTERM and SIGINT call `stop`: the first time to let what runs finish, for so many seconds,
-    the second time at once; the third time the process ends as it is.
+    """Call `stop` on SIGTERM and SIGINT within this block.
 
-    Not `loop.add_signal_handler`: that is not heard while a handler keeps the loop busy.
+    The first signal lets running tasks finish, for up to `grace` seconds. The second stops at once.
+    The third ends the process. `loop.add_signal_handler` would not react while a handler blocks the
+    event loop.
     """
     stopping = Stopping(asyncio.get_running_loop(), stop, grace)
     before = {number: signal.signal(number, stopping.signalled) for number in _SIGNALS}
     try:
         yield
     finally:
-        stopping.over()
+        stopping.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 class Stopping:
-    """Passes signals on, and sees to it that they lead to an end."""
+    """Passes signals on, and ends the process if that does not stop it."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None], grace: float
@@ -70,7 +71,7 @@ class Stopping:
 
     def signalled(self, *_: object) -> None:
         self._signals += 1
-        self._loop.call_soon_threadsafe(self._hear)
+        self._loop.call_soon_threadsafe(self._stop_soon)
         match self._signals:
             case 1:
                 late = "The worker has not left in time"
@@ -78,19 +79,19 @@ class Stopping:
             case 2:
                 late = "The worker has not left at once"
                 self._timers.append(_end_in(LEAVING_SECONDS, late))
-                self._timers.append(_timer(HEARING_SECONDS, self._end_if_deaf))
+                self._timers.append(_timer(HEARING_SECONDS, self._end_if_blocked))
             case _:
                 _end("The worker was told to stop three times", 1)
 
-    def over(self) -> None:
+    def cancel(self) -> None:
         for timer in self._timers:
             timer.cancel()
 
-    def _hear(self) -> None:
+    def _stop_soon(self) -> None:
         self._heard += 1
         self._stop()
 
-    def _end_if_deaf(self) -> None:
+    def _end_if_blocked(self) -> None:
         if self._heard < 2:
             _end("A handler keeps the event loop busy", 1)
 
@@ -116,12 +117,12 @@ def _timer(seconds: float, act: Callable[[], None]) -> threading.Timer:
 
 
 def _end(why: str, code: int) -> None:
-    logger.warning("%s: the process ends all the same.", why)
+    logger.warning("%s: the process ends anyway.", why)
     os._exit(code)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it is installed."""
+    """Return uvloop's factory if it is installed."""
     try:
         import uvloop  # noqa: PLC0415
     except ImportError:

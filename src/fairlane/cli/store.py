@@ -1,4 +1,4 @@
-"""The store that a command works on."""
+"""Open the store that a command works on."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from fairlane.client.app import Fairlane
 
 PATIENCE = 5.0
-"""Seconds that someone at a terminal waits for a store that is away."""
+"""How many seconds a command waits for a store that is unavailable."""
 
 
 @contextmanager
 def open_store(
     store: str | None, *, prepare: bool = False, patience: float = PATIENCE
 ) -> Iterator[Fairlane]:
-    """The application on the store that flags and settings name.
+    """Open the store that flags and settings name, as an application without tasks.
 
-    `prepare`: make the store, or bring it up to date, if need be. Others only look, and leave
-    nothing behind where there is none.
+    `prepare`: create or migrate its schema if needed. Without it a command only reads, and creates
+    nothing if there is no store.
     """
-    from fairlane.client.app import Fairlane  # noqa: PLC0415 (engines take their time)
+    from fairlane.client.app import Fairlane  # noqa: PLC0415 (importing engines takes long)
 
     settings = resolve({"store": store})
     url = settings.store_url
@@ -38,7 +38,7 @@ def open_store(
         encryption_keys=settings.keys,
         token=settings.server_token,
     )
-    app.backend  # noqa: B018 (open_store, not connected: a URL that cannot be is told first)
+    app.backend  # noqa: B018 (raises InvalidStoreURL before anything else; does not connect)
     try:
         if not prepare:
             _check_present(url)
@@ -48,7 +48,7 @@ def open_store(
 
 
 def _check_present(url: str) -> None:
-    """A file that is not there would be made by looking at it."""
+    """Raise CommandFailed if an SQLite file is missing, because opening it would create it."""
     if not url.lower().startswith("sqlite:"):
         return
     path = unquote(urlsplit(url).path).removeprefix("/")

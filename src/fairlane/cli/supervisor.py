@@ -1,8 +1,8 @@
-"""Several worker or server processes, or one that follows changes of the code.
+"""Supervise several worker or server processes, or one that is restarted when its code changes.
 
-A process that dies is started again, sooner at first, then later and later. Signals are passed on;
-children are in groups of their own, so that Ctrl-C reaches them once, through here. A child whose
-supervisor is gone stops by itself: its standard input ends.
+A process that dies is restarted, with growing pauses. Signals are passed on; each child has its own
+process group, so that Ctrl-C reaches it only from here. A child whose supervisor is gone stops by
+itself, because its standard input ends.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fairlane.cli.errors import EXIT_USAGE, note
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 PROVEN_SECONDS = 60.0
-"""A process that lived so long may begin with the shortest pause again."""
+"""After a process has run this long, its next pause is the shortest again."""
 POLL_SECONDS = 0.5
 RELOAD_GRACE = 2.0
-"""How long a process may go on with its tasks once its code has changed."""
+"""How long a process may finish its tasks after its code has changed."""
 
 
 class Supervisor:
-    """Keeps `count` processes running a command until it is told to stop."""
+    """Keeps `count` processes of a command running until stopped."""
 
     def __init__(
         self,
@@ -44,16 +44,16 @@ class Supervisor:
         self._watched = watched
         self._kind = kind
         self._descriptors = descriptors
-        """Open files that every process gets, listening sockets for one."""
+        """Open files that every process inherits, such as listening sockets."""
         self._processes: set[Process] = set()
         self._stopping = asyncio.Event()
         self._signals = 0
         self._version = 0
-        """Of the code: grows with every change that was seen."""
+        """The version of the code: grows with every change."""
         self._news = asyncio.Event()
 
     async def run(self) -> int:
-        """Until all have left; answers the exit code."""
+        """Run until all processes have ended, and return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled)
@@ -68,11 +68,11 @@ class Supervisor:
         return max(codes)
 
     async def _keep(self, number: int) -> int:
-        """One process, again and again."""
+        """Run one process, and restart it."""
         pause = FIRST_PAUSE
         while not self._stopping.is_set():
             version, began = self._version, time.monotonic()
-            code = await self._life()
+            code = await self._run_once()
             if self._stopping.is_set():
                 return max(0, code)
             if version != self._version:
@@ -81,7 +81,7 @@ class Supervisor:
                 note(f"{self._kind.capitalize()} process {number} has left.")
                 return 0
             if code == EXIT_USAGE and self._watched is None:
-                self._stop()  # what is wrong for one is wrong for all, and stays so
+                self._stop()  # a wrong command line is wrong for all processes
                 return code
             if code == EXIT_USAGE:
                 note("Waiting for a change.")
@@ -89,12 +89,12 @@ class Supervisor:
                 continue
             pause = FIRST_PAUSE if time.monotonic() - began > PROVEN_SECONDS else pause
             which = f"{self._kind.capitalize()} process {number}"
-            note(f"{which} {_end(code)}: it is started again in {pause:g} s.")
+            note(f"{which} {_end(code)}: it is restarted in {pause:g} s.")
             await self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         return 0
 
-    async def _life(self) -> int:
+    async def _run_once(self) -> int:
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=PIPE,
@@ -111,7 +111,7 @@ class Supervisor:
             self._processes.discard(process)
 
     async def _sleep(self, seconds: float | None) -> None:
-        """So long (None: without an end), or until there are news: a change, or the end."""
+        """Sleep (None: without limit), but no longer than until a change or the stop."""
         try:
             await asyncio.wait_for(self._news.wait(), seconds)
         except TimeoutError:
@@ -130,14 +130,14 @@ class Supervisor:
             _send(process, number)
 
     async def _watch(self, folder: Path) -> None:
-        """Look for changes of the code, and let processes begin anew with it."""
+        """Restart the processes whenever the code changes."""
         before = await asyncio.to_thread(snapshot, folder)
         while True:
             await asyncio.sleep(POLL_SECONDS)
             after = await asyncio.to_thread(snapshot, folder)
             if after == before:
                 continue
-            note(f"{_changed(before, after, folder)} changed: the {self._kind} begins anew.")
+            note(f"{_changed(before, after, folder)} changed: the {self._kind} is restarted.")
             before = after
             self._version += 1
             self._news.set()
@@ -150,11 +150,11 @@ class Supervisor:
         ends = [asyncio.ensure_future(process.wait()) for process in old]
         if ends and (await asyncio.wait(ends, timeout=RELOAD_GRACE))[1]:
             for process in old:
-                _send(process, signal.SIGTERM)  # the second time: at once
+                _send(process, signal.SIGTERM)  # the second signal stops it at once
 
 
 def snapshot(folder: Path) -> dict[str, int]:
-    """When the Python files under a folder were last changed."""
+    """Return when the Python files in a folder were last changed."""
     return dict(_files(str(folder)))
 
 
@@ -172,7 +172,7 @@ def _files(folder: str) -> Iterator[tuple[str, int]]:
                 try:
                     yield path, os.stat(path).st_mtime_ns  # noqa: PTH116
                 except OSError:
-                    continue  # gone in the meantime
+                    continue  # deleted in the meantime
 
 
 def _changed(before: Mapping[str, int], after: Mapping[str, int], folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Files of tasks: one JSON object a line, judged as a whole before anything is submitted."""
+"""Files of tasks: one JSON object per line. All lines are checked before anything is submitted."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from fairlane.core.submission import new_task
 from fairlane.core.text import shown
 
 NAMED = 10
-"""So many bad lines are named; of the others, how many there are."""
+"""How many bad lines are named; the others are counted."""
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A task as a line of a file has it. `task_type` and `parameters` mean type and payload."""
+    """One line of a file. `task_type` and `parameters` are other names for type and payload."""
 
     type: str | msgspec.UnsetType = msgspec.UNSET
     task_type: str | msgspec.UnsetType = msgspec.UNSET
@@ -52,30 +52,30 @@ _decoder = msgspec.json.Decoder(Line)
 
 
 def task_of(line: bytes, defaults: Mapping[str, Any]) -> NewTask:
-    """The task that a line describes. `defaults` hold for what it leaves out."""
+    """Return the task that a line describes. `defaults` apply to what it leaves out."""
     try:
-        said = _decoder.decode(line)
+        decoded = _decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidTask(f"{error}.") from None
-    words: dict[str, Any] = {}
-    for name in said.__struct_fields__:
-        value = getattr(said, name)
+    options: dict[str, Any] = {}
+    for name in decoded.__struct_fields__:
+        value = getattr(decoded, name)
         if value is not msgspec.UNSET:
-            words[_ALIASES.get(name, name)] = value
-    if "delay_seconds" in words or "run_at" in words:
-        # A line that says when speaks for itself.
+            options[_ALIASES.get(name, name)] = value
+    if "delay_seconds" in options or "run_at" in options:
+        # A line with a time of its own ignores both defaults.
         defaults = {k: v for k, v in defaults.items() if k not in {"delay_seconds", "run_at"}}
-    words = {**defaults, **words}
-    if "type" not in words:
+    options = {**defaults, **options}
+    if "type" not in options:
         raise InvalidTask("It names no type, and none was given on the command line.")
-    if "payload" in words:
-        words["payload"] = bytes(words["payload"])
-    return new_task(words.pop("type"), words.pop("payload", None), **words)
+    if "payload" in options:
+        options["payload"] = bytes(options["payload"])
+    return new_task(options.pop("type"), options.pop("payload", None), **options)
 
 
 @contextmanager
-def reopened(path: str) -> Iterator[IO[bytes]]:
-    """A file that can be read twice; a pipe is put aside first."""
+def open_twice(path: str) -> Iterator[IO[bytes]]:
+    """Open a file that can be read twice. A pipe is copied first."""
     try:
         if path == "-" or not Path(path).is_file():
             with tempfile.TemporaryFile() as copy:
@@ -94,7 +94,7 @@ def reopened(path: str) -> Iterator[IO[bytes]]:
 
 
 def check(file: IO[bytes], name: str, defaults: Mapping[str, Any]) -> int:
-    """How many tasks a file describes; raises, naming lines, unless all of them are good."""
+    """Return the number of tasks in a file. Raises UsageError, naming the lines, if any is bad."""
     good, bad = 0, []
     for number, line in _lines(file):
         try:
@@ -105,20 +105,20 @@ def check(file: IO[bytes], name: str, defaults: Mapping[str, Any]) -> int:
             good += 1
     if bad:
         more = f" And {len(bad) - NAMED:,} more." if len(bad) > NAMED else ""
-        told = " ".join(bad[:NAMED])
-        raise UsageError(f"Nothing was submitted, {shown(name)} has bad lines: {told}{more}")
+        named = " ".join(bad[:NAMED])
+        raise UsageError(f"Nothing was submitted, {shown(name)} has bad lines: {named}{more}")
     return good
 
 
 def tasks(file: IO[bytes], defaults: Mapping[str, Any]) -> Iterator[NewTask]:
-    """The tasks of a file that was checked."""
+    """Yield the tasks of a checked file."""
     file.seek(0)
     for _, line in _lines(file):
         yield task_of(line, defaults)
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers, empty ones left out."""
+    """Yield lines with their numbers, without empty ones."""
     for number, line in enumerate(file, start=1):
         if line.strip():
             yield number, line

@@ -1,5 +1,5 @@
-"""A shop that does not exist, and that has a lot to do: for `fairlane up --demo`.
+"""A made-up shop with many tasks, for `fairlane up --demo`.
 
-What it does is made up; that it waits its turn, fails, is retried and gets done is not. Written as
-any application of Fairlane would be.
+Its handlers only pretend to work; queues, failures and retries are real. It is written like any
+application of Fairlane.
 """

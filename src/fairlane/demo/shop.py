@@ -1,4 +1,4 @@
-"""The tasks of the shop: each takes as long, and fails as often, as its like does elsewhere."""
+"""The tasks of the shop. Their durations and failures are like those of real ones."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from fairlane import Context, Fail, Fairlane, RetryPolicy
 
-HURRIED = RetryPolicy(base=2, factor=2, cap=30)
-"""So that retries can be watched."""
+QUICK_RETRIES = RetryPolicy(base=2, factor=2, cap=30)
+"""Short delays, so that one can watch retries."""
 
 
-def shop(app: Fairlane) -> None:
-    """Make them tasks of an application."""
+def add_shop(app: Fairlane) -> None:
+    """Add the tasks to an application."""
     for handler, options in _TASKS.items():
         app.task(**options)(handler)
 
 
 async def send_email(to: str, template: str) -> dict[str, str]:
-    """Mostly quick; now and then the mail server has other things to do."""
+    """Send a message. Sometimes the mail server is busy."""
     await _busy(0.05, 0.4)
     if _happens(0.04):
         raise ConnectionError("421 Too many connections, try again later")
@@ -31,7 +31,7 @@ async def send_email(to: str, template: str) -> dict[str, str]:
 
 
 async def charge_card(order: int, amount: float, currency: str) -> dict[str, Any]:
-    """Some cards are declined, which no retry changes."""
+    """Charge a card. Some are declined, which a retry does not change."""
     await _busy(0.2, 0.9)
     if _happens(0.05):
         raise Fail(f"The card for order {order} was declined.", code="card_declined")
@@ -39,7 +39,7 @@ async def charge_card(order: int, amount: float, currency: str) -> dict[str, Any
 
 
 async def resize_image(ctx: Context, path: str, widths: list[int]) -> list[str]:
-    """One width after the other, and it says how far it is."""
+    """Make images of several widths, and report progress."""
     made = []
     for index, width in enumerate(widths):
         ctx.progress(100 * index / len(widths), f"{width} px")
@@ -49,7 +49,7 @@ async def resize_image(ctx: Context, path: str, widths: list[int]) -> list[str]:
 
 
 async def sync_inventory(warehouse: str) -> int:
-    """Warehouses are sometimes out of reach, one of them most of the time."""
+    """Ask a warehouse. They are sometimes unreachable, one of them most of the time."""
     await _busy(0.1, 0.6)
     if _happens(0.7 if warehouse == "lisbon" else 0.05):
         raise TimeoutError(f"The warehouse {warehouse} did not answer within 5 s")
@@ -57,7 +57,7 @@ async def sync_inventory(warehouse: str) -> int:
 
 
 async def build_report(ctx: Context, month: str) -> dict[str, Any]:
-    """Takes its time, and can wait."""
+    """Build a report slowly, at low priority."""
     for percent in range(0, 100, 10):
         ctx.progress(percent, f"Adding up {month}")
         await _busy(0.5, 2.0)
@@ -65,7 +65,7 @@ async def build_report(ctx: Context, month: str) -> dict[str, Any]:
 
 
 async def deliver_webhook(url: str, event: str) -> int:
-    """At the pace that its receivers can take."""
+    """Deliver an event, within the rate limit of the type."""
     await _busy(0.05, 0.5)
     if _happens(0.06):
         raise ConnectionError(f"{url} answered 502 to {event}")
@@ -73,16 +73,21 @@ async def deliver_webhook(url: str, event: str) -> int:
 
 
 async def render_video(order: int) -> None:
-    """Needs a graphics card, which no worker of the demo has: its tasks wait, and say why."""
+    """Need a graphics card, which no worker of the demo has: the tasks wait."""
 
 
 _TASKS: dict[Any, dict[str, Any]] = {
     charge_card: {"queue": "payments", "priority": "critical", "max_retries": 2},
-    send_email: {"queue": "mail", "retry": HURRIED},
+    send_email: {"queue": "mail", "retry": QUICK_RETRIES},
     resize_image: {"queue": "media", "concurrency": 6},
-    sync_inventory: {"queue": "stock", "retry": HURRIED, "max_retries": 2},
+    sync_inventory: {"queue": "stock", "retry": QUICK_RETRIES, "max_retries": 2},
     build_report: {"queue": "reports", "priority": "low"},
-    deliver_webhook: {"queue": "webhooks", "rate_limit": 3.0, "retry": HURRIED, "priority": "high"},
+    deliver_webhook: {
+        "queue": "webhooks",
+        "rate_limit": 3.0,
+        "retry": QUICK_RETRIES,
+        "priority": "high",
+    },
     render_video: {"queue": "media", "required_capabilities": ["gpu"], "priority": "low"},
 }
 

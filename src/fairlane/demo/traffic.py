@@ -1,4 +1,4 @@
-"""What the customers of the shop give it to do: a rush to begin with, then now more, now less."""
+"""The load of the shop: a rush at first, then waves of tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlane import Fairlane, Prepared, StoreError
 RUSH: Final = 240
 PER_SECOND: Final = 12.0
 WAVE_SECONDS: Final = 90.0
-"""Between one busy time and the next."""
+"""The time between two peaks."""
 AWAY_SECONDS: Final = 1.0
 
 REGIONS: Final = ("eu", "us", "apac")
@@ -24,7 +24,7 @@ EVENTS: Final = ("order.paid", "order.shipped", "refund.created")
 
 
 async def traffic(app: Fairlane) -> None:
-    """Submit tasks until it is cancelled."""
+    """Submit tasks until cancelled."""
     await _submit(app, [_task(app) for _ in range(RUSH)])
     began = time.monotonic()
     while True:
@@ -34,7 +34,7 @@ async def traffic(app: Fairlane) -> None:
 
 
 async def _submit(app: Fairlane, calls: Sequence[Prepared[Any]]) -> None:
-    """Sooner or later: a store that is away comes back."""
+    """Submit calls, and wait for the store if it is unavailable."""
     while True:
         try:
             await app.submit_many(calls)

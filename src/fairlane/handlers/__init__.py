@@ -1,7 +1,7 @@
-"""Handlers for everyday work, run by a worker that is given no application of its own.
+"""Built-in handlers, which a worker without an application runs.
 
-echo      gives back its payload
-sleep     waits {"seconds": …}
+echo      returns its payload
+sleep     waits: {"seconds": …}
 webhook   makes a request: {"url": "https://…", "body": …}
 email     sends a message: {"to": "a@example.com", "subject": "…", "text": "…"}
 """
@@ -21,10 +21,10 @@ logger = logging.getLogger("fairlane.handlers")
 
 
 def register(app: Fairlane, settings: Settings | None = None) -> None:
-    """Make them tasks of an application. Without settings those of the environment hold.
+    """Add the handlers to an application. The default settings are those of the environment.
 
-    `email` is left out where no mail server is configured, `webhook` where its library is missing:
-    their tasks wait for a worker that has them.
+    `email` is left out if no mail server is configured, `webhook` if its library is missing: their
+    tasks wait for another worker.
     """
     settings = Settings.from_environment() if settings is None else settings
     app.task(name="echo")(echo)
@@ -36,6 +36,6 @@ def register(app: Fairlane, settings: Settings | None = None) -> None:
     except ModuleNotFoundError as error:
         if error.name != "h11":
             raise
-        logger.warning("No webhook tasks run here: pip install 'fairlane[webhook]' first")
+        logger.warning("Webhook tasks cannot run here: pip install 'fairlane[webhook]' first")
     else:
         app.task(name="webhook")(webhook_handler(settings.webhook))

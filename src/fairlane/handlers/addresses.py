@@ -1,9 +1,9 @@
-"""Which addresses a webhook may be sent to.
+"""Addresses that a webhook may be sent to.
 
-Whoever may submit a task could otherwise have a worker ask whatever the worker can reach: the cloud
-provider's metadata, an admin page on the loopback, a printer. So a name is resolved once, every
-address it has is checked, and the connection is made to one that was checked: a second look-up
-might answer differently (DNS rebinding).
+Otherwise anyone who may submit a task could make a worker send requests to everything that the
+worker can reach: the cloud provider's metadata, an admin page on the loopback, a printer. So a name
+is resolved once, all its addresses are checked, and the connection goes to a checked address: a
+second look-up could return another one (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Address = IPv4Address | IPv6Address
 
 REFUSED = "WEBHOOK_REFUSED"
 
-# Written out rather than asked of `ipaddress`, whose opinions change from one Python to the next.
+# Written out, because the answers of `ipaddress` differ between Python versions.
 _NOT_PUBLIC: Final = [
     ip_network(network)
     for network in (
@@ -55,18 +55,20 @@ _NUMBER: Final = re.compile(r"(0[xX][0-9a-fA-F]*|[0-9]+)\Z")
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the Internet at large."""
+    """Return whether an address is on the public Internet."""
     if isinstance(address, IPv6Address) and address not in _PUBLIC_V6:
         return False
     return not any(address in network for network in _NOT_PUBLIC)
 
 
-def checked(host: str, addresses: Iterable[Address], allowed: Iterable[Network]) -> list[Address]:
-    """The addresses of a host, if each of them may be reached."""
+def check_addresses(
+    host: str, addresses: Iterable[Address], allowed: Iterable[Network]
+) -> list[Address]:
+    """Return the addresses of a host. Raises Fail if one of them is not allowed."""
     addresses, allowed = list(addresses), list(allowed)
     for address in addresses:
         if not is_public(address) and not any(address in network for network in allowed):
-            # Which address is not told: that would map the network for whoever asks.
+            # Without the address, which would help to map the network.
             raise Fail(
                 f"{host} is not on the public Internet: an operator can allow its network with "
                 "FAIRLANE_WEBHOOK_NETWORKS.",
@@ -75,18 +77,18 @@ def checked(host: str, addresses: Iterable[Address], allowed: Iterable[Network])
     return addresses
 
 
-async def resolved(host: str, port: int, allowed: Iterable[Network]) -> list[Address]:
-    """The addresses of a host, all of them checked. Raises OSError when it cannot be found."""
+async def resolve(host: str, port: int, allowed: Iterable[Network]) -> list[Address]:
+    """Resolve a host and check its addresses. Raises OSError if it cannot be found."""
     literal = _literal(host)
     if literal is not None:
-        return checked(host, [literal], allowed)
+        return check_addresses(host, [literal], allowed)
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return checked(host, (ip_address(where[0]) for *_, where in found), allowed)
+    return check_addresses(host, (ip_address(where[0]) for *_, where in found), allowed)
 
 
 def _literal(host: str) -> Address | None:
-    """The address that a host is, None for a name. Raises Fail for what is neither."""
+    """Return the address if the host is one, None for a name. Raises Fail if it is neither."""
     try:
         return ip_address(host)
     except ValueError:
@@ -94,6 +96,6 @@ def _literal(host: str) -> Address | None:
     if not _NAME.match(host):
         raise Fail("The URL has no proper host name.", code=REFUSED)
     if _NUMBER.match(host.rstrip(".").rpartition(".")[2]):
-        # 2130706433, 0x7f.1, 0177.0.0.1: addresses in disguise, which C libraries understand.
+        # 2130706433, 0x7f.1, 0177.0.0.1: other spellings of addresses, which C libraries accept.
         raise Fail(f"{host} is no proper way to write an address.", code=REFUSED)
     return None

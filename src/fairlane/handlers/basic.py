@@ -1,4 +1,4 @@
-"""Handlers that need nothing: to try things out, and to measure with."""
+"""Handlers without side effects, for trials and measurements."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 
 
 async def echo(**payload: Any) -> dict[str, Any]:
-    """Gives back its payload."""
+    """Return the payload."""
     return payload
 
 
 async def sleep(seconds: Annotated[float, msgspec.Meta(ge=0)]) -> dict[str, float]:
-    """Waits so long."""
+    """Wait."""
     await asyncio.sleep(seconds)
     return {"slept": seconds}

@@ -1,4 +1,4 @@
-"""`email`: a message over SMTP."""
+"""The handler `email`: send a message over SMTP."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from email.utils import localtime, parseaddr
 from typing import Any, Final
 
 from fairlane.core.text import is_plain
-from fairlane.handlers.settings import InvalidSetting, MailSettings, trusting
+from fairlane.handlers.settings import InvalidSetting, MailSettings, tls_context
 from fairlane.runtime.context import Context
 from fairlane.runtime.outcomes import Fail
 
 REFUSED: Final = "EMAIL_REFUSED"
 _LINE: Final = 998
-"""The longest line that mail knows."""
+"""The longest line that SMTP allows."""
 _ADDRESS: Final = re.compile(r"""([^\s@<>(),;:\\"\[\]]{1,64})@([^\s@<>(),;:\\"\[\]]{1,255})\Z""")
 
 
 class Unsent(Exception):
-    """The mail server could not be reached, or could not take the message now."""
+    """The mail server could not be reached, or could not accept the message now."""
 
 
 def email_handler(settings: MailSettings) -> Callable[..., dict[str, Any]]:
-    """The handler under these settings. It blocks, so a worker runs it on a thread."""
-    context = trusting(settings.ca_file)
+    """Return the handler for these settings. It blocks, so a worker runs it on a thread."""
+    context = tls_context(settings.ca_file)
     sender = _sender(settings)
 
     def email(
@@ -43,7 +43,7 @@ def email_handler(settings: MailSettings) -> Callable[..., dict[str, Any]]:
         bcc: list[str] | None = None,
         reply_to: str | None = None,
     ) -> dict[str, Any]:
-        """Send a message; answers its id, and who the server would not take it for."""
+        """Send a message, and return its id and the recipients that the server refused."""
         shown = _addresses([to] if isinstance(to, str) else to)
         copied, hidden = _addresses(cc or []), _addresses(bcc or [])
         if not shown:
@@ -57,28 +57,28 @@ def email_handler(settings: MailSettings) -> Callable[..., dict[str, Any]]:
             message["Reply-To"] = _address(reply_to)
         message["Subject"] = _line(subject)
         message["Date"] = localtime()
-        # The same for every try: whoever gets it twice can tell.
+        # The same for every attempt, so that recipients can recognise a duplicate.
         message["Message-ID"] = message_id = f"<{ctx.task_id}@{sender.domain}>"
         message.set_content(text)
         if html is not None:
             message.add_alternative(html, subtype="html")
         recipients = [address.addr_spec for address in shown + copied + hidden]
-        refused = _sent(message, sender.addr_spec, recipients, settings, context)
+        refused = _send(message, sender.addr_spec, recipients, settings, context)
         return {"message_id": message_id, "refused": sorted(refused)}
 
     return email
 
 
-def _sent(
+def _send(
     message: EmailMessage,
     sender: str,
     recipients: list[str],
     settings: MailSettings,
     context: ssl.SSLContext,
 ) -> list[str]:
-    """Hand the message over; answers who it was not taken for."""
+    """Send the message, and return the recipients that the server refused."""
     try:
-        server = _connected(settings, context)
+        server = _connect(settings, context)
         try:
             return list(server.send_message(message, sender, recipients))
         finally:
@@ -89,15 +89,15 @@ def _sent(
     except smtplib.SMTPNotSupportedError as error:
         raise Fail(f"The mail server cannot do that: {error}", code=REFUSED) from None
     except smtplib.SMTPAuthenticationError as error:
-        # An operator has to put it right; the message is not to blame.
-        raise Unsent(f"The mail server does not know us: {_said(error)}.") from None
+        # An operator must correct it; another attempt may succeed.
+        raise Unsent(f"The mail server refused the login: {_said(error)}.") from None
     except smtplib.SMTPResponseException as error:
         raise _failure(error.smtp_code, _said(error)) from None
     except (smtplib.SMTPException, OSError) as error:
         raise Unsent(f"The mail server could not be used: {error}.") from None
 
 
-def _connected(settings: MailSettings, context: ssl.SSLContext) -> smtplib.SMTP:
+def _connect(settings: MailSettings, context: ssl.SSLContext) -> smtplib.SMTP:
     where = (settings.host, settings.effective_port)
     if settings.security == "tls":
         server: smtplib.SMTP = smtplib.SMTP_SSL(*where, timeout=settings.timeout, context=context)
@@ -105,7 +105,7 @@ def _connected(settings: MailSettings, context: ssl.SSLContext) -> smtplib.SMTP:
         server = smtplib.SMTP(*where, timeout=settings.timeout)
     try:
         if settings.security == "starttls":
-            server.starttls(context=context)  # raises where there is none: never in the clear
+            server.starttls(context=context)  # raises if the server has no TLS: never in the clear
         if settings.username is not None and settings.password is not None:
             server.login(settings.username, settings.password)
     except BaseException:
@@ -115,7 +115,7 @@ def _connected(settings: MailSettings, context: ssl.SSLContext) -> smtplib.SMTP:
 
 
 def _leave(server: smtplib.SMTP) -> None:
-    """Say goodbye. What the server says to that changes nothing about the message."""
+    """End the connection. Errors here change nothing about the message."""
     with suppress(smtplib.SMTPException, OSError):
         server.quit()
     server.close()
@@ -146,7 +146,7 @@ def _addresses(texts: list[str]) -> tuple[Address, ...]:
 
 
 def _address(text: str) -> Address:
-    """One bare address, and nothing beside it."""
+    """Return a bare address. Raises Fail for anything else."""
     found = _ADDRESS.match(_line(text))
     if found is None:
         raise Fail("An address looks like a@example.com, without a name.", code=REFUSED)
@@ -154,10 +154,10 @@ def _address(text: str) -> Address:
 
 
 def _line(text: str) -> str:
-    """A text that stays on one line wherever it is put.
+    """Return a text that is safe in a header. Raises Fail if it could become several lines.
 
-    Encoded words ("=?utf-8?…?=") could hold a line's end that comes out when they are decoded, and
-    not every Python keeps it in when it writes a header.
+    Encoded words ("=?utf-8?…?=") can contain a line break, which not every Python version escapes
+    when it writes a header.
     """
     if not is_plain(text, _LINE) or len(text.splitlines()) > 1 or "=?" in text:
         raise Fail(

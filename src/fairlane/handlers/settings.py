@@ -1,4 +1,4 @@
-"""What an operator says about the built-in handlers. None of it can come from a payload."""
+"""Settings of the built-in handlers. They come from the operator, never from a payload."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ _YES_NO: Final = {"1": True, "true": True, "yes": True, "0": False, "false": Fal
 
 
 class InvalidSetting(InvalidInput):
-    """A setting of the built-in handlers cannot be as it is."""
+    """A setting of the built-in handlers is invalid."""
 
     code = "invalid_setting"
 
 
 class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What webhooks may reach, and how long they may take."""
+    """Limits of webhooks."""
 
     allow_http: bool = False
-    """Also http://, which anyone on the way can read and change."""
+    """Allow http://, which can be read and changed on its way."""
     networks: tuple[Network, ...] = ()
-    """Networks that may be reached although they are not public."""
+    """Networks that are allowed although they are not public."""
     timeout: float = 30.0
-    """Seconds for one delivery from first to last; a payload may ask for less."""
+    """The most seconds for one delivery; a payload can set fewer."""
     keep_bytes: int = 1024
-    """How much of an answer is kept; the rest is not even read."""
+    """How much of a response is kept. The rest is not read."""
     ca_file: str | None = None
-    """Whom to trust instead of the system's authorities."""
+    """Certificate authorities to trust instead of the system's."""
 
 
 class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The server that takes our mail, and who we are."""
+    """The mail server, and the sender."""
 
     host: str
     sender: str
     """a@example.com, or Name <a@example.com>"""
     security: Security = "starttls"
     port: int | None = None
-    """587, 465 or 25 if not given, by `security`."""
+    """The default is 587, 465 or 25, depending on `security`."""
     username: str | None = None
     password: str | None = None
     timeout: float = 30.0
@@ -78,15 +78,18 @@ class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. Without `mail` there is no mail server, and no `email` task."""
+    """All settings. Without `mail` there is no `email` task."""
 
     webhook: WebhookSettings = WebhookSettings()
     mail: MailSettings | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
-        """From FAIRLANE_WEBHOOK_… (ALLOW_HTTP, NETWORKS, TIMEOUT, CA_FILE) and FAIRLANE_SMTP_…
-        (HOST, SENDER, SECURITY, PORT, USERNAME, PASSWORD, TIMEOUT, CA_FILE)."""
+        """Return the settings of the environment.
+
+        They are FAIRLANE_WEBHOOK_… (ALLOW_HTTP, NETWORKS, TIMEOUT, CA_FILE) and FAIRLANE_SMTP_…
+        (HOST, SENDER, SECURITY, PORT, USERNAME, PASSWORD, TIMEOUT, CA_FILE).
+        """
         webhook = _Variables(environ, "FAIRLANE_WEBHOOK_")
         smtp = _Variables(environ, "FAIRLANE_SMTP_")
         return cls(
@@ -100,8 +103,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def trusting(ca_file: str | None) -> ssl.SSLContext:
-    """TLS as it should be: certificates are checked, against the system's authorities or these."""
+def tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """Return a TLS context that checks certificates against the system's authorities, or these."""
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
@@ -109,7 +112,7 @@ def trusting(ca_file: str | None) -> ssl.SSLContext:
 
 
 class _Variables:
-    """Environment variables that begin alike."""
+    """Environment variables with a common prefix."""
 
     def __init__(self, environ: Mapping[str, str], prefix: str) -> None:
         self._environ = environ

@@ -1,4 +1,4 @@
-"""`webhook`: a request to somebody else's server."""
+"""The handler `webhook`: send a request to another server."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fairlane import __version__
-from fairlane.handlers.addresses import REFUSED, resolved
+from fairlane.handlers.addresses import REFUSED, resolve
 from fairlane.handlers.http import Target, request
-from fairlane.handlers.settings import WebhookSettings, trusting
+from fairlane.handlers.settings import WebhookSettings, tls_context
 from fairlane.http_client import InvalidRequest, ProtocolError, Reply
 from fairlane.runtime.context import Context
 from fairlane.runtime.outcomes import Fail, Retry
 
 LONGEST_WAIT: Final = 86_400.0
-"""What a server may ask us to wait at the most, in seconds."""
+"""The most seconds that a server can make us wait."""
 
-_OURS: Final = {"host", "content-length", "transfer-encoding", "connection", "accept-encoding"}
-"""Headers that belong to the connection, not to the caller."""
+_RESERVED: Final = {"host", "content-length", "transfer-encoding", "connection", "accept-encoding"}
+"""Headers of the connection, which a payload cannot set."""
 
-_AGAIN: Final = {408, 425, 429}
-"""Of the answers that blame the request those that may be different next time."""
+_RETRIABLE: Final = {408, 425, 429}
+"""Client errors that another attempt may not have."""
 
 
 class Undelivered(Exception):
-    """The server could not be reached, or could not deal with the request now."""
+    """The server could not be reached, or could not handle the request now."""
 
 
 def webhook_handler(settings: WebhookSettings) -> Callable[..., Awaitable[dict[str, Any]]]:
-    """The handler under these settings."""
-    context = trusting(settings.ca_file)
+    """Return the handler for these settings."""
+    context = tls_context(settings.ca_file)
 
     async def webhook(
         ctx: Context,
@@ -45,17 +45,17 @@ def webhook_handler(settings: WebhookSettings) -> Callable[..., Awaitable[dict[s
         headers: dict[str, str] | None = None,
         timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None,  # noqa: ASYNC109 (the payload's)
     ) -> dict[str, Any]:
-        """Send `body` as JSON; answers the status and the beginning of what was answered.
+        """Send `body` as JSON, and return the status and the beginning of the response.
 
-        Redirects are not followed. What failed for want of luck is tried again, what the server
-        refuses is not.
+        Redirects are not followed. Failures that may pass are retried; a refusal by the server is
+        not.
         """
-        target = parsed(url, allow_http=settings.allow_http)
+        target = parse_url(url, allow_http=settings.allow_http)
         content = b"" if method == "GET" else msgspec.json.encode(body)
         limit = settings.timeout if timeout is None else min(timeout, settings.timeout)
         try:
             async with asyncio.timeout(limit):
-                addresses = await resolved(target.host, target.port, settings.networks)
+                addresses = await resolve(target.host, target.port, settings.networks)
                 answer = await request(
                     target,
                     addresses,
@@ -70,15 +70,15 @@ def webhook_handler(settings: WebhookSettings) -> Callable[..., Awaitable[dict[s
         except TimeoutError:
             raise Undelivered(f"{target.host} did not answer within {limit:g} s.") from None
         except (OSError, ProtocolError) as error:
-            raise Undelivered(f"{target.host} could not be asked: {error}.") from None
-        return _judged(answer, target.host)
+            raise Undelivered(f"{target.host} could not be reached: {error}.") from None
+        return _result(answer, target.host)
 
     return webhook
 
 
-def parsed(url: str, *, allow_http: bool) -> Target:
-    """Where a URL leads. Raises Fail for one that must not, or cannot, be asked."""
-    # Checked first: parsing a URL silently drops some of these.
+def parse_url(url: str, *, allow_http: bool) -> Target:
+    """Return where a URL leads. Raises Fail if it is invalid or not allowed."""
+    # First, because parsing a URL silently drops some of these.
     if not (url.isascii() and url.isprintable() and " " not in url):
         raise _refused("The URL has characters that must be percent-encoded.")
     try:
@@ -104,12 +104,12 @@ def parsed(url: str, *, allow_http: bool) -> Target:
 
 def _headers(given: Mapping[str, str], content: bytes, task_id: str) -> dict[str, str]:
     for name in given:
-        if name.lower() in _OURS:
+        if name.lower() in _RESERVED:
             raise _refused(f"The header {name} cannot be chosen.")
     headers = {
         "User-Agent": f"fairlane/{__version__}",
         "Accept": "*/*",
-        # The same for every try: whoever is asked can tell a repetition.
+        # The same for every attempt, so that the server can recognise a repetition.
         "Idempotency-Key": task_id,
     }
     if content:
@@ -124,24 +124,24 @@ def _headers(given: Mapping[str, str], content: bytes, task_id: str) -> dict[str
     }
 
 
-def _judged(answer: Reply, host: str) -> dict[str, Any]:
+def _result(answer: Reply, host: str) -> dict[str, Any]:
     status = answer.status
     if 200 <= status < 300:
         return {"status": status, "body": answer.body.decode("utf-8", "replace")}
-    said = f"{host} answered {status}"
+    summary = f"{host} answered {status}"
     if status in {429, 503}:
         after = retry_after(answer.header("retry-after"))
         if after is not None:
-            raise Retry(f"{said} and asked to wait.", after=after)
-    if status >= 500 or status in _AGAIN:
-        raise Undelivered(f"{said}.")
+            raise Retry(f"{summary} and asked to wait.", after=after)
+    if status >= 500 or status in _RETRIABLE:
+        raise Undelivered(f"{summary}.")
     if 300 <= status < 400:
-        raise Fail(f"{said}: redirects are not followed.", code=f"HTTP_{status}")
-    raise Fail(f"{said}.", code=f"HTTP_{status}")
+        raise Fail(f"{summary}: redirects are not followed.", code=f"HTTP_{status}")
+    raise Fail(f"{summary}.", code=f"HTTP_{status}")
 
 
 def retry_after(text: str | None) -> float | None:
-    """The seconds that a Retry-After header asks for, within reason; None for none or nonsense."""
+    """Return the seconds of a Retry-After header, at most LONGEST_WAIT; None if it is not valid."""
     if text is None:
         return None
     if text.isascii() and text.isdigit():

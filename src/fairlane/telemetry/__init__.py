@@ -1,1 +1,1 @@
-"""What can be seen from outside: metrics, logs of transitions, traces. Nothing here decides."""
+"""Metrics, logs of transitions, and traces."""

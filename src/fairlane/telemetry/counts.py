@@ -1,4 +1,4 @@
-"""The counted transitions of a store, added up under the labels that metrics have."""
+"""The counted transitions of a store, added up by the labels of metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlane.core.tally import BUCKETS, LOST_WORKERS, STALE_RESULTS, UNTIMED, T
 
 
 class Durations:
-    """A histogram: how many runs fell into each bucket, and how long they took together."""
+    """A histogram: the number of runs in each bucket, and their total duration."""
 
     __slots__ = ("_buckets", "seconds")
 
@@ -27,7 +27,7 @@ class Durations:
         self.seconds += seconds
 
     def cumulative(self) -> list[tuple[float, int]]:
-        """(upper bound, runs that took no longer), up to infinity."""
+        """Return (upper bound, number of runs up to it), the last bound being infinity."""
         bounds = (*BUCKETS, float("inf"))
         total = 0
         found = []
@@ -38,7 +38,7 @@ class Durations:
 
 
 class Counts:
-    """Sums over tallies, all of which only ever grow."""
+    """Sums of tallies. They only grow."""
 
     def __init__(self, facts: Facts) -> None:
         self.submitted: Counter[tuple[str, Band]] = Counter()
@@ -94,7 +94,7 @@ _FAILURES = frozenset({State.FAILED, State.DEAD_LETTER})
 
 
 def _is_retry(key: TallyKey) -> bool:
-    """A run ended, and another one will follow because of it."""
+    """Return whether a run ended and will be followed by another one."""
     if key.target == State.RETRYING.code:
         return True
     return key.target == State.QUEUED.code and key.label == WORKER_LOST

@@ -1,7 +1,7 @@
 """OpenTelemetry spans: submit → claim → execute → settle, each the parent of the next.
 
-The first three may be in three processes: what links them is the traceparent that is stored with
-the task. Each attempt is a branch of its own under the submission.
+The first three can be in three processes: the traceparent that is stored with the task links them.
+Each attempt is a branch of its own below the submission.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _UNSET_PROVIDERS: Final = (trace.ProxyTracerProvider, trace.NoOpTracerProvider)
 
 
 def configured() -> Spans | None:
-    """Where spans go; None while the program has set up nothing."""
+    """Return what makes spans, or None while the program has set up no provider."""
     provider = trace.get_tracer_provider()
-    if type(provider) in _UNSET_PROVIDERS:  # of abstract classes isinstance takes its time
+    if type(provider) in _UNSET_PROVIDERS:  # isinstance is slow with abstract classes
         return None
     return Spans(provider.get_tracer("fairlane"))
 
 
 class Sending(AbstractContextManager[list[NewTask]]):
-    """Tasks on their way to the store, each under a span that ends when they have arrived."""
+    """Tasks that are being submitted, each with a span that ends when they are stored."""
 
     def __init__(self, tracer: Tracer, tasks: Sequence[NewTask]) -> None:
         self._tracer = tracer
@@ -43,7 +43,7 @@ class Sending(AbstractContextManager[list[NewTask]]):
         self._spans: list[Span] = []
 
     def __enter__(self) -> list[NewTask]:
-        return [self._begun(task) for task in self._tasks]
+        return [self._start(task) for task in self._tasks]
 
     def __exit__(
         self,
@@ -56,7 +56,7 @@ class Sending(AbstractContextManager[list[NewTask]]):
                 _fail(span, type(error).__name__)
             span.end()
 
-    def _begun(self, task: NewTask) -> NewTask:
+    def _start(self, task: NewTask) -> NewTask:
         span = self._tracer.start_span(
             f"submit {task.type}",
             _context_of(task.spec),
@@ -74,7 +74,7 @@ class Sending(AbstractContextManager[list[NewTask]]):
 
 
 class RunSpans:
-    """The spans of one run, from its claim on."""
+    """The spans of one run, starting with its claim."""
 
     __slots__ = ("_execution", "_task", "_tracer", "_under")
 
@@ -94,7 +94,7 @@ class RunSpans:
         self._under = trace.set_span_in_context(claim, Context())
 
     def enter(self) -> Callable[[], None]:
-        """The run begins: what its handler does is part of its span, until it calls this."""
+        """Start the span of the run, and return what leaves its context."""
         self._execution = self._tracer.start_span(
             f"execute {self._task.type}",
             self._under,
@@ -105,7 +105,7 @@ class RunSpans:
         return partial(context.detach, context.attach(self._under))
 
     def end(self, outcome: Outcome) -> None:
-        """The run is over; once is enough."""
+        """End the span of the run, unless it has ended."""
         if self._execution is None:
             return
         match outcome:
@@ -117,7 +117,7 @@ class RunSpans:
         self._execution = None
 
     def settle(self, answer: Settled | None, since: int) -> None:
-        """The store has heard of its end. No answer: it could not record it."""
+        """Record a span for the settlement. Without an answer the store could not record it."""
         verdict, move = (None, None) if answer is None else answer
         status = {} if move is None else {"fairlane.task.status": move.state.value}
         span = self._tracer.start_span(
@@ -133,28 +133,28 @@ class RunSpans:
 
 
 class Spans:
-    """Makes spans for a program that wants them."""
+    """Makes spans."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
 
     def sending(self, tasks: Sequence[NewTask]) -> Sending:
-        """For tasks that are being submitted."""
+        """Return the spans of tasks that are being submitted."""
         return Sending(self._tracer, tasks)
 
     def claimed(self, task: Claimed, since: int) -> RunSpans:
-        """For a task that was claimed, which took from `since` (nanoseconds) until now."""
+        """Return the spans of a claimed task; `since` (nanoseconds) is when the claim began."""
         return RunSpans(self._tracer, task, since)
 
 
 def _context_of(spec: Spec) -> Context | None:
-    """Under what a submission is made: what runs here, unless the task was given another trace."""
+    """Return the parent of a submission: the current span, unless the task has another trace."""
     if spec.traceparent is None:
         return None
     given = _extracted(spec.traceparent)
     here = trace.get_current_span().get_span_context()
     there = trace.get_current_span(given).get_span_context()
-    # A handler's submissions have inherited the trace that the handler itself is part of.
+    # A handler's submissions have inherited the handler's own trace.
     return None if here.is_valid and here.trace_id == there.trace_id else given
 
 
@@ -181,6 +181,6 @@ def _about_run(task: Claimed, operation: str) -> Mapping[str, str | int]:
 
 
 def _fail(span: Span, what: str) -> None:
-    """A name for what went wrong, and never a message: that may say anything."""
+    """Mark a span as failed, with a name: a message may contain anything."""
     span.set_attribute("error.type", what)
     span.set_status(Status(StatusCode.ERROR))

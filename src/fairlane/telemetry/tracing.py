@@ -1,6 +1,6 @@
-"""Whether there are traces: only where the program has set up OpenTelemetry.
+"""Traces, if the program has set up OpenTelemetry.
 
-Nothing is imported to find out. A program that has set it up has imported it.
+This imports nothing to find out: a program that has set it up has imported it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def spans() -> Spans | None:
-    """What makes spans, or None: nobody wants any."""
+    """Return what makes spans, or None if the program has not set up tracing."""
     if "opentelemetry.trace" not in sys.modules:
         return None
     return _configured()()
@@ -32,6 +32,6 @@ def _configured() -> Callable[[], Spans | None]:
 
 
 def submitting(tasks: Sequence[NewTask]) -> AbstractContextManager[Sequence[NewTask]]:
-    """Within it, tasks are submitted: those that it gives, which carry their trace with them."""
+    """Return a context manager for a submission. It yields the tasks with their trace."""
     found = spans()
     return nullcontext(tasks) if found is None else found.sending(tasks)

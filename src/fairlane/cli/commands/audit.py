@@ -1,4 +1,4 @@
-"""The audit log: who changed what."""
+"""Command `audit`: who changed what."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ COLUMNS = (
 def audit_command(
     limit: int, cursor: str | None, store: str | None, utc: bool, as_json: bool
 ) -> None:
-    """Show who changed what, the newest first."""
+    """Show who changed what, newest first."""
     with open_store(store) as app:
         page = app.run_sync(app.backend.ops.audit(limit, cursor))
     if as_json:
         json_output.emit(encode_audit(page))
         return
     if not page.entries:
-        note("Nothing was changed yet.")
+        note("Nothing has been changed yet.")
         return
     rows = [
         (

@@ -1,4 +1,4 @@
-"""Cancelling, retrying and deleting tasks."""
+"""Commands `cancel`, `replay` and `delete`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fairlane.core.machine import Verb
 from fairlane.core.priority import level_of, priority_of
 
 CANCEL = BulkChange(Verb.CANCEL, "cancel", "cancelled")
-RETRY = BulkChange(Verb.REPLAY, "retry", "made ready again")
+REPLAY = BulkChange(Verb.REPLAY, "replay", "replayed")
 DELETE = BulkChange(Verb.DELETE, "delete", "deleted")
 
 ids_argument = click.argument("task_ids", metavar="[ID]...", nargs=-1)
-all_option = click.option("--all", "everything", is_flag=True, help="All tasks there are.")
+all_option = click.option("--all", "everything", is_flag=True, help="All tasks.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 priority_option = click.option(
     "--new-priority", metavar="P", help="Give them another priority: a name or 0 to 10."
 )
 keep_option = click.option(
-    "--keep-retry-count", is_flag=True, help="Leave the count of failed runs as it is."
+    "--keep-retry-count", is_flag=True, help="Keep the number of retries so far."
 )
 
 
@@ -45,7 +45,7 @@ def cancel_command(
 ) -> None:
     """Cancel tasks, by id or by filter.
 
-    What runs is told to stop, and its result is refused.
+    Running tasks are cancelled too, and their results are refused.
     """
     need_choice(task_ids, chosen, everything=everything)
     with open_store(store) as app:
@@ -56,7 +56,7 @@ def cancel_command(
             change_filtered(app, CANCEL, chosen, ops.cancel_where, yes=yes, as_json=as_json)
 
 
-@click.command("retry")
+@click.command("replay")
 @ids_argument
 @filter_options()
 @all_option
@@ -65,7 +65,7 @@ def cancel_command(
 @yes_option
 @store_option
 @json_option
-def retry_command(
+def replay_command(
     task_ids: tuple[str, ...],
     chosen: Filter,
     everything: bool,
@@ -75,12 +75,12 @@ def retry_command(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Make tasks ready again that failed, died or were cancelled.
+    """Make failed, dead or cancelled tasks ready again.
 
-    Tasks that wait for their time become ready at once.
+    Scheduled tasks and those that wait for a retry become ready at once.
     """
     need_choice(task_ids, chosen, everything=everything)
-    retry(
+    replay(
         task_ids,
         chosen,
         new_priority=new_priority,
@@ -91,7 +91,7 @@ def retry_command(
     )
 
 
-def retry(
+def replay(
     task_ids: tuple[str, ...],
     chosen: Filter,
     *,
@@ -101,16 +101,16 @@ def retry(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Replay tasks by id or, without ids, what the filter admits."""
+    """Replay tasks by id or, without ids, those that match the filter."""
     level = None if new_priority is None else level_of(priority_of(new_priority))
     with open_store(store) as app:
         ops = app.backend.ops
         if task_ids:
             by_id = partial(ops.replay, reset_retry_count=reset, level=level, among=chosen.states)
-            change_ids(app, RETRY, task_ids, by_id, as_json=as_json, among=chosen.states)
+            change_ids(app, REPLAY, task_ids, by_id, as_json=as_json, among=chosen.states)
         else:
             by_filter = partial(ops.replay_where, reset_retry_count=reset, level=level)
-            change_filtered(app, RETRY, chosen, by_filter, yes=yes, as_json=as_json)
+            change_filtered(app, REPLAY, chosen, by_filter, yes=yes, as_json=as_json)
 
 
 @click.command("delete")

@@ -1,4 +1,4 @@
-"""The dead letters: tasks whose retries are used up."""
+"""Command `dlq`: dead letters, which are tasks without retries left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlane.cli.commands.changes import (
     ids_argument,
     keep_option,
     priority_option,
-    retry,
+    replay,
     yes_option,
 )
 from fairlane.cli.commands.tasks import page_of, show_page
@@ -46,7 +46,7 @@ COLUMNS = (
 
 @click.group("dlq")
 def dlq_command() -> None:
-    """Look into the dead letters, replay or purge them."""
+    """List, analyse, replay or purge dead letters."""
 
 
 @dlq_command.command("list")
@@ -59,7 +59,7 @@ def dlq_command() -> None:
 def list_command(
     chosen: Filter, limit: int, cursor: str | None, store: str | None, utc: bool, as_json: bool
 ) -> None:
-    """List dead letters, the newest first."""
+    """List dead letters, newest first."""
     with open_store(store) as app:
         page = page_of(app, _dead(chosen), limit, cursor)
     show_page(page, utc=utc, as_json=as_json)
@@ -95,7 +95,7 @@ def analysis_command(store: str | None, utc: bool, as_json: bool) -> None:
     for line in table(COLUMNS, rows, out.width):
         out.print(line)
     if not found.complete:
-        note(f"Only the newest {found.analysed:,} were looked at.")
+        note(f"Only the newest {found.analysed:,} were analysed.")
 
 
 @dlq_command.command("replay")
@@ -119,7 +119,7 @@ def replay_command(
 ) -> None:
     """Make dead letters ready again."""
     need_choice(task_ids, chosen, everything=everything)
-    retry(
+    replay(
         task_ids,
         _dead(chosen),
         new_priority=new_priority,

@@ -1,4 +1,4 @@
-"""Is everything as it should be?"""
+"""Command `doctor`: check the store and its settings."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from fairlane.core.stats import HOUR, Stats, stats_of
 
 PATIENCE = 2.0
 CLOCK_SECONDS = 5.0
-"""By how much the store's clock may differ from ours before it is worth a word."""
+"""How much the store's clock may differ from ours without a warning."""
 DRIVERS = ("psycopg", "asyncpg", "redis", "hiredis", "uvloop", "cryptography")
 
 
 class CheckStatus(StrEnum):
-    """How a check came out."""
+    """The result of a check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -46,14 +46,14 @@ class CheckStatus(StrEnum):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """What was looked at, and what was found."""
+    """What was checked, and what was found."""
 
     check: str
     status: CheckStatus
     message: str
 
 
-_LOOKS = {
+_CELLS = {
     CheckStatus.OK: Cell("ok", "green"),
     CheckStatus.WARNING: Cell("note", "yellow"),
     CheckStatus.WRONG: Cell("WRONG", "bold red"),
@@ -64,15 +64,15 @@ _LOOKS = {
 @store_option
 @json_option
 def doctor_command(store: str | None, as_json: bool) -> None:
-    """Check the store and its settings; exit code 1 if unwell."""
+    """Check the store and its settings; exit code 1 on errors."""
     settings = resolve({"store": store})
     url = scrubbed(settings.store_url)
     checks = [_versions(), *_encryption(settings.keys)]
     try:
         with open_store(store, patience=PATIENCE) as app:
-            asyncio.run(_examine(app, url, checks))
+            asyncio.run(_check_store(app, url, checks))
     except InvalidInput:
-        raise  # of the URL itself
+        raise  # the URL itself is wrong
     except (CommandFailed, FairlaneError) as error:
         checks.append(Check("store", CheckStatus.WRONG, scrubbed(error.message)))
     well = all(each.status is not CheckStatus.WRONG for each in checks)
@@ -84,8 +84,8 @@ def doctor_command(store: str | None, as_json: bool) -> None:
     sys.exit(0 if well else 1)
 
 
-async def _examine(app: Fairlane, url: str, checks: list[Check]) -> None:
-    """Look at everything; what raises ends the examination."""
+async def _check_store(app: Fairlane, url: str, checks: list[Check]) -> None:
+    """Make all checks that need the store. An exception ends them."""
     backend = app.backend
     try:
         began = time.monotonic()
@@ -106,13 +106,13 @@ async def _examine(app: Fairlane, url: str, checks: list[Check]) -> None:
         before = time.time()
         facts = await backend.run(backend.ops.facts())
         checks.append(clock_check(facts.now / MICROSECONDS, before, time.time()))
-        checks += _work(facts, stats_of(facts), await _overdue(backend))
+        checks += _check_work(facts, stats_of(facts), await _overdue(backend))
     finally:
         await app.aclose()
 
 
 async def _overdue(backend: Backend) -> list[Overdue]:
-    """What should have ended by now. A server looks after that itself."""
+    """Return runs that should have ended by now. A server ends them itself."""
     if backend.driver.remote:
         return []
     return await backend.run(backend.ops.expired(limits.BATCH))
@@ -144,7 +144,7 @@ def _installed(package: str) -> str | None:
 
 
 def clock_check(theirs: float, before: float, after: float) -> Check:
-    """Their clock was read between two looks at ours."""
+    """Compare the store's clock with ours, which was read before and after it."""
     difference = max(before - theirs, theirs - after, 0.0)
     if difference <= CLOCK_SECONDS:
         return Check(
@@ -158,7 +158,7 @@ def clock_check(theirs: float, before: float, after: float) -> Check:
     )
 
 
-def _work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[Check]:
+def _check_work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[Check]:
     alive = stats.workers.active + stats.workers.draining + stats.workers.unhealthy
     queued, executing = stats.by_status[State.QUEUED], stats.by_status[State.EXECUTING]
     yield from _workers(stats, alive, queued)
@@ -172,16 +172,16 @@ def _work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[Check]
         f"{stats.by_status[State.RETRYING]:,} to be retried."
     )
     yield Check("tasks", CheckStatus.WARNING if oldest > HOUR else CheckStatus.OK, told)
-    # A worker that fell silent is not dead before the maintenance says so: its tasks count as well.
+    # A silent worker is dead only once maintenance has found it: count its tasks as well.
     late = len(overdue) + sum(len(each.current_tasks) for each in facts.workers if each.lost)
     if late:
         yield Check(
             "overdue",
             CheckStatus.WARNING if alive else CheckStatus.WRONG,
             f"{late:,}{'' if len(overdue) < limits.BATCH else ' or more'} executing are past their "
-            "time limit or their worker is gone: the maintenance of a worker sees to them.",
+            "time limit or their worker is gone: the maintenance of a worker ends them.",
         )
-    yield from _flow(facts, stats)
+    yield from _controls(facts, stats)
 
 
 def _workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:
@@ -207,7 +207,7 @@ def _workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:
             )
 
 
-def _flow(facts: Facts, stats: Stats) -> Iterator[Check]:
+def _controls(facts: Facts, stats: Stats) -> Iterator[Check]:
     controls = facts.controls
     paused: list[Any] = ["everything"] if controls.everything.paused else []
     paused += [f"queue {name}" for name in sorted(controls.paused_queues)]
@@ -227,12 +227,12 @@ def _flow(facts: Facts, stats: Stats) -> Iterator[Check]:
 
 def _show(checks: list[Check]) -> None:
     out = console()
-    mark = max(len(look.text) for look in _LOOKS.values()) + 2
+    mark = max(len(cell.text) for cell in _CELLS.values()) + 2
     for check in checks:
-        look = _LOOKS[check.status]
+        cell = _CELLS[check.status]
         (head, *rest) = fields([(check.check.ljust(12), check.message)], out.width - mark)
         from rich.text import Text  # noqa: PLC0415
 
-        out.print(Text(look.text.ljust(mark), style=look.style) + head)
+        out.print(Text(cell.text.ljust(mark), style=cell.style) + head)
         for line in rest:
             out.print(Text(" " * mark) + line)

@@ -1,4 +1,4 @@
-"""The journal: what happened, and what happens."""
+"""Command `events`: the journal of transitions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _STYLES = {
 
 
 @click.command("events")
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens from now on.")
-@click.option("--after", metavar="CURSOR", help="Begin after this cursor of an earlier event.")
+@click.option("--follow", "-f", is_flag=True, help="Follow new events.")
+@click.option("--after", metavar="CURSOR", help="Start after this cursor of an earlier event.")
 @click.option(
     "--limit",
     type=click.IntRange(1, limits.PAGE),
     default=50,
     show_default=True,
-    help="At most so many of what happened; the newest, unless --after is given.",
+    help="At most this many past events; the newest, unless --after is given.",
 )
 @store_option
 @utc_option
@@ -48,9 +48,9 @@ _STYLES = {
 def events_command(
     follow: bool, after: str | None, limit: int, store: str | None, utc: bool, as_json: bool
 ) -> None:
-    """Show what happened lately, or as it happens.
+    """Show the latest transitions, or follow them.
 
-    JSON is printed one event a line, in the shape of GET /api/v1/events.
+    JSON is printed one event per line, in the shape of GET /api/v1/events.
     """
     with open_store(store) as app:
         show = _json_printer(app) if as_json else _text_printer(utc=utc)
@@ -64,7 +64,7 @@ def events_command(
 
 
 def _newest(app: Fairlane, limit: int) -> list[Event]:
-    """The last events. Journals are read forwards, and bounded."""
+    """Return the last events. A journal is bounded, and can only be read forwards."""
     kept: deque[Event] = deque(maxlen=limit)
     cursor: str | None = None
     while True:
@@ -78,7 +78,7 @@ def _newest(app: Fairlane, limit: int) -> list[Event]:
 def _from(app: Fairlane, after: str, limit: int) -> list[Event]:
     stretch = app.run_sync(app.backend.ops.events(after, limit))
     if stretch.reset:
-        note("What came right after that cursor is no longer kept: something is missing here.")
+        note("The events right after that cursor are no longer kept: some are missing here.")
     return stretch.events
 
 

@@ -1,4 +1,4 @@
-"""Keys for encryption at rest."""
+"""Command `key`: keys for encryption at rest."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fairlane.core.sealing import new_key
 
 @click.command("key")
 def key_command() -> None:
-    """Make a key to encrypt payloads and results with.
+    """Create a key that encrypts payloads and results.
 
-    It is printed and kept nowhere: put it where only Fairlane's processes can read it, into
-    FAIRLANE_ENCRYPTION_KEYS or a file that FAIRLANE_ENCRYPTION_KEY_FILE names.
+    The key is printed and not stored. Put it where only Fairlane's processes can read it: into
+    FAIRLANE_ENCRYPTION_KEYS, or into a file that FAIRLANE_ENCRYPTION_KEY_FILE names.
     """
     click.echo(new_key().text)

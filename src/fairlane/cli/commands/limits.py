@@ -1,4 +1,4 @@
-"""What flows and how fast: pauses, rates, concurrency, circuit breakers."""
+"""Commands `pause`, `resume` and `limit`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairlane.wire.limits import controls_of, type_rules
 COLUMNS = (
     Column("type", least=10),
     Column("state"),
-    Column("a second", right=True),
+    Column("per second", right=True),
     Column("at once", right=True),
     Column("circuit breaker", wide=70),
 )
@@ -38,9 +38,9 @@ type_option = click.option("--type", metavar="NAME", help="This type.")
 @store_option
 @json_option
 def pause_command(queue: str | None, type: str | None, store: str | None, as_json: bool) -> None:
-    """Stop claims of a queue, a type or everything.
+    """Start no more tasks of a queue, of a type, or at all.
 
-    What runs goes on; what waits, waits. Without --queue or --type, everything is paused.
+    Running tasks go on. Without --queue or --type, everything is paused.
     """
     _set_pause(queue, type, store, paused=True, as_json=as_json)
 
@@ -51,10 +51,10 @@ def pause_command(queue: str | None, type: str | None, store: str | None, as_jso
 @store_option
 @json_option
 def resume_command(queue: str | None, type: str | None, store: str | None, as_json: bool) -> None:
-    """Let claims go on.
+    """Start tasks again after a pause.
 
-    Without --queue or --type it takes back a pause of everything; pauses of single queues and
-    types stay.
+    Without --queue or --type it ends a pause of everything; pauses of single queues and types
+    stay.
     """
     _set_pause(queue, type, store, paused=False, as_json=as_json)
 
@@ -72,21 +72,21 @@ def _set_pause(
         json_output.emit(controls_of(controls))
         return
     what = f"Queue {queue}" if queue else f"Type {type}" if type else "Everything"
-    verb = "is paused: what runs goes on" if paused else "flows again"
+    verb = "is paused: running tasks go on" if paused else "is no longer paused"
     click.echo(f"{what} {verb}.")
 
 
 @click.command("limit")
 @click.argument("type", metavar="[TYPE]", required=False)
 @click.option("--everything", is_flag=True, help="Limit the rate of all types together.")
-@click.option("--rate", type=float, metavar="N", help="Starts a second; 0 for unlimited.")
-@click.option("--concurrency", type=int, metavar="N", help="Held at once; 0 for unlimited.")
+@click.option("--rate", type=float, metavar="N", help="Starts per second; 0 for unlimited.")
+@click.option("--concurrency", type=int, metavar="N", help="Tasks at once; 0 for unlimited.")
 @click.option(
     "--breaker",
     metavar="N,T,C",
-    help="After N failures within T seconds leave the type alone for C seconds.",
+    help="After N failures within T seconds start no more of the type for C seconds.",
 )
-@click.option("--no-breaker", is_flag=True, help="Take the circuit breaker away.")
+@click.option("--no-breaker", is_flag=True, help="Remove the circuit breaker.")
 @store_option
 @json_option
 def limit_command(
@@ -101,7 +101,7 @@ def limit_command(
 ) -> None:
     """Show or set rates, concurrency and circuit breakers.
 
-    Limits hold across all workers together, from the next claim on.
+    Limits apply to all workers together, from the next claim on.
     """
     if breaker is not None and no_breaker:
         raise UsageError("Give either --breaker or --no-breaker, not both.")
@@ -154,8 +154,8 @@ def _show(controls: Controls, type: str | None) -> None:
     if type is None:
         everything = controls.everything
         pairs = [
-            ("everything", "paused" if everything.paused else "flows"),
-            ("rate", f"{everything.rate:g} a second" if everything.rate else "unlimited"),
+            ("everything", "paused" if everything.paused else "active"),
+            ("rate", f"{everything.rate:g} per second" if everything.rate else "unlimited"),
             ("paused queues", ", ".join(sorted(controls.paused_queues)) or NONE),
         ]
         for line in fields(pairs, out.width):
@@ -170,14 +170,14 @@ def _show(controls: Controls, type: str | None) -> None:
 
 
 def _row(name: str, rules: Rules) -> Row:
-    state = Cell("paused", "yellow") if rules.paused else Cell("flows")
+    state = Cell("paused", "yellow") if rules.paused else Cell("active")
     breaker = Cell(NONE, "dim")
     if rules.breaker is not None:
-        told = (
+        described = (
             f"{rules.breaker.failures} within {rules.breaker.within:g} s: "
             f"off for {rules.breaker.cooldown:g} s"
         )
-        breaker = Cell(told)
+        breaker = Cell(described)
     if rules.open_until is not None:
         state = Cell(f"open, probe {when(moment_or_none(rules.open_until))}", "red")
     return (

@@ -1,4 +1,4 @@
-"""The store's schema."""
+"""Command `migrate`: the store's schema."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fairlane.cli.store import open_store
 @store_option
 @json_option
 def migrate_command(store: str | None, as_json: bool) -> None:
-    """Make the store ready for this version of Fairlane.
+    """Create or migrate the store's schema.
 
-    An empty store is prepared, an older one brought up to date, tasks and all.
+    An empty store gets the schema of this version. An older one is migrated, and keeps its tasks.
     """
     with open_store(store, prepare=True) as app:
         backend = app.backend
         if backend.driver.remote:
             raise CommandFailed(
-                "A server looks after its store itself, when it starts: run this with the store's "
-                "own URL, or start the server anew."
+                "A server migrates its store when it starts: run this with the store's own URL, or "
+                "restart the server."
             )
         before = backend.run_sync(backend.ops.version())
         now = backend.run_sync(backend.ops.migrate())

@@ -1,4 +1,4 @@
-"""Serving over HTTP."""
+"""Command `server`: serve over HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fairlane.cli.apps import application
+from fairlane.cli.apps import load_application
 from fairlane.cli.commands.worker import follow_supervisor
 from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
@@ -39,21 +39,31 @@ from fairlane.server.http.listening import bind, inherited
 @click.option("--host", metavar="HOST", help="Where to listen. [default: 127.0.0.1]")
 @click.option("--port", type=int, metavar="N", help="The port; 0: a free one. [default: 8000]")
 @click.option("--workers", type=int, metavar="N", help="Server processes. [default: 1]")
-@click.option("--allow-hosts", metavar="A,B", help="Host names it is known by; * for any.")
-@click.option("--allow-origins", metavar="URL,…", help="Where its pages are, behind a proxy.")
-@click.option("--per-minute", type=int, metavar="N", help="Submissions of one client a minute.")
-@click.option("--per-hour", type=int, metavar="N", help="Submissions of one client an hour.")
+@click.option("--allow-hosts", metavar="A,B", help="Accepted host names; * for any.")
+@click.option("--allow-origins", metavar="URL,…", help="Accepted origins, behind a proxy.")
+@click.option("--per-minute", type=int, metavar="N", help="Submissions per client and minute.")
+@click.option("--per-hour", type=int, metavar="N", help="Submissions per client and hour.")
 @click.option(
-    "--refuse-low", type=int, metavar="N", help="Refuse low from so many queued on; 0: off."
+    "--refuse-low",
+    type=int,
+    metavar="N",
+    help="Refuse low priority from N queued tasks on; 0: off.",
 )
-@click.option("--refuse-normal", type=int, metavar="N", help="The same for all below high.")
-@click.option("--refuse-all", type=int, metavar="N", help="The same for all but exempt tokens.")
+@click.option(
+    "--refuse-normal", type=int, metavar="N", help="Refuse all below high from N queued tasks on."
+)
+@click.option(
+    "--refuse-all",
+    type=int,
+    metavar="N",
+    help="Refuse all but exempt tokens from N queued tasks on.",
+)
 @log_format_option
 @click.option("--descriptors", hidden=True, help="Listening sockets of the supervisor.")
 def server_command(descriptors: str | None, **flags: Any) -> None:
     """Serve the REST API, the worker protocol and the dashboard.
 
-    Beyond this machine it is reachable only once there are tokens: see `fairlane token create`.
+    Other machines can reach it only if there are tokens: see `fairlane token create`.
     """
     settings = resolve(flags)
     supervised = descriptors is not None
@@ -75,12 +85,12 @@ def server_command(descriptors: str | None, **flags: Any) -> None:
 
 def _application(settings: Settings) -> Fairlane:
     if settings.app is not None:
-        return application(settings)
+        return load_application(settings)
     return Fairlane(settings.store_url, patience=PATIENCE, encryption_keys=settings.keys)
 
 
 async def _check(app: Fairlane, settings: Settings) -> None:
-    """What is wrong for good is told before anything is served."""
+    """Raise errors that waiting would not cure before anything is served."""
     try:
         await app.run(app.backend.ops.controls())
     except StoreUnavailable as error:
@@ -101,7 +111,7 @@ async def _serve(app: Fairlane, settings: Settings, sockets: Sequence[socket.soc
 
 
 async def _supervise(settings: Settings, sockets: Sequence[socket.socket]) -> int:
-    # Through the environment: a command line, with the password in a URL, is there for all to read.
+    # Through the environment: all users can read a command line, and a URL may have a password.
     environ = {**os.environ, **settings.environment()}
     descriptors = [each.fileno() for each in sockets]
     listed = ",".join(map(str, descriptors))

@@ -1,4 +1,4 @@
-"""The store at a glance."""
+"""Command `stats`: the store at a glance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairlane.core.stats import Stats
 if TYPE_CHECKING:
     from rich.text import Text
 
-_TROUBLE = {State.RETRYING: "yellow", State.FAILED: "red", State.DEAD_LETTER: "red"}
+_STATE_STYLES = {State.RETRYING: "yellow", State.FAILED: "red", State.DEAD_LETTER: "red"}
 BAND_COLUMNS = (
     Column("priority"),
     Column("queued", right=True),
@@ -63,7 +63,7 @@ def stats_command(store: str | None, as_json: bool) -> None:
 
 
 def overview(stats: Stats, width: int) -> Iterator[Text]:
-    """The lines of it."""
+    """Yield the lines of the overview."""
     yield from table(BAND_COLUMNS, (_band(band, stats) for band in reversed(Band)), width)
     yield text()
     yield from fields(summary(stats), width)
@@ -73,28 +73,29 @@ def overview(stats: Stats, width: int) -> Iterator[Text]:
 
 
 def summary(stats: Stats) -> Iterator[tuple[str, str]]:
-    """What there is to say besides the tables."""
-    workers, flow, recovery = stats.workers, stats.throughput, stats.recovery
+    """Yield names and values that are not in the tables."""
+    workers, throughput, recovery = stats.workers, stats.throughput, stats.recovery
     states = [f"{stats.by_status[state]:,} {state}" for state in _STATES if stats.by_status[state]]
     yield "tasks", ", ".join(states) or "none"
-    fleet = [f"{workers.active:,} active"]
+    counts = [f"{workers.active:,} active"]
     for name in ("draining", "unhealthy", "dead"):
         number: int = getattr(workers, name)
         if number:
-            fleet.append(f"{number:,} {name}")
+            counts.append(f"{number:,} {name}")
     slots = f"{workers.used_capacity:,} of {workers.total_capacity:,} slots in use"
-    yield "workers", f"{', '.join(fleet)}; {slots}"
-    told = f"{flow.submitted_last_minute:,} submitted, {flow.completed_last_minute:,} completed"
-    told += f", {flow.failed_last_minute:,} failed"
-    if flow.avg_task_duration_seconds is not None:
-        told += f"; {span(flow.avg_task_duration_seconds)} a run"
-    yield "last minute", told
+    yield "workers", f"{', '.join(counts)}; {slots}"
+    minute = f"{throughput.submitted_last_minute:,} submitted, "
+    minute += f"{throughput.completed_last_minute:,} completed, "
+    minute += f"{throughput.failed_last_minute:,} failed"
+    if throughput.avg_task_duration_seconds is not None:
+        minute += f"; {span(throughput.avg_task_duration_seconds)} a run"
+    yield "last minute", minute
     if stats.by_status[State.QUEUED]:
         half, most = span(stats.p50_age_seconds), span(stats.p95_age_seconds)
         yield "waiting", f"half at most {half}, 95 % at most {most}"
-    told = f"timeouts {recovery.timeouts_last_hour:,}, "
-    told += f"lost workers {recovery.lost_workers_last_hour:,}, "
-    yield "last hour", f"{told}stale results {recovery.stale_results_last_hour:,}"
+    hour = f"timeouts {recovery.timeouts_last_hour:,}, "
+    hour += f"lost workers {recovery.lost_workers_last_hour:,}, "
+    yield "last hour", f"{hour}stale results {recovery.stale_results_last_hour:,}"
 
 
 def _band(band: Band, stats: Stats) -> Row:
@@ -107,9 +108,9 @@ def _band(band: Band, stats: Stats) -> Row:
 
 
 def types(stats: Stats, width: int) -> list[Text]:
-    """Tasks by type and state."""
+    """Return the table of tasks by type and state."""
     rows: list[Row] = [
-        (name, *(count(counts[state], _TROUBLE.get(state, "")) for state in _STATES))
+        (name, *(count(counts[state], _STATE_STYLES.get(state, "")) for state in _STATES))
         for name, counts in stats.by_type.items()
     ]
     return table(TYPE_COLUMNS, rows, width)

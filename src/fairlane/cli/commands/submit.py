@@ -1,4 +1,4 @@
-"""Submitting: one task, or a file of them."""
+"""Command `submit`: one task, or a file of tasks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from fairlane.core.text import shown
 from fairlane.wire.tasks import encode_task
 
 GLANCE_SECONDS = 0.5
-"""How often somebody who waits at a terminal is shown how far a task has come."""
+"""The interval at which a terminal shows a task's progress."""
 
 
 @click.command("submit")
@@ -38,20 +38,27 @@ GLANCE_SECONDS = 0.5
 @click.argument("payload", metavar="[JSON|@FILE|-]", required=False)
 @click.option("--priority", metavar="P", help="critical, high, medium, low, or 0 to 10.")
 @click.option("--queue", metavar="NAME", help="The queue. [default: default]")
-@click.option("--delay", type=duration, metavar="TIME", help="Run it later: 90, 10m, 1.5h, 2d.")
-@click.option("--run-at", type=instant, metavar="TIME", help="Run it then: 2026-01-31T12:00Z.")
-@click.option("--expires-at", type=instant, metavar="TIME", help="Do not start it after then.")
+@click.option(
+    "--delay", type=duration, metavar="TIME", help="Run it after 90 (seconds), 10m, 1.5h, 2d."
+)
+@click.option("--run-at", type=instant, metavar="TIME", help="Run it at 2026-01-31T12:00Z.")
+@click.option("--expires-at", type=instant, metavar="TIME", help="Do not start it after this time.")
 @click.option("--key", metavar="TEXT", help="Idempotency key: the same key, the same task.")
-@click.option("--max-retries", type=int, metavar="N", help="How often it may be tried again.")
+@click.option("--max-retries", type=int, metavar="N", help="How often it is retried.")
 @click.option("--timeout", metavar="TIME", help="How long a run may take: 90, 10m, or none.")
 @click.option("--tag", multiple=True, metavar="K=V", help="A tag. May be repeated.")
-@click.option("--capability", multiple=True, metavar="NAME", help="What a worker must be able to.")
+@click.option(
+    "--capability", multiple=True, metavar="NAME", help="A capability that a worker must have."
+)
 @click.option("--depends-on", multiple=True, metavar="ID", help="Run it after this task.")
-@click.option("--unique", is_flag=True, help="Not while the same task waits or runs.")
+@click.option("--unique", is_flag=True, help="Only if the same task neither waits nor runs.")
 @click.option("--wait", is_flag=True, help="Wait for it and print its result.")
 @click.option("--timeout-wait", type=duration, metavar="TIME", help="Wait no longer than this.")
 @click.option(
-    "--file", "path", metavar="FILE", help="Submit a file: one JSON object a line, - for stdin."
+    "--file",
+    "path",
+    metavar="FILE",
+    help="Submit a file with one JSON object per line; - for stdin.",
 )
 @store_option
 @json_option
@@ -65,9 +72,10 @@ def submit_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Submit a task, or a file of them.
+    """Submit a task, or a file of tasks.
 
-    Prints the id of the task. With --wait: its result; exit code 1 unless it completes.
+    Prints the id of the task. With --wait it prints the result; the exit code is 1 unless the task
+    completes.
 
     \b
     fairlane submit send_email '{"to": "a@example.com"}' --priority high
@@ -76,34 +84,34 @@ def submit_command(
 
     Lines of a file have the fields type, payload, queue, priority, required_capabilities,
     max_retries, timeout_seconds, delay_seconds, run_at, expires_at, idempotency_key, unique, tags,
-    depends_on and task_id; flags hold for what a line leaves out. Unless all lines are good,
-    nothing is submitted.
+    depends_on and task_id. Flags apply to what a line leaves out. If a line is bad, nothing is
+    submitted.
     """
-    words = _words(**given)
+    options = _options(**given)
     if timeout_wait is not None and not wait:
         raise UsageError("--timeout-wait is for --wait.")
     if path is not None:
         if payload is not None or wait:
             raise UsageError("--file takes neither a payload nor --wait: its lines have payloads.")
-        _submit_file(path, words if type is None else {"type": type, **words}, store, as_json)
+        _submit_file(path, options if type is None else {"type": type, **options}, store, as_json)
         return
     if type is None:
         raise UsageError("Say which type of task: fairlane submit TYPE '{…}', or --file FILE.")
-    task = new_task(type, payload_of(payload), **words)
+    task = new_task(type, payload_of(payload), **options)
     with open_store(store, prepare=True) as app:
         (accepted,) = app.run_sync(app.backend.ops.submit([task]))
         if accepted.known:
-            note(f"It was there already: {accepted.task_id} is {accepted.state}.")
+            note(f"The task exists already: {accepted.task_id} is {accepted.state}.")
         if not wait:
             _show_accepted(accepted.task_id, accepted.state, accepted.known, as_json=as_json)
             return
-    # A loop of its own, and so connections of its own.
+    # Waiting uses an event loop, which needs connections of its own.
     with open_store(store) as app:
         ended = asyncio.run(_wait(app, accepted.task_id, timeout_wait))
     _show_end(ended, accepted.task_id, as_json=as_json)
 
 
-def _words(
+def _options(
     priority: str | None,
     queue: str | None,
     delay: float | None,
@@ -117,8 +125,8 @@ def _words(
     depends_on: tuple[str, ...],
     unique: bool,
 ) -> dict[str, Any]:
-    """The options that were given, in the words of `new_task`."""
-    words: dict[str, Any] = {
+    """Return the options that were given, with the names of `new_task`."""
+    options: dict[str, Any] = {
         "priority": None if priority is None else priority_of(priority),
         "queue": queue,
         "delay_seconds": delay,
@@ -131,10 +139,10 @@ def _words(
         "depends_on": depends_on or None,
         "unique": unique or None,
     }
-    words = {name: value for name, value in words.items() if value is not None}
+    options = {name: value for name, value in options.items() if value is not None}
     if timeout is not None:
-        words["timeout_seconds"] = None if timeout == "none" else _seconds(timeout)
-    return words
+        options["timeout_seconds"] = None if timeout == "none" else _seconds(timeout)
+    return options
 
 
 def _seconds(timeout: str) -> float:
@@ -145,7 +153,7 @@ def _seconds(timeout: str) -> float:
 
 
 def _submit_file(path: str, defaults: dict[str, Any], store: str | None, as_json: bool) -> None:
-    with task_files.reopened(path) as file:
+    with task_files.open_twice(path) as file:
         total = task_files.check(file, path, defaults)
         submitted = known = 0
         with open_store(store, prepare=True) as app, progress("submitted", total) as advance:
@@ -165,7 +173,7 @@ def _submit_file(path: str, defaults: dict[str, Any], store: str | None, as_json
     if as_json:
         json_output.emit({"submitted": submitted - known, "known": known})
     else:
-        there = f", {known:,} were there already" if known else ""
+        there = f", {known:,} existed already" if known else ""
         new = submitted - known
         click.echo(f"{new:,} {'task' if new == 1 else 'tasks'} submitted{there}.")
 
@@ -189,7 +197,7 @@ def _show_accepted(task_id: str, state: State, known: bool, *, as_json: bool) ->
 
 
 async def _wait(app: Fairlane, task_id: str, seconds: float | None) -> Task | None:
-    """The task once it has ended; shows how far it has come to whoever sits there."""
+    """Wait until the task has ended, and return it. A terminal shows its progress."""
     showing = asyncio.create_task(_show_progress(app, task_id)) if sys.stderr.isatty() else None
     try:
         async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""Looking at tasks: one, many, and why one waits."""
+"""Commands `list`, `status` and `why`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ INDENT = "  "
 def list_command(
     chosen: Filter, limit: int, cursor: str | None, store: str | None, utc: bool, as_json: bool
 ) -> None:
-    """List tasks, the newest first."""
+    """List tasks, newest first."""
     with open_store(store) as app:
         page = page_of(app, chosen, limit, cursor)
     show_page(page, utc=utc, as_json=as_json)
@@ -101,7 +101,7 @@ def status_command(task_id: str, store: str | None, utc: bool, as_json: bool) ->
 @store_option
 @json_option
 def why_command(task_id: str, store: str | None, as_json: bool) -> None:
-    """Say why a waiting task waits."""
+    """Show why a waiting task waits."""
     with open_store(store) as app:
         ops = app.backend.ops
         (task,) = app.run_sync(ops.get([task_id]))
@@ -113,7 +113,7 @@ def why_command(task_id: str, store: str | None, as_json: bool) -> None:
         return
     out = console()
     if not reasons:
-        out.print(text("It does not wait: it is ", state(task.status), "."))
+        out.print(text("The task does not wait: it is ", state(task.status), "."))
     for line in fields([(each.code, each.message) for each in reasons], out.width):
         out.print(line)
 
@@ -123,7 +123,7 @@ def no_such_task(task_id: str) -> CommandFailed:
 
 
 def page_of(app: Fairlane, chosen: Filter, limit: int, cursor: str | None) -> Page:
-    """As many tasks as asked for: an engine may answer with short pages."""
+    """Return as many tasks as asked for: an engine may return short pages."""
     tasks: list[Task] = []
     while True:
         page = app.run_sync(app.backend.ops.page(chosen, limit - len(tasks), cursor))
@@ -134,7 +134,7 @@ def page_of(app: Fairlane, chosen: Filter, limit: int, cursor: str | None) -> Pa
 
 
 def show_page(page: Page, *, utc: bool, as_json: bool) -> None:
-    """A page of tasks, for people or programs."""
+    """Print a page of tasks."""
     if as_json:
         json_output.emit(wire.page_of(page))
         return
@@ -161,7 +161,7 @@ def _row(task: Task, *, utc: bool) -> Row:
 
 
 def show_task(task: Task, *, utc: bool) -> None:
-    """Everything about a task, for people."""
+    """Print everything about a task."""
     out = console()
     pairs = [(name, value) for name, value in _facts(task, utc=utc) if value not in {"", NONE}]
     for line in fields(pairs, out.width):
@@ -204,9 +204,9 @@ def _facts(task: Task, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
     yield "type", task.type
     yield "status", state(task.status)
     if task.error is not None:
-        told = ": ".join(filter(None, [task.error.code, task.error.message]))
+        error = ": ".join(filter(None, [task.error.code, task.error.message]))
         reason = f" ({task.error.reason})" if task.error.reason else ""
-        yield "error", Cell(told + reason, "red")
+        yield "error", Cell(error + reason, "red")
     if task.progress is not None:
         percent = "" if task.progress.percent is None else f"{task.progress.percent:g} %"
         yield "progress", "  ".join(filter(None, [percent, task.progress.message]))

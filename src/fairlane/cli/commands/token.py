@@ -1,4 +1,4 @@
-"""Access tokens: who may do what over the network."""
+"""Command `token`: access tokens for the HTTP API."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ which_argument = click.argument("which", metavar="ID|NAME")
 
 @click.group("token")
 def token_command() -> None:
-    """Make, list, replace and revoke access tokens."""
+    """Create, list, rotate and revoke access tokens."""
 
 
 @token_command.command("create")
-@click.option("--name", required=True, metavar="NAME", help="Whose it is, or what it is for.")
+@click.option("--name", required=True, metavar="NAME", help="The owner or the purpose.")
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     required=True,
     type=click.Choice([scope.value for scope in Scope]),
-    help="What it may be used for. May be repeated; admin may submit and read as well.",
+    help="What it allows. May be repeated; admin includes submit and read.",
 )
 @click.option(
-    "--expires", type=duration, metavar="T", help="After how long: 12h, 90d. [default: never]"
+    "--expires", type=duration, metavar="T", help="Valid for 12h, 90d. [default: forever]"
 )
-@click.option("--exempt", is_flag=True, help="Never refuse its tasks because there are too many.")
+@click.option("--exempt", is_flag=True, help="Accept its tasks even if too many are queued.")
 @store_option
 @json_option
 def create_command(
@@ -58,21 +58,21 @@ def create_command(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Make a token and print its secret, once."""
+    """Create a token and print its secret, once."""
     new, secret = issued(name, scopes, expires, exempt=exempt)
     with open_store(store) as app:
         token = app.run_sync(app.backend.ops.put_token(new))
-        record(app, Action.CREATE_TOKEN, token.name, **_told(token))
+        record(app, Action.CREATE_TOKEN, token.name, **_detail(token))
     _show_secret(token, secret, as_json=as_json)
 
 
 @token_command.command("list")
-@click.option("--sessions", is_flag=True, help="Sessions in browsers, too.")
+@click.option("--sessions", is_flag=True, help="Include browser sessions.")
 @store_option
 @utc_option
 @json_option
 def list_command(sessions: bool, store: str | None, utc: bool, as_json: bool) -> None:
-    """List tokens, the oldest first; never their secrets."""
+    """List tokens, oldest first, without their secrets."""
     with open_store(store) as app:
         tokens = app.run_sync(app.backend.ops.tokens())
     tokens = [token for token in tokens if sessions or token.kind == "token"]
@@ -103,9 +103,9 @@ def list_command(sessions: bool, store: str | None, utc: bool, as_json: bool) ->
 @store_option
 @json_option
 def revoke_command(which: str, store: str | None, as_json: bool) -> None:
-    """Take a token away, with its sessions; by name: all that have it."""
+    """Revoke a token and its sessions. A name revokes all tokens with that name."""
     with open_store(store) as app:
-        tokens = _meant(app, which)
+        tokens = _find_tokens(app, which)
         for token in tokens:
             app.run_sync(app.backend.ops.drop_token(token.token_id))
             record(app, Action.REVOKE_TOKEN, token.name, token_id=token.token_id)
@@ -123,7 +123,7 @@ def revoke_command(which: str, store: str | None, as_json: bool) -> None:
     default="1h",
     metavar="T",
     show_default=True,
-    help="For how long the old secret still works.",
+    help="How long the old secret still works.",
 )
 @store_option
 @json_option
@@ -133,29 +133,29 @@ def rotate_command(which: str, overlap: float, store: str | None, as_json: bool)
     Name, scopes and lifetime stay the same. Sessions made with the old secret end with it.
     """
     with open_store(store) as app:
-        old, *others = _meant(app, which)
+        old, *others = _find_tokens(app, which)
         if others:
             raise CommandFailed(f"{1 + len(others)} tokens have this name: say which by its id.")
-        token, secret = _rotated(app, old, overlap)
+        token, secret = _rotate(app, old, overlap)
     _show_secret(token, secret, as_json=as_json)
     if not as_json:
         note(f"The old one works for {span(overlap)}.")
 
 
-def _rotated(app: Fairlane, old: Token, overlap: float) -> tuple[Token, str]:
+def _rotate(app: Fairlane, old: Token, overlap: float) -> tuple[Token, str]:
     ops = app.backend.ops
     new, secret = successor(old)
-    # In this order: whatever happens in between, there is one that works.
+    # In this order there is always one secret that works.
     token = app.run_sync(ops.put_token(new))
     if not app.run_sync(ops.retire_token(old.token_id, overlap)):
         app.run_sync(ops.drop_token(token.token_id))
         raise CommandFailed(f"Token {old.token_id} was revoked in the meantime.")
-    record(app, Action.ROTATE_TOKEN, token.name, replaces=old.token_id, **_told(token))
+    record(app, Action.ROTATE_TOKEN, token.name, replaces=old.token_id, **_detail(token))
     return token, secret
 
 
-def _meant(app: Fairlane, which: str) -> list[Token]:
-    """The token with this id, or those with this name."""
+def _find_tokens(app: Fairlane, which: str) -> list[Token]:
+    """Return the token with this id, or those with this name."""
     tokens = app.run_sync(app.backend.ops.tokens())
     found = [token for token in tokens if token.token_id == which] or [
         token for token in tokens if token.name == which and token.kind == "token"
@@ -165,7 +165,7 @@ def _meant(app: Fairlane, which: str) -> list[Token]:
     return found
 
 
-def _told(token: Token) -> dict[str, object]:
+def _detail(token: Token) -> dict[str, object]:
     return {
         "token_id": token.token_id,
         "scopes": sorted(token.scopes),

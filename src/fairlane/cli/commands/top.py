@@ -1,4 +1,4 @@
-"""The store, live."""
+"""Command `top`: the store, live."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 1.0
 PATIENCE = 0.5
-"""A longer one would keep a key press waiting: trouble is shown, and tried again a second later."""
+"""Short, so that keys work: an error is shown, and the next attempt comes a second later."""
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -47,8 +47,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 def top_command(store: str | None, as_json: bool) -> None:
     """Watch the store live.
 
-    Refreshed every second; q or Ctrl-C leaves. Prints once where there is no terminal, and as
-    JSON.
+    Refreshes every second; q or Ctrl-C quits. Prints once without a terminal, and with --json.
     """
     url = scrubbed(resolve({"store": store}).store_url)
     out = console()
@@ -68,43 +67,43 @@ def top_command(store: str | None, as_json: bool) -> None:
 
 
 class Screen:
-    """What was last seen, and how fast things were completed lately."""
+    """The last facts, and the rate of completions over the last minute."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._facts: Facts | None = None
         self._rates: deque[float] = deque(maxlen=60)
         self._last: tuple[int, int] | None = None
-        self._trouble = ""
+        self._error = ""
 
     def take(self, facts: Facts) -> None:
-        """The store as it is now."""
+        """Take new facts."""
         completed = sample_of(facts.tallies, facts.now).completed
         if self._last is not None and facts.now > self._last[0]:
             seconds = (facts.now - self._last[0]) / MICROSECONDS
             self._rates.append(max(0, completed - self._last[1]) / seconds)
         self._last = facts.now, completed
         self._facts = facts
-        self._trouble = ""
+        self._error = ""
 
     def miss(self, error: StoreUnavailable) -> None:
-        """The store did not answer; what was seen before stays."""
-        self._trouble = error.message
+        """Keep the old facts and show the error."""
+        self._error = error.message
 
     def lines(self, width: int) -> Iterator[Text]:
-        """The screen, from top to bottom."""
+        """Yield the lines of the screen."""
         assert self._facts is not None
         facts = self._facts
         yield self._head(moment(facts.now), width)
-        if self._trouble:
-            yield text(Cell(scrubbed(self._trouble), "red"))
+        if self._error:
+            yield text(Cell(scrubbed(self._error), "red"))
         if facts.controls.everything.paused:
             yield text(Cell("Everything is paused.", "yellow"))
         yield text()
         yield from overview(stats_of(facts), width)
         if self._rates:
             yield text()
-            yield self._speed(width)
+            yield self._rate_line(width)
         if facts.workers:
             yield text()
             workers = sorted(facts.workers, key=lambda worker: worker.worker_id)
@@ -116,11 +115,11 @@ class Screen:
         name.truncate(width - len(right) - 2, overflow="ellipsis", pad=True)
         return name + text("  ", Cell(right, "dim"))
 
-    def _speed(self, width: int) -> Text:
+    def _rate_line(self, width: int) -> Text:
         rates = list(self._rates)[-max(10, width - 30) :]
         highest = max(rates) or 1.0
         bars = "".join(_BARS[round(rate / highest * (len(_BARS) - 1))] for rate in rates)
-        return text(Cell("completed  ", "dim"), bars, f"  {rates[-1]:,.1f} a second")
+        return text(Cell("completed  ", "dim"), bars, f"  {rates[-1]:,.1f} per second")
 
 
 def _watch(app: Fairlane, screen: Screen, out: Console) -> None:
@@ -132,7 +131,7 @@ def _watch(app: Fairlane, screen: Screen, out: Console) -> None:
     ):
         try:
             while True:
-                live.update(_drawn(screen, out), refresh=True)
+                live.update(_draw(screen, out), refresh=True)
                 if pressed(REFRESH_SECONDS):
                     return
                 try:
@@ -143,8 +142,8 @@ def _watch(app: Fairlane, screen: Screen, out: Console) -> None:
             return
 
 
-def _drawn(screen: Screen, out: Console) -> RenderableType:
-    """As much as fits: the last line says how to leave."""
+def _draw(screen: Screen, out: Console) -> RenderableType:
+    """Return the lines that fit, and a last one that says how to quit."""
     from rich.console import Group  # noqa: PLC0415
 
     width, height = out.size
@@ -153,13 +152,13 @@ def _drawn(screen: Screen, out: Console) -> RenderableType:
     if len(lines) > room:
         lines = [*lines[: room - 1], text(Cell("…", "dim"))]
     lines += [text() for _ in range(room - len(lines))]
-    return Group(*lines, text(Cell("q leaves", "dim")))
+    return Group(*lines, text(Cell("q quits", "dim")))
 
 
 @contextmanager
 def _keys() -> Iterator[Any]:
-    """Waits for the q key. The terminal is as it was afterwards, whatever happens."""
-    import termios  # noqa: PLC0415 (there are systems without it)
+    """Yield a function that waits for the q key, and restore the terminal afterwards."""
+    import termios  # noqa: PLC0415 (not on every system)
     import tty  # noqa: PLC0415
 
     def leave(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Everything in one."""
+"""Command `up`: a server and a worker in one process."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from typing import Any
 import click
 import msgspec
 
-from fairlane.cli.apps import application
+from fairlane.cli.apps import load_application
 from fairlane.cli.errors import UsageError, note
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import log_format_option, log_transitions_option
-from fairlane.cli.samples import samples
 from fairlane.cli.serving import Serving, address_of, check_store, check_tokens, config_of
 from fairlane.cli.settings import Settings, resolve
 from fairlane.cli.shutdown import run, stop_on_signals
 from fairlane.client.app import Fairlane
 from fairlane.core.filters import EVERYTHING
-from fairlane.demo.shop import shop
+from fairlane.core.ids import new_ids
+from fairlane.core.model import NewTask
+from fairlane.core.submission import new_task
+from fairlane.demo.shop import add_shop
 from fairlane.demo.traffic import traffic
 from fairlane.server.http.listening import bind
 from fairlane.worker.config import Config
@@ -34,20 +36,20 @@ from fairlane.worker.worker import Worker
 @click.option("--concurrency", type=int, metavar="N", help="Tasks at once. [default: 10]")
 @click.option("--host", metavar="HOST", help="Where to listen. [default: 127.0.0.1]")
 @click.option("--port", type=int, metavar="N", help="The port; 0: a free one. [default: 8000]")
-@click.option("--demo", is_flag=True, help="Keep a made-up shop busy, for something to look at.")
+@click.option("--demo", is_flag=True, help="Run a made-up shop, which keeps the dashboard busy.")
 @log_format_option
 @log_transitions_option
 def up_command(demo: bool, **flags: Any) -> None:
-    """Run everything in one, with a few sample tasks if the store is empty.
+    """Run a server and a worker, with sample tasks if the store is empty.
 
-    A server with its dashboard and a worker, in one process.
+    Both run in one process. The server has the dashboard.
     """
     settings = resolve(flags)
     if demo and settings.app is not None:
         raise UsageError("The demo is an application of its own: leave out --app, or --demo.")
-    app = application(settings)
+    app = load_application(settings)
     if demo:
-        shop(app)
+        add_shop(app)
     check_store(app)
     log_to_stderr(settings)
     run(_up(app, settings, demo=demo))
@@ -58,9 +60,9 @@ async def _up(app: Fairlane, settings: Settings, *, demo: bool) -> None:
         await check_tokens(app, settings)
         sockets = bind(settings.host, settings.port)
         if settings.app is None and not demo:
-            await _fill(app)
+            await _submit_samples(app)
         note(f"Fairlane runs {app.url} at {address_of(sockets)}. Ctrl-C stops it.")
-        note("Open that in a browser, or look from another terminal: `fairlane top`.")
+        note("Open it in a browser, or run `fairlane top` in another terminal.")
         await _run(app, settings, sockets, demo=demo)
     finally:
         await app.aclose()
@@ -70,7 +72,7 @@ async def _run(
     app: Fairlane, settings: Settings, sockets: Sequence[socket.socket], *, demo: bool
 ) -> None:
     config = Config(concurrency=settings.concurrency, target=settings.app)
-    workers = [Worker(app, each) for each in (_crew(config) if demo else [config])]
+    workers = [Worker(app, each) for each in (_demo_workers(config) if demo else [config])]
     serving = Serving(app, config_of(settings), sockets)
     customers = asyncio.create_task(traffic(app)) if demo else None
 
@@ -85,8 +87,8 @@ async def _run(
         await asyncio.gather(*(each.run(signals=False) for each in workers), serving.run())
 
 
-def _crew(config: Config) -> list[Config]:
-    """The workers of the demo: each serves some of its queues."""
+def _demo_workers(config: Config) -> list[Config]:
+    """Return the workers of the demo. Each serves some of the queues."""
     named = partial(msgspec.structs.replace, config)
     return [
         named(name="front", queues=frozenset({"payments", "mail", "webhooks", "default"})),
@@ -94,9 +96,24 @@ def _crew(config: Config) -> list[Config]:
     ]
 
 
-async def _fill(app: Fairlane) -> None:
-    """Put a few tasks into a store that is empty."""
+async def _submit_samples(app: Fairlane) -> None:
+    """Submit sample tasks if the store is empty."""
     if not (await app.run(app.backend.ops.total(EVERYTHING))).count:
-        tasks = samples()
+        tasks = _samples()
         await app.run(app.backend.ops.submit(tasks))
         note(f"{len(tasks)} sample tasks are waiting.")
+
+
+def _samples() -> list[NewTask]:
+    """Return tasks for the built-in handlers that end in different ways."""
+    first, then = new_ids(2)
+    tags = {"sample": "yes"}
+    return [
+        new_task("echo", {"say": "hello"}, tags=tags),
+        *(new_task("sleep", {"seconds": 3 * n}, priority="low", tags=tags) for n in (1, 2, 3)),
+        new_task("sleep", {"seconds": 5}, task_id=first, tags=tags),
+        new_task("echo", {"say": "I waited"}, task_id=then, depends_on=[first], tags=tags),
+        new_task("echo", {"say": "I am due in a minute"}, delay_seconds=60, tags=tags),
+        new_task("sleep", {"seconds": "how long?"}, tags=tags),  # fails: not a number
+        new_task("echo", {"say": "I came last and ran first"}, priority="critical", tags=tags),
+    ]

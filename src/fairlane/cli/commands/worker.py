@@ -1,4 +1,4 @@
-"""Running tasks."""
+"""Command `worker`: run tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from fairlane.cli.apps import application
+from fairlane.cli.apps import load_application
 from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import log_format_option, log_transitions_option
@@ -33,23 +33,25 @@ from fairlane.worker.worker import Worker
 @click.option("--concurrency", type=int, metavar="N", help="Tasks at once. [default: 10]")
 @click.option("--processes", type=int, metavar="N", help="Worker processes. [default: 1]")
 @click.option("--queues", metavar="A,B", help="Only these queues. [default: all]")
-@click.option("--capabilities", metavar="X,Y", help="What tasks may ask of this worker.")
-@click.option("--lease", metavar="S", help="Seconds of silence until it is dead. [default: 30]")
-@click.option("--grace", metavar="S", help="Seconds to finish in when stopped. [default: 30]")
+@click.option("--capabilities", metavar="X,Y", help="The capabilities of this worker.")
+@click.option(
+    "--lease", metavar="S", help="Seconds without heartbeat until it is dead. [default: 30]"
+)
+@click.option("--grace", metavar="S", help="Seconds to finish tasks when stopped. [default: 30]")
 @click.option("--tasks-per-child", type=int, metavar="N", help="Replace a child after N tasks.")
 @click.option("--name", metavar="NAME", help="What the worker's id begins with.")
 @log_format_option
 @log_transitions_option
-@click.option("--reload", is_flag=True, help="Begin anew when a .py file changes here.")
+@click.option("--reload", is_flag=True, help="Restart when a .py file in this folder changes.")
 @click.option("--supervised", is_flag=True, hidden=True)
 def worker_command(reload: bool, supervised: bool, **flags: Any) -> None:
-    """Run tasks until told to stop.
+    """Run tasks until stopped.
 
-    SIGTERM or Ctrl-C: takes no more tasks, lets what runs finish, leaves. Twice: leaves at once,
-    and gives back what runs.
+    SIGTERM or Ctrl-C: it takes no more tasks, lets running ones finish, and leaves. A second
+    signal: it leaves at once, and running tasks go back to their queues.
     """
     settings = resolve(flags)
-    config = Config(  # which refuses what cannot be
+    config = Config(  # raises InvalidWorker
         concurrency=settings.concurrency,
         queues=settings.queues,
         capabilities=settings.capabilities,
@@ -64,13 +66,13 @@ def worker_command(reload: bool, supervised: bool, **flags: Any) -> None:
         sys.exit(asyncio.run(_supervise(settings, reload=reload)))
     if supervised:
         follow_supervisor()
-    app = application(settings)
+    app = load_application(settings)
     log_to_stderr(settings, supervised=supervised)
     run(work(app, config))
 
 
 async def _supervise(settings: Settings, *, reload: bool) -> int:
-    # Through the environment: a command line, with the password in a URL, is there for all to read.
+    # Through the environment: all users can read a command line, and a URL may have a password.
     environ = {**os.environ, **settings.environment(), PREFIX + "PROCESSES": "1"}
     command = [sys.executable, "-m", "fairlane", "worker", "--supervised"]
     watched = Path.cwd() if reload else None
@@ -78,10 +80,10 @@ async def _supervise(settings: Settings, *, reload: bool) -> int:
 
 
 async def work(app: Fairlane, config: Config) -> None:
-    """Run a worker until it is told to stop."""
+    """Run a worker until it is stopped."""
     try:
         try:
-            # What is wrong for good is told before anything is waited for.
+            # Raise errors that waiting would not cure before waiting for anything.
             await app.run(app.backend.ops.verify())
         except StoreUnavailable as error:
             note(f"{error.message} The worker waits for it.")
@@ -93,7 +95,7 @@ async def work(app: Fairlane, config: Config) -> None:
 
 
 def follow_supervisor() -> None:
-    """Stop when the supervisor is gone: then this process's standard input ends."""
+    """Stop when the supervisor is gone, which ends this process's standard input."""
 
     def wait() -> None:
         while os.read(0, 1024):

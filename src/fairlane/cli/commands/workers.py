@@ -1,4 +1,4 @@
-"""The workers."""
+"""Commands `workers` and `drain`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def workers_command(store: str | None, utc: bool, as_json: bool) -> None:
 @store_option
 @json_option
 def drain_command(worker_id: str, store: str | None, as_json: bool) -> None:
-    """Let a worker finish what it runs, and leave."""
+    """Let a worker finish its running tasks and leave."""
     if not is_name(worker_id):
         raise UsageError(f"The id of a worker has {NAME_RULE}. Got {shown(worker_id)}.")
     with open_store(store) as app:
@@ -78,7 +78,7 @@ def drain_command(worker_id: str, store: str | None, as_json: bool) -> None:
 
 
 def worker_row(worker: Worker, *, utc: bool = False) -> Row:
-    """A worker as a line of a table."""
+    """Return a worker as a row of the table."""
     status = WorkerStatus.DEAD if worker.lost else worker.status
     return (
         worker.worker_id,
