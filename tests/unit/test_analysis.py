@@ -93,7 +93,7 @@ def dead(number: int, message: str | None = "boom", **changes: Any) -> Task:
     fields = {"code": None, "retriable": True, **changes.pop("error", {})}
     return stored(
         task_id=task_id(number),
-        status=State.DEAD_LETTER,
+        state=State.DEAD_LETTER,
         completed_at=NOON + timedelta(seconds=number),
         error=None if message is None else TaskError(message, **fields),
         **changes,

@@ -28,7 +28,7 @@ def queue(*streams: Stream) -> Facts:
 class TestPosition:
     @pytest.mark.parametrize("state", [state for state in State if state is not State.QUEUED])
     def test_what_is_not_queued_has_none(self, state: State) -> None:
-        assert position_of(stored(status=state), queue()) is None
+        assert position_of(stored(state=state), queue()) is None
 
     def test_who_is_alone_is_next(self) -> None:
         assert position_of(stored(), queue(Stream(1, 5, 1, NOW, NOW))) == Position(1, None)
@@ -85,7 +85,7 @@ class TestPosition:
     def test_a_task_that_age_has_raised_is_in_line_with_those_of_its_new_level(
         self, stream: Stream, ahead: int
     ) -> None:
-        aged = stored(priority=2, effective_priority=5, ready_at=NOON - timedelta(seconds=700))
+        aged = stored(level=2, effective_level=5, ready_at=NOON - timedelta(seconds=700))
         assert position_of(aged, queue(stream)) == Position(1 + ahead, None)
 
     @quick
@@ -115,8 +115,8 @@ class TestPosition:
             return (aging.effective(level, age * SECOND), age)
 
         task = stored(
-            priority=level,
-            effective_priority=rank(level, age)[0],
+            level=level,
+            effective_level=rank(level, age)[0],
             ready_at=moment(NOW - age * SECOND),
         )
         place = position_of(task, queue(*streams))

@@ -33,24 +33,22 @@ def told(**task: Any) -> list[tuple[str, float, str | None]]:
 
 def test_a_new_task() -> None:
     assert history_of(stored()) == [Step(State.QUEUED, NOON)]
-    scheduled = {"status": State.SCHEDULED, "run_at": at(60), "ready_at": at(60)}
+    scheduled = {"state": State.SCHEDULED, "run_at": at(60), "ready_at": at(60)}
     assert told(**scheduled) == [("scheduled", 0, None)]
 
 
 def test_a_task_that_runs() -> None:
-    steps = history_of(
-        stored(status=State.EXECUTING, claimed_at=at(5), assigned_worker_id="w", attempt=1)
-    )
+    steps = history_of(stored(state=State.EXECUTING, claimed_at=at(5), worker_id="w", attempt=1))
     assert steps == [Step(State.QUEUED, NOON), Step(State.EXECUTING, at(5), "w", 1)]
 
 
 def test_a_task_that_was_due_before_it_ran() -> None:
-    due = {"run_at": at(60), "ready_at": at(60), "status": State.EXECUTING, "claimed_at": at(61)}
+    due = {"run_at": at(60), "ready_at": at(60), "state": State.EXECUTING, "claimed_at": at(61)}
     assert told(**due) == [("scheduled", 0, None), ("queued", 60, None), ("executing", 61, None)]
     child = {"depends_on": (TASK_ID,), "ready_at": at(9), "updated_at": at(9)}
     assert told(**child) == [("scheduled", 0, None), ("queued", 9, None)]
     runs = (run(1, 61, 62, "snoozed"),)
-    snoozed = {**due, "status": State.SCHEDULED, "ready_at": at(99), "attempts": runs}
+    snoozed = {**due, "state": State.SCHEDULED, "ready_at": at(99), "attempts": runs}
     assert told(**snoozed) == [
         ("scheduled", 0, None),
         ("queued", 60, None),
@@ -68,7 +66,7 @@ def test_failures_on_the_way_to_the_dead_letters() -> None:
         run(5, None, 8, "released"),
         run(6, 9, 10, "failed", RETRIES_EXHAUSTED),
     )
-    dead = told(status=State.DEAD_LETTER, attempts=runs, completed_at=at(10), updated_at=at(10))
+    dead = told(state=State.DEAD_LETTER, attempts=runs, completed_at=at(10), updated_at=at(10))
     assert dead == [
         ("queued", 0, None),
         ("executing", 1, None),
@@ -92,24 +90,24 @@ def test_every_way_to_end() -> None:
         ("returned", WORKER_LOST, State.DEAD_LETTER),
     ]
     for outcome, reason, state in ends:
-        ended = told(status=state, attempts=(run(1, 1, 2, outcome, reason),), completed_at=at(2))
+        ended = told(state=state, attempts=(run(1, 1, 2, outcome, reason),), completed_at=at(2))
         assert ended[-1] == (state, 2, reason)
     for outcome, state in [("completed", State.COMPLETED), ("cancelled", State.CANCELLED)]:
-        ended = told(status=state, attempts=(run(1, 1, 2, outcome),), completed_at=at(2))
+        ended = told(state=state, attempts=(run(1, 1, 2, outcome),), completed_at=at(2))
         assert ended[-1] == (state, 2, None)
 
 
 def test_what_happened_after_the_last_run() -> None:
-    cancelled = {"status": State.CANCELLED, "completed_at": at(3), "error": REPLACE.error}
+    cancelled = {"state": State.CANCELLED, "completed_at": at(3), "error": REPLACE.error}
     assert told(**cancelled) == [("queued", 0, None), ("cancelled", 3, "replaced")]
     runs = (run(1, 1, 2, "failed", RETRIES_EXHAUSTED),)
-    replayed = told(status=State.QUEUED, attempts=runs, updated_at=at(8), ready_at=at(8))
+    replayed = told(state=State.QUEUED, attempts=runs, updated_at=at(8), ready_at=at(8))
     assert replayed[-2:] == [("dead_letter", 2, RETRIES_EXHAUSTED), ("queued", 8, None)]
-    again = told(status=State.CANCELLED, attempts=(run(1, 1, 2, "cancelled"),), completed_at=at(9))
+    again = told(state=State.CANCELLED, attempts=(run(1, 1, 2, "cancelled"),), completed_at=at(9))
     assert again[-2:] == [("cancelled", 2, None), ("cancelled", 9, None)]
 
 
 def test_nothing_is_told_before_what_led_to_it() -> None:
     early = (run(1, -5, 1, "completed"),)
-    ended = told(status=State.COMPLETED, attempts=early, completed_at=at(1))
+    ended = told(state=State.COMPLETED, attempts=early, completed_at=at(1))
     assert ended == [("queued", 0, None), ("executing", 0, None), ("completed", 1, None)]

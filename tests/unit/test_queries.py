@@ -225,7 +225,7 @@ def test_stats_are_those_of_the_facts() -> None:
 def test_positions_are_answered_one_by_one() -> None:
     engine = Engine(
         *some(1),
-        *some(3, status=State.COMPLETED),
+        *some(3, state=State.COMPLETED),
         facts=facts(streams=[Stream(1, 8, 5, NOW, NOW)]),
     )
     asked = [task_id(3), task_id(1), task_id(2)]
@@ -240,12 +240,12 @@ class TestWhy:
         assert engine.asked == [("get", [TASK_ID])]
 
     def test_a_task_that_does_not_wait_has_an_empty_one(self) -> None:
-        engine = Engine(stored(status=State.COMPLETED), facts=facts())
+        engine = Engine(stored(state=State.COMPLETED), facts=facts())
         assert engine.run(engine.why(TASK_ID)) == []
 
     def test_parents_are_looked_up(self) -> None:
         child = stored(
-            status=State.SCHEDULED, attempt=0, depends_on=(task_id(1), task_id(2), task_id(3))
+            state=State.SCHEDULED, attempt=0, depends_on=(task_id(1), task_id(2), task_id(3))
         )
         engine = Engine(child, *some(1), *some(3), facts=facts())
         assert engine.run(engine.why(TASK_ID)) == [

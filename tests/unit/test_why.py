@@ -28,7 +28,7 @@ class TestWhoIsAsked:
     @pytest.mark.parametrize("state", [state for state in State if state not in WAITING])
     def test_a_task_that_does_not_wait_has_no_reasons(self, state: State) -> None:
         paused = facts(controls=Controls(everything=Rules(paused=True)), workers=[])
-        assert why(stored(status=state), paused) == []
+        assert why(stored(state=state), paused) == []
 
     @pytest.mark.parametrize("state", sorted(WAITING))
     def test_a_task_that_waits_is_told_of_everything_that_holds_it_up(self, state: State) -> None:
@@ -43,7 +43,7 @@ class TestWhoIsAsked:
             held={1: 1},
             buckets={"": Bucket(0.0, NOW), "email": Bucket(0.0, NOW)},
         )
-        task = stored(status=state, attempt=0, run_at=NOON + timedelta(seconds=5))
+        task = stored(state=state, attempt=0, run_at=NOON + timedelta(seconds=5))
         codes = [reason.code for reason in why(task, now, (stored(),))]
         general = ["paused", "paused", "paused", "no_worker", "breaker", "concurrency"]
         expected = {
@@ -70,30 +70,30 @@ class TestNotYet:
         ],
     )
     def test_a_task_may_be_due_later(self, state: State, seconds: float, words: str | None) -> None:
-        task = stored(status=state, attempt=0, run_at=NOON + timedelta(seconds=seconds))
+        task = stored(state=state, attempt=0, run_at=NOON + timedelta(seconds=seconds))
         expected = [] if words is None else [Reason("due", words)]
         assert [reason for reason in why(task) if reason != NEXT] == expected
 
     def test_a_failed_attempt_is_followed_by_a_pause(self) -> None:
         task = stored(
-            status=State.RETRYING,
+            state=State.RETRYING,
             run_at=NOON + timedelta(seconds=99),
             next_retry_at=NOON + timedelta(seconds=4),
         )
         assert why(task) == [Reason("due", "It failed and is tried again in 4 s.")]
-        late = stored(status=State.RETRYING, next_retry_at=NOON)
+        late = stored(state=State.RETRYING, next_retry_at=NOON)
         assert why(late) == []
 
     def test_a_snoozed_task_is_due_later_like_any_other(self) -> None:
-        snoozed = stored(status=State.SCHEDULED, attempt=3, run_at=NOON + timedelta(seconds=60))
+        snoozed = stored(state=State.SCHEDULED, attempt=3, run_at=NOON + timedelta(seconds=60))
         assert why(snoozed) == [Reason("due", "It is due in 60 s.")]
 
 
 class TestDependencies:
-    CHILD = stored(status=State.SCHEDULED, attempt=0)
+    CHILD = stored(state=State.SCHEDULED, attempt=0)
 
     def parent(self, number: int, state: State) -> Task:
-        return stored(task_id=task_id(number), status=state)
+        return stored(task_id=task_id(number), state=state)
 
     @pytest.mark.parametrize("state", State)
     def test_it_waits_for_parents_that_have_not_ended(self, state: State) -> None:
@@ -115,16 +115,16 @@ class TestDependencies:
         ]
 
     def test_it_may_wait_for_its_time_as_well(self) -> None:
-        child = stored(status=State.SCHEDULED, attempt=0, run_at=NOON + timedelta(seconds=5))
+        child = stored(state=State.SCHEDULED, attempt=0, run_at=NOON + timedelta(seconds=5))
         found = why(child, parents=(self.parent(1, State.QUEUED),))
         assert [reason.code for reason in found] == ["dependency", "due"]
 
     @pytest.mark.parametrize(
         "child",
         [
-            stored(status=State.QUEUED, attempt=0),
-            stored(status=State.RETRYING, attempt=0),
-            stored(status=State.SCHEDULED, attempt=1),
+            stored(state=State.QUEUED, attempt=0),
+            stored(state=State.RETRYING, attempt=0),
+            stored(state=State.SCHEDULED, attempt=1),
         ],
         ids=["queued", "retrying", "snoozed"],
     )
@@ -198,7 +198,7 @@ class TestWorkers:
     @pytest.mark.parametrize("has", [frozenset[str](), frozenset({"gpu"}), frozenset({"arm"})])
     def test_it_needs_every_capability(self, has: frozenset[str]) -> None:
         needs = ("gpu", "ssd")
-        assert self.told(worker(capabilities=has), required_capabilities=needs) == [
+        assert self.told(worker(capabilities=has), capabilities=needs) == [
             Reason(
                 "no_worker",
                 "No worker serves it: it needs queue default, type email, "
@@ -206,7 +206,7 @@ class TestWorkers:
             )
         ]
         able = worker(capabilities=frozenset({"gpu", "ssd", "arm"}))
-        assert self.told(able, required_capabilities=needs) == []
+        assert self.told(able, capabilities=needs) == []
 
     @pytest.mark.parametrize(
         "unable",

@@ -23,16 +23,16 @@ TIME = make.NOON + timedelta(microseconds=123456)
 ERROR = TaskError("m", "C", retriable=True, reason="timeout", traceback="t")
 BARE = make.stored(payload=b'{"a": 1}', depends_on=())
 FULL = make.stored(
-    priority=8,
-    effective_priority=10,
-    status=State.COMPLETED,
-    required_capabilities=("gpu",),
+    level=8,
+    effective_level=10,
+    state=State.COMPLETED,
+    capabilities=("gpu",),
     claimed_at=TIME,
     started_at=TIME,
     completed_at=TIME,
     next_retry_at=TIME,
     expires_at=TIME,
-    assigned_worker_id="w",
+    worker_id="w",
     result=b"null",
     error=ERROR,
     attempts=(

@@ -159,7 +159,7 @@ class ResultWaiter:
         for start in range(0, len(wanted), limits.BATCH):
             ids = wanted[start : start + limits.BATCH]
             for task_id, task in zip(ids, await self._get(ids), strict=True):
-                if task is None or task.status in TERMINAL:
+                if task is None or task.state in TERMINAL:
                     self._pause = _SHORTEST
                     for answer in self._waiting.pop(task_id, ()):
                         if not answer.done():
@@ -188,7 +188,7 @@ def wait_sync(
     pause = _SHORTEST
     while True:
         task = get(task_id)
-        if task is None or task.status in TERMINAL:
+        if task is None or task.state in TERMINAL:
             return task
         if deadline is not None:
             left = deadline - time.monotonic()

@@ -23,7 +23,7 @@ class Position(msgspec.Struct, frozen=True):
 
 def position_of(task: Task, facts: Facts) -> Position | None:
     """About how many tasks of its queue will be claimed before it; None when it is not queued."""
-    if task.status is not State.QUEUED:
+    if task.state is not State.QUEUED:
         return None
     ready_at = microseconds_of(task.ready_at)
     ahead = 0.0
@@ -31,9 +31,9 @@ def position_of(task: Task, facts: Facts) -> Position | None:
         lane = facts.lanes.get(stream.lane)
         if lane is None or lane.queue != task.queue:
             continue
-        if stream.level > task.effective_priority:
+        if stream.level > task.effective_level:
             ahead += stream.depth
-        elif stream.level >= task.priority:
+        elif stream.level >= task.level:
             ahead += older_than(stream, ready_at)
     return Position(1 + math.floor(ahead), _wait(ahead, facts))
 

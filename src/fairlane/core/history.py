@@ -91,12 +91,12 @@ _AFTER: Final = {
 
 def _present(task: Task, last: Step) -> Iterator[Step]:
     """What happened since the last run ended."""
-    if task.status is State.EXECUTING:
+    if task.state is State.EXECUTING:
         since = task.claimed_at or task.updated_at
-        yield Step(task.status, since, task.assigned_worker_id, task.attempt)
-    elif task.status in TERMINAL:
+        yield Step(task.state, since, task.worker_id, task.attempt)
+    elif task.state in TERMINAL:
         ended = task.completed_at or task.updated_at
-        if last.state is not task.status or last.at < ended:
-            yield Step(task.status, ended, reason=None if task.error is None else task.error.reason)
-    elif last.state is not task.status:
-        yield Step(task.status, task.updated_at)
+        if last.state is not task.state or last.at < ended:
+            yield Step(task.state, ended, reason=None if task.error is None else task.error.reason)
+    elif last.state is not task.state:
+        yield Step(task.state, task.updated_at)

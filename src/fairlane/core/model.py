@@ -277,16 +277,16 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str
     type: str
     queue: str
-    priority: int
-    effective_priority: int
-    status: State
+    level: int
+    effective_level: int
+    state: State
     payload: bytes
     attempt: int
     retry_count: int
     max_retries: int
-    timeout_seconds: float | None
+    timeout: float | None
     returns: int
-    required_capabilities: tuple[str, ...]
+    capabilities: tuple[str, ...]
     created_at: datetime
     run_at: datetime
     ready_at: datetime
@@ -296,7 +296,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
     next_retry_at: datetime | None
     expires_at: datetime | None
-    assigned_worker_id: str | None
+    worker_id: str | None
     version: int
     result: bytes | None
     error: TaskError | None
@@ -312,10 +312,37 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     depends_on: tuple[str, ...] = ()
     tolerant: bool = False
 
+    # The names that the specification prints, for users of the Python API.
+
     @property
-    def timeout(self) -> float | None:
-        """How long a run may take."""
-        return self.timeout_seconds
+    def status(self) -> State:
+        """Return the state."""
+        return self.state
+
+    @property
+    def priority(self) -> int:
+        """Return the level that the task was submitted with."""
+        return self.level
+
+    @property
+    def effective_priority(self) -> int:
+        """Return the level that age has raised the task to."""
+        return self.effective_level
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """Return how long a run may take, None for any time."""
+        return self.timeout
+
+    @property
+    def required_capabilities(self) -> tuple[str, ...]:
+        """Return what a worker must have to run the task."""
+        return self.capabilities
+
+    @property
+    def assigned_worker_id(self) -> str | None:
+        """Return the worker that runs the task, or ran it last."""
+        return self.worker_id
 
 
 class Cancelled(msgspec.Struct, frozen=True):

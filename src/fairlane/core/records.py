@@ -81,20 +81,20 @@ class TaskRecord(msgspec.Struct, frozen=True):
             task_id=self.task_id,
             type=lane.type,
             queue=lane.queue,
-            priority=self.level,
-            effective_priority=(
+            level=self.level,
+            effective_level=(
                 aging.effective(self.level, now - self.ready_at)
                 if state is State.QUEUED
                 else self.level
             ),
-            status=state,
+            state=state,
             payload=self.payload,
             attempt=self.attempt,
             retry_count=self.retry_count,
             max_retries=self.max_retries,
-            timeout_seconds=self.timeout,
+            timeout=self.timeout,
             returns=self.returns,
-            required_capabilities=lane.capabilities,
+            capabilities=lane.capabilities,
             created_at=moment(self.created_at),
             run_at=moment(self.run_at),
             ready_at=moment(self.ready_at),
@@ -104,7 +104,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
             updated_at=moment(self.updated_at),
             next_retry_at=moment_or_none(self.due_at) if state is State.RETRYING else None,
             expires_at=moment_or_none(self.expires_at),
-            assigned_worker_id=self.worker_id,
+            worker_id=self.worker_id,
             version=self.version,
             result=self.result,
             error=error_of(self.error),

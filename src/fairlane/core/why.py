@@ -24,7 +24,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 def reasons(task: Task, facts: Facts, parents: Sequence[Task]) -> list[Reason]:
     """Why the task does not run yet, the decisive reasons first; empty unless it waits."""
-    if task.status not in WAITING:
+    if task.state not in WAITING:
         return []
     return [
         *_not_yet(task, facts.now, parents),
@@ -36,20 +36,20 @@ def reasons(task: Task, facts: Facts, parents: Sequence[Task]) -> list[Reason]:
 
 
 def _not_yet(task: Task, now: int, parents: Sequence[Task]) -> Iterator[Reason]:
-    if task.status is State.QUEUED:
+    if task.state is State.QUEUED:
         return
     pending = [
         parent.task_id
         for parent in parents
-        if bond(parent.status, tolerant=task.tolerant) is Bond.PENDING
+        if bond(parent.state, tolerant=task.tolerant) is Bond.PENDING
     ]
-    if pending and task.status is State.SCHEDULED and not task.attempt:
+    if pending and task.state is State.SCHEDULED and not task.attempt:
         more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""
         yield Reason("dependency", f"It waits for task {pending[0]}{more} to end.")
     due = task.next_retry_at or task.run_at
     seconds = (microseconds_of(due) - now) / MICROSECONDS
     if seconds > 0:
-        what = "It failed and is tried again" if task.status is State.RETRYING else "It is due"
+        what = "It failed and is tried again" if task.state is State.RETRYING else "It is due"
         yield Reason("due", f"{what} in {seconds:,.0f} s.")
 
 
@@ -76,7 +76,7 @@ def _no_worker(task: Task, facts: Facts) -> Iterator[Reason]:
         yield Reason("no_worker", "No worker is running.")
     elif not takers:
         needs = [f"queue {task.queue}", f"type {task.type}"]
-        needs += [f"capability {name}" for name in task.required_capabilities]
+        needs += [f"capability {name}" for name in task.capabilities]
         yield Reason("no_worker", f"No worker serves it: it needs {', '.join(needs)}.")
     else:
         yield Reason("no_worker", "Every worker that serves it is draining, unhealthy or dead.")
@@ -86,7 +86,7 @@ def _could_take(worker: Worker, task: Task) -> bool:
     return (
         (worker.types is None or task.type in worker.types)
         and (worker.queues is None or task.queue in worker.queues)
-        and worker.capabilities.issuperset(task.required_capabilities)
+        and worker.capabilities.issuperset(task.capabilities)
     )
 
 

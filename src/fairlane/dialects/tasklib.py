@@ -222,7 +222,7 @@ def _place(function: Function) -> tuple[str, str]:
 
 def _translated(app: Fairlane, tasks: list[CoreTask]) -> list[Task]:
     workers: list[CoreWorker] = []
-    if any(task.assigned_worker_id for task in tasks):
+    if any(task.worker_id for task in tasks):
         workers = app.run_sync(app.backend.ops.workers())
     holders = {worker.worker_id: worker for worker in workers}
     return [task_of(task, holders) for task in tasks]

@@ -96,14 +96,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 def task_of(task: CoreTask, workers: Mapping[str, Worker]) -> Task:
     """Return a task as document 004 describes it. `workers` are those that may run it."""
-    running = task.status is State.EXECUTING
-    holder = workers.get(task.assigned_worker_id or "") if running else None
+    running = task.state is State.EXECUTING
+    holder = workers.get(task.worker_id or "") if running else None
     return Task(
         id=UUID(task.task_id),
         name=task.type,
         args={},
         kwargs=msgspec.json.decode(task.payload),
-        state=STATES[task.status],
+        state=STATES[task.state],
         result=None if task.result is None else {"value": msgspec.json.decode(task.result)},
         error=None if task.error is None else _text(task.error),
         retry_count=task.retry_count,
@@ -113,12 +113,12 @@ def task_of(task: CoreTask, workers: Mapping[str, Worker]) -> Task:
         started_at=task.started_at,
         completed_at=task.completed_at,
         created_at=task.created_at,
-        worker_id=task.assigned_worker_id if running else None,
+        worker_id=task.worker_id if running else None,
         locked_until=(
             None if holder is None else holder.last_heartbeat + timedelta(seconds=holder.lease)
         ),
-        timeout_seconds=task.timeout_seconds,
-        priority=task.priority,
+        timeout_seconds=task.timeout,
+        priority=task.level,
         tags=dict(task.tags),
     )
 

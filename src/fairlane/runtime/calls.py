@@ -123,7 +123,7 @@ class Handle(Generic[R]):
 
 
 def _status(task: Task | None) -> State | None:
-    return None if task is None else task.status
+    return None if task is None else task.state
 
 
 def _progress(task: Task | None) -> Progress | None:
@@ -134,9 +134,9 @@ def result_of(task: Task | None, task_id: str, hint: Any) -> Any:
     """Return the result of a task that has ended. Raises TaskFailed if it did not complete."""
     if task is None:
         raise TaskFailed(f"There is no task {task_id}: it was deleted, or never submitted here.")
-    if task.status is State.COMPLETED:
+    if task.state is State.COMPLETED:
         result = task.result or b"null"
         check_open(result)
         return decoded(result, hint)
     why = f": {task.error.message}" if task.error is not None else ""
-    raise TaskFailed(f"Task {task_id} is {task.status}{why}")
+    raise TaskFailed(f"Task {task_id} is {task.state}{why}")

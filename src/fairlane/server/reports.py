@@ -55,14 +55,14 @@ async def settled(get: Get, settle: Settle, reports: Sequence[RunReport]) -> lis
         if task is not None:
             # A report that was sent again, because its answer got lost, moves nothing.
             moved = move is not None and _is_held(task, settlement)
-            state = move.state if move is not None and moved else task.status
+            state = move.state if move is not None and moved else task.state
             answers[position] = Judgement(verdict, move, state)
     return answers
 
 
 def attempt_of(task: Task, worker_id: str) -> int | None:
     """The number of a worker's last run of a task, if there is one."""
-    if task.assigned_worker_id == worker_id:
+    if task.worker_id == worker_id:
         return task.attempt
     return max((run.number for run in task.attempts if run.worker_id == worker_id), default=None)
 
@@ -79,8 +79,8 @@ def _settlement(report: RunReport, task: Task) -> Settlement | None:
 
 
 def _is_held(task: Task, settlement: Settlement) -> bool:
-    fence = (task.task_id, task.attempt, task.assigned_worker_id)
-    return task.status is State.EXECUTING and fence == settlement.fence
+    fence = (task.task_id, task.attempt, task.worker_id)
+    return task.state is State.EXECUTING and fence == settlement.fence
 
 
 def _seconds(task: Task) -> float:
@@ -89,5 +89,5 @@ def _seconds(task: Task) -> float:
     if began is None:
         return 0.0
     seconds = (datetime.now(UTC) - began).total_seconds()
-    longest = seconds if task.timeout_seconds is None else task.timeout_seconds
+    longest = seconds if task.timeout is None else task.timeout
     return max(0.0, min(seconds, longest))

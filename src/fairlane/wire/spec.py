@@ -146,13 +146,13 @@ class QueueStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def task_of(task: Task) -> SpecTask:
     """Return a task in this shape."""
-    status = STATUS[task.status]
+    status = STATUS[task.state]
     return SpecTask(
         id=task.task_id,
         type=task.type,
         payload=unwrapped(msgspec.json.decode(task.payload)),
         status=status,
-        attempts=task.retry_count + (task.status in (State.EXECUTING, State.COMPLETED)),
+        attempts=task.retry_count + (task.state in (State.EXECUTING, State.COMPLETED)),
         max_attempts=task.max_retries + 1,
         last_attempt_at=_last_attempt(task),
         next_retry_at=task.next_retry_at,

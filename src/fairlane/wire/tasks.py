@@ -104,14 +104,14 @@ FIELDS: Final = (
     Field("task_id", "task_id"),
     Field("task_type", "type"),
     Field("queue", "queue"),
-    Field("priority", "priority", shown_as, level_of),
-    Field("effective_priority", "effective_priority", shown_as, level_of),
-    Field("status", "status"),
+    Field("priority", "level", shown_as, level_of),
+    Field("effective_priority", "effective_level", shown_as, level_of),
+    Field("status", "state"),
     Field("attempt", "attempt"),
     Field("retry_count", "retry_count"),
     Field("max_retries", "max_retries"),
-    Field("timeout_seconds", "timeout_seconds"),
-    Field("required_capabilities", "required_capabilities"),
+    Field("timeout_seconds", "timeout"),
+    Field("required_capabilities", "capabilities"),
     Field("created_at", "created_at", iso, time_of),
     Field("run_at", "run_at", iso, time_of),
     Field("ready_at", "ready_at", iso, time_of),
@@ -121,7 +121,7 @@ FIELDS: Final = (
     Field("updated_at", "updated_at", iso, time_of),
     Field("next_retry_at", "next_retry_at", iso_or_none, time_or_none),
     Field("expires_at", "expires_at", iso_or_none, time_or_none),
-    Field("assigned_worker_id", "assigned_worker_id"),
+    Field("assigned_worker_id", "worker_id"),
     Field("version", "version"),
     Field("error", "error", encode_error, decode_error),
     Field("progress", "progress", encode_progress, decode_progress),
@@ -284,7 +284,7 @@ def summaries_of(page: Page) -> SummaryPage:
 
 def result_of(task: Task) -> TaskResult:
     """Return the result of a task."""
-    return TaskResult(task.status, _raw(task.result), encode_error(task.error))
+    return TaskResult(task.state, _raw(task.result), encode_error(task.error))
 
 
 def why_of(reasons: list[Reason]) -> WhyView:

@@ -231,7 +231,7 @@ async def _show_progress(app: Fairlane, task_id: str) -> None:
                 percent = None if task.progress is None else task.progress.percent
                 bar.update(
                     row,
-                    description=task.status.value,
+                    description=task.state.value,
                     total=None if percent is None else 100,
                     completed=percent,
                 )
@@ -243,9 +243,9 @@ def _show_end(task: Task | None, task_id: str, *, as_json: bool) -> None:
         raise CommandFailed(f"Task {task_id} was deleted before it ended.")
     if as_json:
         json_output.emit(encode_task(task))
-    elif task.status is State.COMPLETED:
+    elif task.state is State.COMPLETED:
         result = msgspec.json.format(task.result or b"null", indent=2).decode("utf-8")
         click.echo(harmless_json(result))
-    if task.status is not State.COMPLETED:
+    if task.state is not State.COMPLETED:
         why = "" if task.error is None else f": {task.error.message}"
-        raise CommandFailed(f"Task {task_id} is {task.status}{why}".rstrip(".") + ".")
+        raise CommandFailed(f"Task {task_id} is {task.state}{why}".rstrip(".") + ".")

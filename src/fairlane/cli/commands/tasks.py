@@ -113,7 +113,7 @@ def why_command(task_id: str, store: str | None, as_json: bool) -> None:
         return
     out = console()
     if not reasons:
-        out.print(text("The task does not wait: it is ", state(task.status), "."))
+        out.print(text("The task does not wait: it is ", state(task.state), "."))
     for line in fields([(each.code, each.message) for each in reasons], out.width):
         out.print(line)
 
@@ -151,9 +151,9 @@ def show_page(page: Page, *, utc: bool, as_json: bool) -> None:
 def _row(task: Task, *, utc: bool) -> Row:
     return (
         task.task_id,
-        state(task.status),
+        state(task.state),
         task.type,
-        str(shown_as(task.priority)),
+        str(shown_as(task.level)),
         task.queue,
         Cell(str(task.attempt), "" if task.attempt else "dim"),
         Cell(when(task.created_at, utc=utc), "dim"),
@@ -197,12 +197,12 @@ def _attempt(attempt: Attempt, *, utc: bool) -> Row:
 
 
 def _facts(task: Task, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
-    priority = str(shown_as(task.priority))
-    if task.effective_priority != task.priority:
-        priority += f", counts as {shown_as(task.effective_priority)} by now"
+    priority = str(shown_as(task.level))
+    if task.effective_level != task.level:
+        priority += f", counts as {shown_as(task.effective_level)} by now"
     yield "task", Cell(task.task_id, "bold")
     yield "type", task.type
-    yield "status", state(task.status)
+    yield "status", state(task.state)
     if task.error is not None:
         error = ": ".join(filter(None, [task.error.code, task.error.message]))
         reason = f" ({task.error.reason})" if task.error.reason else ""
@@ -216,7 +216,7 @@ def _facts(task: Task, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
         "runs",
         f"{task.attempt}, of which {task.retry_count} failed; at most {task.max_retries} retries",
     )
-    yield "timeout", span(task.timeout_seconds)
+    yield "timeout", span(task.timeout)
     yield "submitted", when(task.created_at, utc=utc)
     if task.run_at != task.created_at:
         yield "due", when(task.run_at, utc=utc)
@@ -224,8 +224,8 @@ def _facts(task: Task, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
     yield "ended", when(task.completed_at, utc=utc)
     yield "tried again", when(task.next_retry_at, utc=utc)
     yield "expires", when(task.expires_at, utc=utc)
-    yield "worker", task.assigned_worker_id or ""
-    yield "needs", ", ".join(task.required_capabilities)
+    yield "worker", task.worker_id or ""
+    yield "needs", ", ".join(task.capabilities)
     yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(task.tags.items()))
     yield "key", task.idempotency_key or ""
     yield "depends on", ", ".join(task.depends_on)

@@ -94,7 +94,7 @@ async def result(services: Services, call: Call[None, ResultQuery]) -> Response:
         task = await _wait_for(services, call, services.results.wait(wanted), seconds)
     if task is None:
         task = await get_task(services, wanted)
-    return Response(result_of(task), 200 if task.status in TERMINAL else 202)
+    return Response(result_of(task), 200 if task.state in TERMINAL else 202)
 
 
 async def why(services: Services, call: Call[None, None]) -> Response:

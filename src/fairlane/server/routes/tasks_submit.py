@@ -79,13 +79,13 @@ async def _known(services: Services, task_id: str) -> Response | None:
     if task is None:
         return None
     place: Position | None = None
-    if task.status is State.QUEUED:
+    if task.state is State.QUEUED:
         (place,) = await services.run(services.ops.position([task_id]))
     body = TaskAccepted(
         task_id=task.task_id,
-        status=task.status,
-        priority=shown_as(task.priority),
-        effective_priority=shown_as(task.effective_priority),
+        status=task.state,
+        priority=shown_as(task.level),
+        effective_priority=shown_as(task.effective_level),
         queue_position=None if place is None else place.position,
         estimated_wait_seconds=None if place is None else place.wait_seconds,
         created_at=iso(task.created_at),
