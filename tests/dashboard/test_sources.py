@@ -1,11 +1,13 @@
-"""What the formatter of the dashboard's sources leaves to us."""
+"""What the tools that check the dashboard leave to us."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from fairlane.dashboard.assets import FOLDER
+from tools.api_types import FILE, rendered
 
 LONGEST_LINE = 110
 
@@ -27,3 +29,15 @@ def test_lines_are_short() -> None:
         if len(line) > LONGEST_LINE
     ]
     assert long == []
+
+
+def test_every_module_is_checked() -> None:
+    """`tsc` checks them all, strictly; a line that it must not look at says why."""
+    for path, text in sources(".js"):
+        assert text.startswith("// @ts-check\n"), path
+        assert not re.search(r"@ts-nocheck|@ts-ignore|@ts-expect-error(?! \w)", text), path
+        assert not re.search(r"@\w+[^\n]*\{[^\n]*\bany\b[^\n]*\}", text), path
+
+
+def test_the_types_of_answers_are_those_of_the_openapi_document() -> None:
+    assert FILE.read_text(encoding="utf-8") == rendered(), "run `make api-types`"

@@ -1,21 +1,29 @@
-// The frame around all pages, and which page is shown.
+// @ts-check
+// The frame around all pages, and the page that is shown.
 
-import { Nav } from "./ui/nav.js";
-import { Palette } from "./ui/palette.js";
-import { QuestionDialog } from "./ui/dialog.js";
-import { Toasts } from "./ui/toasts.js";
-import { ErrorBanner, Loading } from "./ui/fetched.js";
-import { route } from "./lib/router.js";
 import { connection } from "./lib/live-events.js";
-import { session, signedOut } from "./lib/session.js";
 import { html, useEffect, useErrorBoundary, useSignal } from "./lib/preact.js";
+import { route } from "./lib/router.js";
+import { session, signedOut } from "./lib/session.js";
+import { pageOf } from "./pages/index.js";
 import { NotFound } from "./pages/not-found.js";
 import { SignIn } from "./pages/sign-in.js";
-import { pageOf } from "./pages/index.js";
+import { QuestionDialog } from "./ui/dialog.js";
+import { ErrorBanner, Loading } from "./ui/fetched.js";
+import { Nav } from "./ui/nav.js";
+import { Palette } from "./ui/palette.js";
+import { Toasts } from "./ui/toasts.js";
+
+/**
+ * @import { Signal } from "./lib/preact.js"
+ * @import { LoadPage, PageComponent } from "./pages/index.js"
+ * @typedef {{ load?: LoadPage, page?: PageComponent, error?: { message: string } }} Loaded
+ */
 
 export function App() {
-  if (session.value === null)
+  if (session.value === null) {
     return html`<div class="splash muted" role="status">Looking for the server …</div>`;
+  }
   if (signedOut.value) return html`<${SignIn} />`;
   return html`
     <a class="skip-link" href="#main" onClick=${skip}>Skip to the content</a>
@@ -32,35 +40,38 @@ export function App() {
 const NOWHERE = { title: "Not found", load: async () => NotFound };
 
 function Page() {
-  const { parts } = route.value;
+  const { path, parts, query } = route.value;
   const { load, title } = pageOf(parts) ?? NOWHERE;
-  const { page, error } = useLoaded(load);
-  const [broken, mend] = useErrorBoundary((error) => console.error(error));
+  const { page, error } = usePage(load);
+  const [broken, reset] = useErrorBoundary((failure) => console.error(failure));
   useEffect(() => {
     document.title = `${title} · Fairlane`;
-    if (broken) mend();
-  }, [route.value.path]);
-  if (broken)
-    return html`<${ErrorBanner} error=${{ message: `This page broke: ${broken.message}` }}
-      refresh=${mend} />`;
+    if (broken) reset();
+  }, [path]);
+  if (broken) {
+    const message = `This page broke: ${broken.message}`;
+    return html`<${ErrorBanner} error=${{ message }} refresh=${reset} />`;
+  }
   if (error) return html`<${ErrorBanner} error=${error} refresh=${() => location.reload()} />`;
   if (!page) return html`<${Loading} />`;
-  return html`<${page} key=${page.name} parts=${parts} query=${route.value.query} />`;
+  return html`<${page} key=${page.name} parts=${parts} query=${query} />`;
 }
 
-// Of another server, after an update, a page has other files: only the whole can be had anew.
-const LOST = { message: "This page could not be loaded: the server is away, or has been updated." };
+// After an update the server has other files, and only the whole page can be loaded again.
+const NOT_LOADED = { message: "This page could not be loaded: the server is away, or has been updated." };
 
-function useLoaded(load) {
+/** @param {LoadPage} load @returns {Loaded} */
+function usePage(load) {
+  /** @type {Signal<Loaded>} */
   const loaded = useSignal({});
   useEffect(() => {
-    let left = false; // Who has gone on meanwhile is not shown what comes late, nor loses what he sees.
-    const show = (outcome) => {
+    let left = false; // A page that arrives after the viewer has left must not replace what they see.
+    const show = (/** @type {Loaded} */ outcome) => {
       if (!left) loaded.value = { load, ...outcome };
     };
     load().then(
       (page) => show({ page }),
-      () => show({ error: LOST }),
+      () => show({ error: NOT_LOADED }),
     );
     return () => {
       left = true;
@@ -75,7 +86,8 @@ const OfflineBanner = () =>
     The server is not reachable: what you see may be old. Trying again …
   </div>`;
 
+/** @param {Event} event */
 function skip(event) {
-  event.preventDefault(); // What is behind the # is the page.
-  document.getElementById("main").focus();
+  event.preventDefault(); // The part behind the # is the view.
+  document.getElementById("main")?.focus();
 }

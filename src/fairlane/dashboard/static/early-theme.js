@@ -1,5 +1,6 @@
-// Before anything is painted: a page that begins in the wrong colours flashes. `lib/theme.js` goes on from
-// here.
+// @ts-check
+// Set the theme before anything is painted: a page that begins in the wrong colours flashes. `lib/theme.js`
+// takes over later.
 {
   const chosen = localStorage.getItem("fairlane.theme");
   const dark =

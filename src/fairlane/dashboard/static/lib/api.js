@@ -1,85 +1,147 @@
-// Requests to the public API. An answer is JSON; a refusal is an ApiError that can be shown as it is.
+// @ts-check
+// Requests to the public API. An answer is JSON; a refusal is an ApiError whose message can be shown.
 
 import { signal } from "./preact.js";
 
-/** Counts the answers that said: sign in first. */
+/**
+ * @import { Delete, ErrorBody, Get, Patch, Post } from "../../types/api.js"
+ * @typedef {string | number | boolean | null | undefined} Value
+ * @typedef {Record<string, Value | readonly Value[]>} Query
+ * @typedef {{ query?: Query, body?: unknown, abort?: AbortSignal }} RequestOptions
+ */
+
+/** Counts the answers that asked for a sign-in. */
 export const unauthorized = signal(0);
 
-/** Milliseconds that the server's clock is ahead of this one's. */
+/** Milliseconds by which the server's clock is ahead of this one. */
 export let clockSkew = 0;
 
 export class ApiError extends Error {
-  constructor(message, { status = 0, code = "unreachable", details = {} } = {}) {
+  /** @param {string} message @param {{ status?: number, code?: string }} [about] */
+  constructor(message, { status = 0, code = "unreachable" } = {}) {
     super(message);
     this.status = status;
     this.code = code;
-    this.details = details;
   }
 }
 
-/** The address of a path of this server, wherever that is mounted. */
+/**
+ * Return the URL of a path of this server, wherever the server is mounted.
+ *
+ * @param {string} path
+ * @param {Query} [query] Lists are repeated; empty values are left out.
+ */
 export function urlOf(path, query = {}) {
   const url = new URL(path, document.baseURI);
-  for (const [name, value] of Object.entries(query)) {
-    for (const each of [value].flat()) {
-      if (each !== undefined && each !== null && each !== "") url.searchParams.append(name, each);
-    }
-  }
+  appendQuery(url.searchParams, query);
   return url;
 }
 
-async function ask(method, path, { query, body, signal: abort } = {}) {
-  const request = { method, signal: abort };
-  if (body !== undefined) {
-    request.headers = { "content-type": "application/json" };
-    request.body = JSON.stringify(body);
+/** @param {URLSearchParams} params @param {Query} query */
+export function appendQuery(params, query) {
+  for (const [name, value] of Object.entries(query)) {
+    for (const each of [value].flat()) {
+      if (each !== undefined && each !== null && each !== "") params.append(name, String(each));
+    }
   }
-  let response;
-  try {
-    response = await fetch(urlOf(path, query), request);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ApiError("The server cannot be reached.");
-  }
-  noteClock(response);
-  const answer = await parsed(response);
-  if (response.ok) return answer;
-  if (response.status === 401) unauthorized.value += 1;
-  const { code, message, details } = answer?.error ?? {};
-  throw new ApiError(message ?? `The server answered ${response.status}.`, {
-    status: response.status,
-    code,
-    details,
-  });
 }
 
-export const get = (path, query, abort) => ask("GET", path, { query, signal: abort });
-export const post = (path, body = {}) => ask("POST", path, { body });
-export const patch = (path, body) => ask("PATCH", path, { body });
-export const remove = (path, query) => ask("DELETE", path, { query });
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {RequestOptions} options
+ * @returns {Promise<unknown>}
+ */
+async function request(method, path, { query, body, abort }) {
+  /** @type {RequestInit} */
+  const init = { method, signal: abort };
+  if (body !== undefined) {
+    init.headers = { "content-type": "application/json" };
+    init.body = JSON.stringify(body);
+  }
+  const response = await fetch(urlOf(path, query), init).catch((error) => {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("The server cannot be reached.");
+  });
+  noteClock(response);
+  const answer = await parse(response);
+  if (response.ok) return answer;
+  const { status } = response;
+  if (status === 401) unauthorized.value += 1;
+  const { error } = /** @type {Partial<ErrorBody>} */ (answer ?? {});
+  throw new ApiError(error?.message ?? `The server answered ${status}.`, { status, code: error?.code });
+}
 
-/** A name as a part of a path. */
-export const segment = encodeURIComponent;
+// The types of routes and answers come from the OpenAPI document. JSON that arrives is taken at its word.
 
-async function parsed(response) {
+/**
+ * @template {keyof Get} R
+ * @param {R} route
+ * @param {Partial<Record<Get[R]["query"], Query[string]>>} [query]
+ * @param {AbortSignal} [abort]
+ * @returns {Promise<Get[R]["answer"]>}
+ */
+export const get = (route, query, abort) =>
+  /** @type {Promise<Get[R]["answer"]>} */ (request("GET", route, { query, abort }));
+
+/**
+ * @template {keyof Post} R
+ * @param {R} route
+ * @param {Post[R]["body"]} [body]
+ * @returns {Promise<Post[R]["answer"]>}
+ */
+export const post = (route, body = {}) =>
+  /** @type {Promise<Post[R]["answer"]>} */ (request("POST", route, { body }));
+
+/**
+ * @template {keyof Patch} R
+ * @param {R} route
+ * @param {Patch[R]["body"]} body
+ * @returns {Promise<Patch[R]["answer"]>}
+ */
+export const patch = (route, body) =>
+  /** @type {Promise<Patch[R]["answer"]>} */ (request("PATCH", route, { body }));
+
+/**
+ * @template {keyof Delete} R
+ * @param {R} route
+ * @param {Partial<Record<Delete[R]["query"], Query[string]>>} [query]
+ * @returns {Promise<Delete[R]["answer"]>}
+ */
+export const remove = (route, query) =>
+  /** @type {Promise<Delete[R]["answer"]>} */ (request("DELETE", route, { query }));
+
+/**
+ * Return a name as a segment of a path. Its type is what the name is called in the types of routes: so
+ * `api/v1/tasks/${segment(id)}` is known as the route `api/v1/tasks/{}`.
+ *
+ * @param {string} name
+ */
+export const segment = (name) => /** @type {"{}"} */ (encodeURIComponent(name));
+
+/** @param {Response} response @returns {Promise<unknown>} */
+async function parse(response) {
   const text = await response.text();
   if (!text) return null;
   try {
-    return JSON.parse(text, LONG_NUMBER.test(text) ? exactly : undefined);
+    return JSON.parse(text, LONG_NUMBER.test(text) ? keepLongNumber : undefined);
   } catch {
-    return null; // A proxy's own page, say: the status tells enough.
+    return null; // A proxy's own page, for example: the status says enough.
   }
 }
 
-// Some ids that people put into tasks are numbers too large for JavaScript, which would round them.
+// Some tasks carry ids that are numbers too large for JavaScript, which would round them.
 const LONG_NUMBER = /\d{16}/;
-const exactly = (_, value, context) =>
+
+/** @param {string} _ @param {unknown} value @param {{ source: string }} context */
+const keepLongNumber = (_, value, context) =>
   Number.isInteger(value) && !Number.isSafeInteger(value) && JSON.rawJSON
     ? JSON.rawJSON(context.source)
     : value;
 
+/** @param {Response} response */
 function noteClock(response) {
   const date = Date.parse(response.headers.get("date") ?? "");
-  // Dates come in whole seconds: what differs by less says nothing.
+  // Dates come in whole seconds, so a smaller difference means nothing.
   if (date) clockSkew = Math.abs(date - Date.now()) > 2000 ? date - Date.now() : 0;
 }

@@ -1,30 +1,47 @@
-// Changing many tasks: those that fulfil a filter, however many they are.
+// @ts-check
+// Changes to many tasks: to all that match a filter, however many they are.
 
 import { post } from "./api.js";
 
-/** The routes that change many tasks, by what they do. */
-export const ROUTES = {
+/**
+ * @import { SweptView, TaskReplay, TaskSweep } from "../../types/api.js"
+ * @typedef {keyof typeof ROUTES} Verb
+ */
+
+/** The routes that change many tasks. */
+export const ROUTES = /** @type {const} */ ({
   replay: "api/v1/tasks/retry",
   cancel: "api/v1/tasks/cancel",
   delete: "api/v1/tasks/delete",
-};
+});
 
 /**
- * "cancel", "replay" or "delete" all tasks of a filter. The server does some thousands at a time; `told` is
- * called with how many are done. Promises how many were changed.
+ * Change all tasks of a filter. The server changes some thousands per request.
+ *
+ * @param {Verb} verb
+ * @param {TaskSweep & TaskReplay} filter
+ * @param {(done: number) => void} [report] Is called with the number of tasks changed so far.
+ * @returns How many tasks were changed.
  */
-export const changeAll = (verb, filter, told) =>
-  untilDone((cursor) => post(ROUTES[verb], { ...filter, cursor }), told);
+export const changeAll = (verb, filter, report) =>
+  untilDone((cursor) => post(ROUTES[verb], { ...filter, cursor }), report);
 
-/** The same with any request that is to be sent again with a cursor as long as it answers one. */
-export async function untilDone(ask, told = () => {}) {
+/**
+ * Send a request again, with the cursor it answered, until it answers none.
+ *
+ * @param {(cursor: string | null) => Promise<SweptView>} send
+ * @param {(done: number) => void} [report]
+ */
+export async function untilDone(send, report = () => {}) {
   let done = 0;
+  /** @type {string | null} */
   let cursor = null;
   do {
-    const answer = await ask(cursor);
+    /** @type {SweptView} */
+    const answer = await send(cursor);
     done += answer.applied;
-    cursor = answer.next_cursor;
-    told(done);
+    cursor = answer.next_cursor ?? null;
+    report(done);
   } while (cursor);
   return done;
 }

@@ -1,11 +1,12 @@
-// What time it is, by the server's clock: a viewer's own may be wrong.
+// @ts-check
+// The time by the server's clock: a viewer's own clock may be wrong.
 
 import { clockSkew } from "./api.js";
 import { signal } from "./preact.js";
 
 const SECOND = 1000;
 
-/** Milliseconds since 1970, told anew every second while somebody looks. */
+/** Milliseconds since 1970, updated every second while the page is visible. */
 export const now = signal(Date.now());
 
 setInterval(() => {

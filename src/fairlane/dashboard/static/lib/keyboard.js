@@ -1,16 +1,22 @@
-// Keys that do something wherever one is on a page.
+// @ts-check
+// Keys that work anywhere on a page.
 
 import { useEffect, useRef } from "./preact.js";
 
-/** Keys by name ("j", "?", "mod+k": Ctrl or Cmd) and what they do; what returns false did nothing. */
+/**
+ * Bind keys, by name ("j", "?", "mod+k": Ctrl or Cmd), to actions. An action that returns false did nothing.
+ *
+ * @param {Record<string, (event: KeyboardEvent) => unknown>} keys
+ */
 export function useKeys(keys) {
   const latest = useRef(keys);
   latest.current = keys;
   useEffect(() => {
+    /** @param {KeyboardEvent} event */
     const press = (event) => {
-      const held = event.ctrlKey || event.metaKey;
-      if (event.defaultPrevented || event.altKey || busy(event.target, held)) return;
-      const act = latest.current[held ? `mod+${event.key.toLowerCase()}` : event.key];
+      const mod = event.ctrlKey || event.metaKey;
+      if (event.defaultPrevented || event.altKey || goesElsewhere(event.target, mod)) return;
+      const act = latest.current[mod ? `mod+${event.key.toLowerCase()}` : event.key];
       if (act && act(event) !== false) event.preventDefault();
     };
     document.addEventListener("keydown", press);
@@ -18,8 +24,13 @@ export function useKeys(keys) {
   }, []);
 }
 
-// Whether the keys go elsewhere: into a text that is being typed, or to a dialog.
-function busy(target, held) {
+/**
+ * Whether a key belongs to a dialog, or to a field that is being typed into.
+ *
+ * @param {EventTarget | null} target
+ * @param {boolean} mod
+ */
+function goesElsewhere(target, mod) {
   if (document.querySelector("dialog[open]")) return true;
-  return !held && target.matches("input:not([type=checkbox]), select, textarea");
+  return !mod && target instanceof Element && target.matches("input:not([type=checkbox]), select, textarea");
 }

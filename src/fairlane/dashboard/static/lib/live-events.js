@@ -1,34 +1,53 @@
-// What happens, as the server tells it: one WebSocket for the whole page.
+// @ts-check
+// Events from the server: one WebSocket for the whole page.
 //
-// Nobody draws for each event. They are handed on in bundles, a few times a second, and whoever gets
-// one fetches anew what it may have changed: so a thousand events a second cost as little as ten, and
-// what is shown is never pieced together wrongly. For the same reason a connection that was lost needs
-// no replay: all is fetched anew once it is back.
+// Nothing is drawn from an event. Events arrive in bundles, a few times a second, and whoever follows them
+// fetches again what they may have changed. So a thousand events a second cost as little as ten, and what
+// is shown is never pieced together wrongly. For the same reason a connection that was lost needs no
+// replay: everything is fetched again once it is back.
 
 import { urlOf } from "./api.js";
-import { loadSession, signedOut } from "./session.js";
 import { effect, signal } from "./preact.js";
+import { loadSession, signedOut } from "./session.js";
+
+/**
+ * @import { EventType, LiveEvent } from "../../types/api.js"
+ * @import { Signal } from "./preact.js"
+ * @typedef {(events: TaskEvent[] | null) => void} Listener
+ */
+
+/**
+ * An event; those about a task carry these fields.
+ *
+ * @typedef {LiveEvent & { data: { task_id?: string, type?: string, queue?: string } }} TaskEvent
+ */
 
 const BUNDLE_MS = 200;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
 
-/** "connecting" at first, then "live", or "away" while the server is. */
+/** @type {Signal<"connecting" | "live" | "away">} */
 export const connection = signal("connecting");
 
+/** @type {Set<{ types: Set<string>, listener: Listener }>} */
 const followers = new Set();
+/** @type {WebSocket | null} */
 let socket = null;
 let subscribed = "";
 let pause = FIRST_PAUSE_MS;
+/** @type {TaskEvent[]} */
 let bundle = [];
 let timer = 0;
 
 /**
- * Call `heard` with the events of these types, an array at a time; with null when anything may have
- * happened, as after a connection was lost. Returns how to stop that.
+ * Call `listener` with arrays of events of these types; with null when events may have been missed, as
+ * after a connection was lost. Return a function that stops it.
+ *
+ * @param {EventType[]} types
+ * @param {Listener} listener
  */
-export function followEvents(types, heard) {
-  const follower = { types: new Set(types), heard };
+export function followEvents(types, listener) {
+  const follower = { types: new Set(types), listener };
   followers.add(follower);
   subscribe();
   return () => {
@@ -40,7 +59,7 @@ export function followEvents(types, heard) {
 function connect() {
   const url = urlOf("ws");
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-  subscribed = wanted();
+  subscribed = wantedTypes();
   for (const type of JSON.parse(subscribed)) url.searchParams.append("type", type);
   socket = new WebSocket(url);
   socket.onopen = () => {
@@ -48,14 +67,14 @@ function connect() {
     connection.value = "live";
     pause = FIRST_PAUSE_MS;
     subscribe();
-    if (returned) tell(null);
+    if (returned) notify(null);
   };
   socket.onmessage = ({ data }) => receive(JSON.parse(data));
   socket.onclose = () => {
     socket = null;
     if (signedOut.value) return;
     connection.value = "away";
-    loadSession().catch(() => {}); // Perhaps it is there, but a token has ended: then one has to sign in.
+    loadSession().catch(() => {}); // The server may be there, and only the token expired.
     setTimeout(
       () => {
         if (!socket && !signedOut.value) connect();
@@ -66,9 +85,10 @@ function connect() {
   };
 }
 
+/** @param {TaskEvent} event */
 function receive(event) {
   if (event.type === "reset") {
-    tell(null);
+    notify(null);
     return;
   }
   bundle.push(event);
@@ -77,37 +97,38 @@ function receive(event) {
       timer = 0;
       const events = bundle;
       bundle = [];
-      tell(events);
+      notify(events);
     }, BUNDLE_MS);
   }
 }
 
-function tell(events) {
-  for (const { types, heard } of [...followers]) {
+/** @param {TaskEvent[] | null} events */
+function notify(events) {
+  for (const { types, listener } of [...followers]) {
     if (events === null) {
-      heard(null);
+      listener(null);
       continue;
     }
-    const mine = events.filter(({ type }) => types.has(type));
-    if (mine.length) heard(mine);
+    const wanted = events.filter(({ type }) => types.has(type));
+    if (wanted.length) listener(wanted);
   }
 }
 
-// Sorted, so that the same wish is the same text. Never empty, which would mean everything.
-function wanted() {
+// Sorted, so that the same types are the same text. Never empty, which would mean everything.
+function wantedTypes() {
   const types = new Set(["system.metrics"]);
   for (const follower of followers) for (const type of follower.types) types.add(type);
   return JSON.stringify([...types].sort());
 }
 
 function subscribe() {
-  const types = wanted();
+  const types = wantedTypes();
   if (socket?.readyState !== WebSocket.OPEN || types === subscribed) return;
   subscribed = types;
   socket.send(`{"subscribe": ${types}}`);
 }
 
-/** Begin; it goes on by itself, whenever somebody is signed in. */
+/** Connect, and stay connected while somebody is signed in. */
 export function start() {
   effect(() => {
     if (signedOut.value) socket?.close();

@@ -1,27 +1,51 @@
-// What has not changed is not drawn again.
+// @ts-check
+// Avoids drawing again what has not changed.
 
 import { Component, html, useRef } from "./preact.js";
 
-/** These objects, told apart by `name`; those that say the same as at the last time are the very same. */
-export function useStable(objects, name) {
-  const last = useRef(new Map());
-  const next = new Map();
-  for (const each of objects) {
-    const text = JSON.stringify(each);
-    const before = last.current.get(each[name]);
-    next.set(each[name], before?.text === text ? before : { text, each });
-  }
+/**
+ * @import { Children } from "./preact.js"
+ */
+
+/**
+ * Return these objects, with each that says the same as last time replaced by the very same object.
+ *
+ * @template T
+ * @param {T[]} objects
+ * @param {(object: T) => string} nameOf Tells the objects apart.
+ * @returns {T[]}
+ */
+export function useStable(objects, nameOf) {
+  /** @type {Map<string, { text: string, object: T }>} */
+  const empty = new Map();
+  const last = useRef(empty);
+  const next = new Map(
+    objects.map((object) => {
+      const text = JSON.stringify(object);
+      const before = last.current.get(nameOf(object));
+      return [nameOf(object), before?.text === text ? before : { text, object }];
+    }),
+  );
   last.current = next;
-  return Array.from(next.values(), ({ each }) => each);
+  return Array.from(next.values(), ({ object }) => object);
 }
 
-/** The component, drawn anew only if it is given something else. */
+/**
+ * Wrap a component so that it is drawn again only if one of its properties changed.
+ *
+ * @template {object} Props
+ * @param {(props: Props) => Children} inner
+ */
 export const memo = (inner) =>
+  /** @extends {Component<Props>} */
   class extends Component {
+    /** @param {Props} next */
     shouldComponentUpdate(next) {
-      return Object.keys(next).some((name) => next[name] !== this.props[name]);
+      const last = /** @type {Record<string, unknown>} */ (this.props);
+      return Object.entries(next).some(([name, value]) => value !== last[name]);
     }
 
+    /** @param {Props} props */
     render(props) {
       return html`<${inner} ...${props} />`;
     }

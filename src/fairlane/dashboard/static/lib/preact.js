@@ -1,7 +1,12 @@
-// The one door to the libraries: what pages and components are written with.
+// @ts-check
+// The only module that imports Preact, htm and signals. Pages and components import them from here.
 
-import { h } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
+import { h } from "../vendor/preact.js";
+
+/** @typedef {import("../vendor/preact.js").Children} Children */
+/** @template T @typedef {import("../vendor/hooks.js").Ref<T>} Ref */
+/** @template T @typedef {import("../vendor/signals.js").Signal<T>} Signal */
 
 export { Component, render } from "../vendor/preact.js";
 export {
@@ -15,5 +20,5 @@ export {
 } from "../vendor/hooks.js";
 export { computed, effect, signal, untracked, useSignal } from "../vendor/signals.js";
 
-/** Markup. Whatever is put into it becomes text: there is no way from here to markup out of data. */
+/** Make markup. Values become text: data cannot turn into markup. */
 export const html = htm.bind(h);

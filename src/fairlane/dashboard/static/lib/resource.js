@@ -1,67 +1,104 @@
-// What a page shows of the server: fetched, and fetched anew when something happened to it.
+// @ts-check
+// What a page shows of the server: fetched, and fetched again after an event.
 
-import { signedOut } from "./session.js";
 import { followEvents } from "./live-events.js";
 import { useEffect, useMemo, useSignal } from "./preact.js";
+import { signedOut } from "./session.js";
+
+/**
+ * @import { EventType } from "../../types/api.js"
+ * @import { TaskEvent } from "./live-events.js"
+ * @import { Signal } from "./preact.js"
+ * @typedef {{ message: string, status?: number, code?: string }} Failure
+ */
+
+/**
+ * @template T
+ * @typedef {{ data: T | undefined, error: Failure | null, loading: boolean }} State
+ */
+
+/**
+ * @template T
+ * @typedef {State<T> & { refresh: () => Promise<void> }} Resource
+ */
+
+/**
+ * @template T
+ * @typedef {(abort: AbortSignal) => Promise<T>} Load
+ */
+
+/**
+ * @typedef {object} Refetch
+ * @property {EventType[]} [on] Types of events after which to fetch again.
+ * @property {(event: TaskEvent) => boolean} [concerns] Whether one of these events matters.
+ * @property {number} [every] Milliseconds after which to fetch again even without an event.
+ * @property {boolean} [keep] Keep the data of the last inputs until there is data for the new ones.
+ */
 
 const AT_MOST_EVERY_MS = 1000;
-// What takes a store long is asked for less often: after so many times as long as it took.
+// What takes a store long is asked for less often: the pause is this many times as long as the request took.
 const REST = 3;
 
 /**
- * What `load(abort)` promises, for as long as `inputs` stay the same.
+ * Return what `load` promises, for as long as `inputs` stay the same. The data stays while it is fetched
+ * again, and when that fails: a page does not go blank because of a hiccup. Nothing is fetched while the
+ * page is hidden.
  *
- * on: types of events after which to fetch anew; `concerns(event)` can say that one is of no interest.
- * every: milliseconds after which to fetch anew even if nothing was heard.
- * keep: what was fetched for other inputs stays until what these ask for is there.
- *
- * Returns {data, error, loading, refresh}. What was fetched stays while it is fetched anew, and when
- * that fails: a page does not go blank because of a hiccup. Nothing is fetched while nobody looks.
+ * @template T
+ * @param {Load<T>} load
+ * @param {readonly unknown[]} inputs
+ * @param {Refetch} [when]
+ * @returns {Resource<T>}
  */
 export function useResource(load, inputs, { on = [], concerns = () => true, every = 0, keep = false } = {}) {
+  /** @type {Signal<State<T>>} */
   const state = useSignal({ data: undefined, error: null, loading: true });
   const fetcher = useMemo(() => new Fetcher(load, state), inputs);
   useEffect(() => {
     fetcher.start(keep);
     const stop = followEvents(on, (events) => {
-      if (events === null || events.some(concerns)) fetcher.wake();
+      if (events === null || events.some(concerns)) fetcher.invalidate();
     });
-    const timer = every && setInterval(() => fetcher.wake(), every);
-    const look = () => {
+    const timer = every ? setInterval(() => fetcher.invalidate(), every) : 0;
+    const resume = () => {
       if (!document.hidden) fetcher.resume();
     };
-    document.addEventListener("visibilitychange", look);
+    document.addEventListener("visibilitychange", resume);
     return () => {
       stop();
       clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
+      document.removeEventListener("visibilitychange", resume);
       fetcher.stop();
     };
   }, [fetcher]);
   return { ...state.value, refresh: () => fetcher.fetch() };
 }
 
+/** @template T */
 class Fetcher {
   #load;
   #state;
+  /** @type {AbortController | null} */
   #abort = null;
   #next = -Infinity;
   #timer = 0;
   #stale = false;
   #stopped = false;
 
+  /** @param {Load<T>} load @param {Signal<State<T>>} state */
   constructor(load, state) {
     this.#load = load;
     this.#state = state;
   }
 
+  /** @param {boolean} keep */
   start(keep) {
     this.#state.value = { data: keep ? this.#state.peek().data : undefined, error: null, loading: true };
     this.fetch();
   }
 
-  /** Something may have changed: fetch, but not too often, not twice at once, and not for nobody. */
-  wake() {
+  /** Fetch again, but not too often, not twice at once, and not for a hidden page. */
+  invalidate() {
     this.#stale = true;
     this.resume();
   }
@@ -78,7 +115,7 @@ class Fetcher {
     this.#abort?.abort();
   }
 
-  /** Now, whatever else is under way. */
+  /** Fetch now, and abort a request that is under way. */
   async fetch() {
     if (this.#stopped || signedOut.value) return;
     clearTimeout(this.#timer);
@@ -86,21 +123,23 @@ class Fetcher {
     this.#stale = false;
     this.#abort?.abort();
     const abort = (this.#abort = new AbortController());
-    const begun = performance.now();
-    const found = await this.#outcome(abort.signal);
+    const started = performance.now();
+    const outcome = await this.#outcome(abort.signal);
     if (abort !== this.#abort || this.#stopped) return;
     this.#abort = null;
     const ended = performance.now();
-    this.#next = ended + Math.max(AT_MOST_EVERY_MS, REST * (ended - begun));
-    this.#state.value = { loading: false, ...found };
+    this.#next = ended + Math.max(AT_MOST_EVERY_MS, REST * (ended - started));
+    this.#state.value = { loading: false, ...outcome };
     this.resume();
   }
 
+  /** @param {AbortSignal} abort */
   async #outcome(abort) {
     try {
       return { data: await this.#load(abort), error: null };
-    } catch (error) {
-      // A store that is away comes back, and no event tells of that.
+    } catch (failure) {
+      const error = /** @type {Failure} */ (failure);
+      // A store that is away comes back, and no event says so.
       if (error.status === 503 || error.code === "unreachable") this.#stale = true;
       return { data: this.#state.value.data, error };
     }

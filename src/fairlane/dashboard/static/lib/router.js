@@ -1,36 +1,42 @@
-// Where in the dashboard one is: the part of the address behind the #. It holds every filter, so that a
-// link to a view is a link to what it shows.
+// @ts-check
+// The current view: the part of the address behind the #. It holds every filter, so that a link to a view
+// is a link to what it shows.
 
+import { appendQuery } from "./api.js";
 import { computed, signal } from "./preact.js";
+
+/** @import { Query } from "./api.js" */
 
 const hash = signal(location.hash);
 addEventListener("hashchange", () => {
   hash.value = location.hash;
 });
 
-/** {path, parts, query}: "#/tasks?status=failed" → "/tasks", ["tasks"], URLSearchParams. */
+/** "#/tasks?status=failed" → {path: "/tasks", parts: ["tasks"], query: URLSearchParams}. */
 export const route = computed(() => {
   const [path, query = ""] = hash.value.replace(/^#/, "").split("?", 2);
   return {
     path: path || "/",
-    parts: path.split("/").filter(Boolean).map(decoded),
+    parts: path.split("/").filter(Boolean).map(decode),
     query: new URLSearchParams(query),
   };
 });
 
-/** The address of a view. A list in the query is repeated; what is empty is left out. */
+/**
+ * Return the address of a view. Lists in the query are repeated; empty values are left out.
+ *
+ * @param {string | string[]} parts
+ * @param {Query} [query]
+ */
 export function link(parts, query = {}) {
   const params = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    for (const each of [value].flat()) {
-      if (each !== undefined && each !== null && each !== "") params.append(name, each);
-    }
-  }
+  appendQuery(params, query);
   const path = [parts].flat().map(encodeURIComponent).join("/");
   const tail = params.toString();
   return `#/${path}${tail && `?${tail}`}`;
 }
 
+/** @param {string} address @param {{ replace?: boolean }} [options] */
 export function navigate(address, { replace = false } = {}) {
   if (!replace) {
     location.hash = address;
@@ -40,7 +46,8 @@ export function navigate(address, { replace = false } = {}) {
   hash.value = location.hash;
 }
 
-function decoded(text) {
+/** @param {string} text */
+function decode(text) {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -1,25 +1,50 @@
-// Which of the tasks on a page are selected; or all that match, wherever they are.
+// @ts-check
+// Which tasks are selected: some on the page, or all that match, on whatever page.
 
 import { useEffect, useRef, useState } from "./preact.js";
 
+/**
+ * @import { TaskSummary } from "../../types/api.js"
+ * @typedef {TaskSummary & { gone?: boolean }} ListedTask A task of a list; it may be deleted meanwhile.
+ */
+
+/** @type {Set<string>} */
 export const NONE = new Set();
 
 /**
- * {ids, chosen (tasks), whole, everything, toggle, page, match, clear}. Nothing is selected that is not
- * shown.
+ * @typedef {object} Selection
+ * @property {Set<string>} ids
+ * @property {ListedTask[]} selected
+ * @property {boolean} wholePage Whether all tasks on the page are selected.
+ * @property {boolean} allMatching Whether all tasks that match are selected, on whatever page.
+ * @property {(id: string, range: boolean) => void} toggle Select a task or not; with `range`, all tasks from
+ *   the one that was toggled last.
+ * @property {(on: boolean) => void} selectPage
+ * @property {() => void} selectAllMatching
+ * @property {() => void} clear
+ */
+
+/**
+ * Only what is shown can be selected.
+ *
+ * @param {ListedTask[]} tasks
+ * @param {string} address Tells views apart.
+ * @param {Set<string>} ids
+ * @param {(ids: Set<string>) => void} setIds
+ * @returns {Selection}
  */
 export function useSelection(tasks, address, ids, setIds) {
-  const [matched, match] = useState(null);
-  const last = useRef(null);
-  const there = tasks.filter((task) => !task.gone);
-  const chosen = there.filter((task) => ids.has(task.task_id));
-  const whole = chosen.length > 0 && chosen.length === there.length;
+  const [matched, setMatched] = useState(/** @type {string | null} */ (null));
+  const last = useRef(/** @type {string | null} */ (null));
+  const selectable = tasks.filter((task) => !task.gone);
+  const selected = selectable.filter((task) => ids.has(task.task_id));
+  const wholePage = selected.length > 0 && selected.length === selectable.length;
 
   useEffect(() => {
-    if (chosen.length < ids.size) setIds(new Set(chosen.map((task) => task.task_id)));
+    if (selected.length < ids.size) setIds(new Set(selected.map((task) => task.task_id)));
   }, [tasks, ids]);
 
-  /** The other way round; with `range`, all from the last one that was toggled become as this one. */
+  /** @param {string} id @param {boolean} range */
   function toggle(id, range) {
     const on = !ids.has(id);
     const next = new Set(ids);
@@ -28,29 +53,31 @@ export function useSelection(tasks, address, ids, setIds) {
       else next.delete(each);
     }
     last.current = id;
-    set(next);
+    select(next);
   }
 
-  function set(next) {
-    match(null);
+  /** @param {Set<string>} next */
+  function select(next) {
+    setMatched(null);
     setIds(next);
   }
 
   return {
     ids,
-    chosen,
-    whole,
-    everything: whole && matched === address,
+    selected,
+    wholePage,
+    allMatching: wholePage && matched === address,
     toggle,
-    page: (on) => set(on ? new Set(there.map((task) => task.task_id)) : NONE),
-    match: () => match(address),
-    clear: () => set(NONE),
+    selectPage: (on) => select(on ? new Set(selectable.map((task) => task.task_id)) : NONE),
+    selectAllMatching: () => setMatched(address),
+    clear: () => select(NONE),
   };
 }
 
-function idsBetween(tasks, one, other) {
+/** @param {ListedTask[]} tasks @param {string | null} first @param {string} last */
+function idsBetween(tasks, first, last) {
   const order = tasks.map((task) => task.task_id);
-  const ends = [order.indexOf(one), order.indexOf(other)];
-  if (ends.includes(-1)) return [other];
+  const ends = [first === null ? -1 : order.indexOf(first), order.indexOf(last)];
+  if (ends.includes(-1)) return [last];
   return order.slice(Math.min(...ends), Math.max(...ends) + 1);
 }

@@ -1,18 +1,24 @@
-// Who looks at the page, and what they may do.
+// @ts-check
+// Who is signed in, and what they may do.
 
 import { get, post, remove, unauthorized } from "./api.js";
 import { computed, effect, signal, untracked } from "./preact.js";
 
-/** {required, name, scopes}; null until the server has told. */
+/**
+ * @import { Scope, Session } from "../../types/api.js"
+ * @import { Signal } from "./preact.js"
+ */
+
+/** @type {Signal<Session | null>} Null until the server has answered. */
 export const session = signal(null);
 
-/** Whether there is no way in without a token, and none was given, or it is no longer good. */
+/** Whether a token is required, and none was given or it is no longer valid. */
 export const signedOut = computed(
   () => session.value !== null && session.value.required && session.value.name === null,
 );
 
-/** Whether the viewer may do what takes a scope. Who may administrate may do everything. */
-export const may = (scope) => {
+/** Whether the viewer has a scope. Administrators may do everything. @param {Scope} scope */
+export const hasScope = (scope) => {
   const scopes = session.value?.scopes ?? [];
   return scopes.includes(scope) || scopes.includes("admin");
 };
@@ -21,6 +27,7 @@ export const loadSession = async () => {
   session.value = await get("auth/session");
 };
 
+/** @param {string} token */
 export const signIn = async (token) => {
   session.value = await post("auth/session", { token });
 };
@@ -30,7 +37,7 @@ export async function signOut() {
   await loadSession();
 }
 
-// A token that expires, or is revoked, shows with the next request: the server then says who is left.
+// A token that expired or was revoked is noticed with the next request: ask the server who is signed in.
 effect(() => {
   if (unauthorized.value && untracked(() => !signedOut.value)) loadSession();
 });

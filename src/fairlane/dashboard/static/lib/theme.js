@@ -1,8 +1,10 @@
-// Light or dark: as the viewer's system has it, unless they chose.
+// @ts-check
+// Light or dark: as the viewer chose, or else as their system is set.
 
 import { computed, effect, signal } from "./preact.js";
 
 const KEY = "fairlane.theme";
+/** @type {Record<string, string>} */
 const NEXT = { system: "light", light: "dark", dark: "system" };
 
 const system = matchMedia("(prefers-color-scheme: dark)");

@@ -1,8 +1,15 @@
-// The pages there are. Schedules and workflows will have theirs behind the queues.
+// @ts-check
+// The pages, in the order of the navigation. Each is loaded on demand, to keep the first view small.
 
 /**
- * In the order of the navigation. A page is loaded when somebody goes there: what comes first stays small.
+ * @import { Children } from "../lib/preact.js"
+ * @import { IconName } from "../ui/icons.js"
+ * @typedef {(props: { parts: string[], query: URLSearchParams }) => Children} PageComponent
+ * @typedef {() => Promise<PageComponent>} LoadPage
+ * @typedef {{ title: string, load: LoadPage }} Page
  */
+
+/** @type {(Page & { name: string, icon: IconName, child?: Page })[]} */
 export const PAGES = [
   {
     name: "",
@@ -32,12 +39,17 @@ export const PAGES = [
   { name: "dead", title: "Dead letters", icon: "dead", load: async () => (await import("./dead.js")).Dead },
 ];
 
-/** The page of an address, if there is one: ["tasks"] is a page, ["tasks", id] one below it. */
+/**
+ * Return the page of an address, if there is one: ["tasks"] is a page, ["tasks", id] its child.
+ *
+ * @param {string[]} parts
+ * @returns {Page | undefined}
+ */
 export function pageOf([name = "", ...rest]) {
-  const found = PAGES.find((each) => each.name === name);
-  if (rest.length === 0) return found;
-  return rest.length === 1 ? found?.child : undefined;
+  const page = PAGES.find((each) => each.name === name);
+  if (rest.length === 0) return page;
+  return rest.length === 1 ? page?.child : undefined;
 }
 
-/** Fetch a page that is likely to be wanted. If that fails it shows when it is. */
+/** Load a page that is likely to be opened. An error shows when it is. @param {Page | undefined} page */
 export const preload = (page) => page?.load().catch(() => {});

@@ -1,5 +1,6 @@
-import { link } from "../lib/router.js";
+// @ts-check
 import { html } from "../lib/preact.js";
+import { link } from "../lib/router.js";
 import { Empty } from "../ui/empty.js";
 import { Heading } from "../ui/panel.js";
 

@@ -1,20 +1,23 @@
-// How the whole stands: states, depth and throughput over time, types, failures.
+// @ts-check
+// The overview: states, depth and throughput over time, types, failures.
 
 import { get } from "../lib/api.js";
 import { count, counted, duration, spaced } from "../lib/format.js";
-import { STATES } from "../lib/states.js";
+import { html } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
 import { link } from "../lib/router.js";
-import { html } from "../lib/preact.js";
-import { Fetched } from "../ui/fetched.js";
-import { Heading, Panel } from "../ui/panel.js";
-import { GlobalControls } from "../ui/global-controls.js";
+import { STATES } from "../lib/states.js";
 import { NoTasks } from "../ui/empty.js";
+import { fetched } from "../ui/fetched.js";
+import { GlobalControls } from "../ui/global-controls.js";
+import { Heading, Panel } from "../ui/panel.js";
+import { Charts } from "./overview/charts.js";
 import { Cleanup } from "./overview/cleanup.js";
 import { RecentFailures } from "./overview/recent-failures.js";
-import { Charts } from "./overview/charts.js";
 import { System } from "./overview/system.js";
 import { TypeBars } from "./overview/type-bars.js";
+
+/** @import { State, Stats } from "../../types/api.js" */
 
 const FAILED = link("tasks", { status: ["failed", "dead_letter"] });
 
@@ -22,38 +25,44 @@ export function Overview() {
   const stats = useResource((abort) => get("api/v1/queue/stats", {}, abort), [], { on: ["system.metrics"] });
   return html`
     <${Heading} title="Overview"><${GlobalControls} /></${Heading}>
-    <${Fetched} resource=${stats} rows=${4}>${(found) => html`
-      ${isNew(found) && html`<${NoTasks} />`}
-      <${Cards} stats=${found} />
-      <${Charts} />
-      <div class="columns">
-        <${Panel} title="Tasks by type" flush><${TypeBars} types=${found.by_type} /></${Panel}>
-        <${Panel} title="Recent failures" flush tools=${html`<a href=${FAILED}>All</a>`}>
-          <${RecentFailures} />
-        </${Panel}>
-      </div>
-      <div class="columns">
-        <${System} stats=${found} />
-        <${Cleanup} />
-      </div>
-    `}</${Fetched}>`;
+    ${fetched(
+      stats,
+      (data) => html`
+        ${isNew(data) && html`<${NoTasks} />`}
+        <${Cards} stats=${data} />
+        <${Charts} />
+        <div class="columns">
+          <${Panel} title="Tasks by type" flush><${TypeBars} types=${data.by_type} /></${Panel}>
+          <${Panel} title="Recent failures" flush tools=${html`<a href=${FAILED}>All</a>`}>
+            <${RecentFailures} />
+          </${Panel}>
+        </div>
+        <div class="columns">
+          <${System} stats=${data} />
+          <${Cleanup} />
+        </div>
+      `,
+      4,
+    )}`;
 }
 
+/** @param {Stats} stats */
 const isNew = (stats) => STATES.every((state) => !stats.by_status[state]);
 
+/** @param {{ stats: Stats }} props */
 const Cards = ({ stats }) => html`<ul class="cards">
   ${STATES.map(
     (state) => html`<li key=${state}>
       <a class="card" data-state=${state} href=${link("tasks", { status: state })}>
         <span>${spaced(state)}</span><b>${count(stats.by_status[state])}</b>
-        <small class="muted">${detail[state]?.(stats) ?? ""}</small>
+        <small class="muted">${DETAILS[state]?.(stats) ?? ""}</small>
       </a>
     </li>`,
   )}
 </ul>`;
 
-// What else there is to say of a state.
-const detail = {
+/** @type {Partial<Record<State, (stats: Stats) => string>>} */
+const DETAILS = {
   queued: (stats) => `p95 age ${duration(stats.p95_age_seconds)}`,
   executing: (stats) => `of ${count(stats.workers.total_capacity)} places`,
   completed: (stats) => `${count(stats.throughput.completed_last_minute)} last minute`,

@@ -1,18 +1,21 @@
-import { signIn } from "../lib/session.js";
+// @ts-check
 import { html, useState } from "../lib/preact.js";
+import { signIn } from "../lib/session.js";
 
 export function SignIn() {
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {string | null} */ (null));
   const [busy, setBusy] = useState(false);
 
+  /** @param {SubmitEvent} event */
   async function submit(event) {
     event.preventDefault();
+    const form = new FormData(/** @type {HTMLFormElement} */ (event.target));
     setBusy(true);
     setError(null);
     try {
-      await signIn(new FormData(event.target).get("token").trim());
+      await signIn(String(form.get("token")).trim());
     } catch (failure) {
-      setError(failure.message);
+      setError(/** @type {Error} */ (failure).message);
     } finally {
       setBusy(false);
     }

@@ -1,33 +1,47 @@
-// Who runs the tasks: how they are, how much they have to do, and how to send one home.
+// @ts-check
+// The workers: their health, their load, and how to drain one.
 
 import { get } from "../lib/api.js";
 import { count, counted } from "../lib/format.js";
+import { html } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
 import { link } from "../lib/router.js";
-import { html } from "../lib/preact.js";
 import { Empty } from "../ui/empty.js";
-import { Fetched } from "../ui/fetched.js";
+import { fetched } from "../ui/fetched.js";
 import { Meter } from "../ui/meter.js";
 import { Heading } from "../ui/panel.js";
 import { NoWorkers } from "./workers/empty.js";
-import { Worker, loadOf } from "./workers/worker.js";
+import { loadOf, Worker } from "./workers/worker.js";
 
-const EVENTS = ["joined", "left", "paused", "draining", "dead"].map((name) => `worker.${name}`);
+/**
+ * @import { EventType, WorkerView } from "../../types/api.js"
+ * @typedef {() => Promise<void>} Refresh
+ */
+
+/** @type {EventType[]} */
+const EVENTS = ["worker.joined", "worker.left", "worker.paused", "worker.draining", "worker.dead"];
 const FEW = 3;
 
+/** @param {{ query: URLSearchParams }} props */
 export function Workers({ query }) {
   const workers = useResource((abort) => get("api/v1/workers", {}, abort), [], { on: EVENTS, every: 2000 });
+  const { refresh } = workers;
   const id = query.get("id");
   return html`
-    <${Heading} title="Workers">${id && html`<a class="button" href=${link("workers")}>Show all</a>`}
+    <${Heading} title="Workers">
+      ${id && html`<a class="button" href=${link("workers")}>Show all</a>`}
     </${Heading}>
-    <${Fetched} resource=${workers} rows=${6}>${({ workers: all }) =>
-      id
-        ? html`<${One} worker=${all.find((each) => each.worker_id === id)} id=${id}
-          refresh=${workers.refresh} />`
-        : html`<${All} workers=${all} refresh=${workers.refresh} />`}</${Fetched}>`;
+    ${fetched(
+      workers,
+      ({ workers: all }) =>
+        id
+          ? html`<${One} worker=${all.find((each) => each.worker_id === id)} id=${id} refresh=${refresh} />`
+          : html`<${All} workers=${all} refresh=${refresh} />`,
+      6,
+    )}`;
 }
 
+/** @param {{ worker?: WorkerView, id: string, refresh: Refresh }} props */
 const One = ({ worker, id, refresh }) =>
   worker
     ? html`<ul class="workers"><${Worker} worker=${worker} refresh=${refresh} open /></ul>`
@@ -37,16 +51,15 @@ const One = ({ worker, id, refresh }) =>
       <a class="button" href=${link("tasks", { worker: id })}>The tasks that it ran</a>
     </${Empty}>`;
 
+/** @param {{ workers: WorkerView[], refresh: Refresh }} props */
 function All({ workers, refresh }) {
   const alive = workers.filter(({ status }) => status !== "dead");
   const dead = workers.filter(({ status }) => status === "dead");
+  const shown = (/** @type {WorkerView} */ worker, open = false) =>
+    html`<${Worker} key=${worker.worker_id} worker=${worker} refresh=${refresh} open=${open} />`;
   return html`
     ${alive.length > 0 ? html`<${Totals} workers=${alive} />` : html`<${NoWorkers} />`}
-    <ul class="workers">${alive.map(
-      (each) =>
-        html`<${Worker} key=${each.worker_id} worker=${each} refresh=${refresh}
-          open=${alive.length <= FEW} />`,
-    )}</ul>
+    <ul class="workers">${alive.map((each) => shown(each, alive.length <= FEW))}</ul>
     ${
       dead.length > 0 &&
       html`<details class="disclosure">
@@ -54,34 +67,45 @@ function All({ workers, refresh }) {
         <p class="muted">
           They fell silent. What they had was given to others; they are cleared away by themselves.
         </p>
-        <ul class="workers">${dead.map(
-          (each) => html`<${Worker} key=${each.worker_id} worker=${each} refresh=${refresh} />`,
-        )}</ul>
+        <ul class="workers">${dead.map((each) => shown(each))}</ul>
       </details>`
     }`;
 }
 
+/** @param {{ workers: WorkerView[] }} props */
 function Totals({ workers }) {
-  const sum = (some, of) => some.reduce((all, each) => all + of(each), 0);
   const active = workers.filter(({ status }) => status === "active");
-  const used = sum(workers, loadOf);
-  const capacity = sum(workers, placesOf);
-  // What drains, or is not well, takes nothing new, however much room it has.
-  const free = sum(active, placesOf) - sum(active, loadOf);
+  const used = sum(workers.map(loadOf));
+  const capacity = sum(workers.map(placesOf));
+  // Workers that drain or are unhealthy take no new task, however many places they have.
+  const free = sum(active.map(placesOf)) - sum(active.map(loadOf));
   return html`<ul class="cards">
-    <li class="card" data-tone="good"><span>Active</span><b>${count(active.length)}</b>
-      <small class="muted">${
-        active.length < workers.length ? `of ${count(workers.length)}` : "all that are there"
-      }</small></li>
-    <li class="card" data-tone="info"><span>Places</span><b>${count(capacity)}</b>
-      <small class="muted">tasks at once</small></li>
-    <li class="card" data-state="executing"><span>Used</span><b>${count(used)}</b>
+    <li class="card" data-tone="good">
+      <span>Active</span><b>${count(active.length)}</b>
+      <small class="muted">
+        ${active.length < workers.length ? `of ${count(workers.length)}` : "all that are there"}
+      </small>
+    </li>
+    <li class="card" data-tone="info">
+      <span>Places</span><b>${count(capacity)}</b>
+      <small class="muted">tasks at once</small>
+    </li>
+    <li class="card" data-state="executing">
+      <span>Used</span><b>${count(used)}</b>
       <small>
         <${Meter} value=${used} most=${capacity}
-          label=${`${count(used)} of ${counted(capacity, "place")} used`} /></small></li>
-    <li class="card" data-tone=${free ? "plain" : "warning"}><span>Free</span><b>${count(free)}</b>
-      <small class="muted">${free ? "for what comes" : "what comes has to wait"}</small></li>
+          label=${`${count(used)} of ${counted(capacity, "place")} used`} />
+      </small>
+    </li>
+    <li class="card" data-tone=${free ? "plain" : "warning"}>
+      <span>Free</span><b>${count(free)}</b>
+      <small class="muted">${free ? "for what comes" : "what comes has to wait"}</small>
+    </li>
   </ul>`;
 }
 
+/** @param {number[]} numbers */
+const sum = (numbers) => numbers.reduce((all, each) => all + each, 0);
+
+/** @param {WorkerView} worker */
 const placesOf = ({ capacity }) => capacity;

@@ -1,13 +1,30 @@
+// @ts-check
 // Buttons that ask the server to do something.
 
-import { may } from "../lib/session.js";
 import { html, useState } from "../lib/preact.js";
+import { hasScope } from "../lib/session.js";
 import { ask } from "./dialog.js";
 import { showToast } from "./toasts.js";
 
 /**
- * A button that does `run()`, once at a time. An error is shown beside it; what `run` returns, if it is a
- * text, is said in a toast. `confirm`, a text or a function that promises one, is asked before.
+ * @import { Scope } from "../../types/api.js"
+ * @import { Children } from "../lib/preact.js"
+ */
+
+/**
+ * A button that runs an action, once at a time. An error is shown beside it.
+ *
+ * @param {object} props
+ * @param {() => unknown} props.run If it returns or promises a text, a toast shows it.
+ * @param {Children | (() => Children | Promise<Children>)} [props.confirm] A question to ask before.
+ * @param {Scope} [props.scope]
+ * @param {boolean} [props.danger]
+ * @param {boolean} [props.primary]
+ * @param {boolean} [props.small]
+ * @param {boolean} [props.disabled]
+ * @param {boolean} [props.submit]
+ * @param {string} [props.title]
+ * @param {Children} props.children
  */
 export function ActionButton({
   run,
@@ -22,10 +39,10 @@ export function ActionButton({
   children,
 }) {
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState(null);
-  const allowed = may(scope);
+  const [error, setError] = useState(/** @type {string | null} */ (null));
+  const allowed = hasScope(scope);
 
-  // While it is busy it is not disabled: that would take the focus away from whoever pressed it.
+  // A busy button is not disabled: that would take the focus away from it.
   async function act() {
     if (busy) return;
     setBusy(true);
@@ -33,22 +50,21 @@ export function ActionButton({
     try {
       const question = typeof confirm === "function" ? await confirm() : confirm;
       if (question && !(await ask(question, { danger, label: children }))) return;
-      const told = await run();
-      if (typeof told === "string") showToast(told);
+      const message = await run();
+      if (typeof message === "string") showToast(message);
     } catch (failure) {
-      setError(failure.message);
+      setError(/** @type {Error} */ (failure).message);
     } finally {
       setBusy(false);
     }
   }
 
-  const look = ["button", primary && "primary", danger && "danger", small && "small"]
-    .filter(Boolean)
-    .join(" ");
+  const style = ["button", primary && "primary", danger && "danger", small && "small"];
   return html`<span class="action-button">
-    <button type=${submit ? "submit" : "button"} class=${look} disabled=${disabled || !allowed}
-      aria-busy=${busy}
-      title=${allowed ? title : `This takes a token with the scope ${scope}.`} onClick=${act}>${children}
+    <button type=${submit ? "submit" : "button"} class=${style.filter(Boolean).join(" ")}
+      disabled=${disabled || !allowed} aria-busy=${busy}
+      title=${allowed ? title : `This takes a token with the scope ${scope}.`} onClick=${act}>
+      ${children}
     </button>
     ${error && html`<span class="error-text" role="alert">${error}</span>`}
   </span>`;

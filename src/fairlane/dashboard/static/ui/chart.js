@@ -1,64 +1,94 @@
+// @ts-check
 // Lines over time.
 
 import { compact, timeOfDay } from "../lib/format.js";
-import { theme } from "../lib/theme.js";
 import { html, useEffect, useRef, useSignal } from "../lib/preact.js";
+import { theme } from "../lib/theme.js";
 import uPlot from "../vendor/uplot.js";
+
+/**
+ * @import { Signal } from "../lib/preact.js"
+ * @import { Columns, Options } from "../vendor/uplot.js"
+ * @typedef {{ label: string, color: string }} Series A line, and the name of its colour in the style sheet.
+ */
 
 const HEIGHT = 180;
 const LEAST_SECONDS = 60;
 
 /**
- * series: [{label, color (a name out of the style sheet)}]; data: [times in seconds, values of each…].
- * `stacked`: one lies on top of the other. The caption tells the newest values, or those under the pointer.
+ * A chart. Its caption shows the newest values, or those under the pointer.
+ *
+ * @param {object} props
+ * @param {string} props.label
+ * @param {Series[]} props.series
+ * @param {Columns} props.data
+ * @param {boolean} [props.stacked] Draw one line on top of the other.
+ * @param {(value: number) => string} [props.format]
  */
-export function Chart({ label, series, data, stacked = false, value = compact }) {
-  const box = useRef(null);
-  const plot = useRef(null);
+export function Chart({ label, series, data, stacked = false, format = compact }) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const plot = useRef(/** @type {uPlot | null} */ (null));
+  /** @type {Signal<number | null>} */
   const pointed = useSignal(null);
 
   useEffect(() => {
-    const into = box.current; // The reference is emptied before this is undone, and the observer told of it.
-    const made = new uPlot(options(into, series, stacked, pointed), drawn(data, stacked), into);
+    const parent = box.current; // Preact empties the reference before it cleans up.
+    if (!parent) return undefined;
+    const made = new uPlot(options(parent, series, stacked, pointed), drawn(data, stacked), parent);
     plot.current = made;
-    const observer = new ResizeObserver(() => made.setSize({ width: into.clientWidth, height: HEIGHT }));
-    observer.observe(into);
+    const observer = new ResizeObserver(() => made.setSize({ width: parent.clientWidth, height: HEIGHT }));
+    observer.observe(parent);
     return () => {
       observer.disconnect();
       made.destroy();
     };
   }, [theme.value]);
   useEffect(() => {
-    plot.current.setData(drawn(data, stacked));
+    plot.current?.setData(drawn(data, stacked));
   }, [data]);
 
-  const at = pointed.value ?? data[0].length - 1;
+  const [times, ...columns] = data;
+  const at = pointed.value ?? times.length - 1;
   return html`<figure class="chart">
     <div ref=${box} role="img" aria-label=${label}></div>
     <figcaption>
       ${series.map(
         (each, index) => html`<span key=${each.label} class="legend-entry" data-color=${each.color}>
-          ${each.label} <b>${told(data[index + 1][at], value)}</b>
+          ${each.label} <b>${formatted(columns[index][at], format)}</b>
         </span>`,
       )}
-      ${pointed.value !== null && html`<span class="muted">${timeOfDay(1000 * data[0][at])}</span>`}
+      ${pointed.value !== null && html`<span class="muted">${timeOfDay(1000 * times[at])}</span>`}
     </figcaption>
   </figure>`;
 }
 
-const told = (found, value) => (found === undefined || found === null ? "–" : value(found));
+/** @param {number | null | undefined} value @param {(value: number) => string} format */
+const formatted = (value, format) => (value === undefined || value === null ? "–" : format(value));
 
-// uPlot draws what it is given: of stacked values the sums.
+/**
+ * uPlot draws the values that it is given: to stack them they are added up.
+ *
+ * @param {Columns} data
+ * @param {boolean} stacked
+ * @returns {Columns}
+ */
 function drawn(data, stacked) {
   if (!stacked) return data;
   const [times, ...values] = data;
-  const sums = new Array(times.length).fill(0);
+  const sums = times.map(() => 0);
   return [times, ...values.map((each) => each.map((one, index) => (sums[index] += one ?? 0)))];
 }
 
+/**
+ * @param {HTMLElement} box
+ * @param {Series[]} series
+ * @param {boolean} stacked
+ * @param {Signal<number | null>} pointed
+ * @returns {Options}
+ */
 function options(box, series, stacked, pointed) {
   const style = getComputedStyle(document.documentElement);
-  const color = (name) => style.getPropertyValue(`--${name}`).trim();
+  const color = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   const axis = {
     stroke: color("muted"),
     grid: { stroke: color("line"), width: 1 },
@@ -79,7 +109,7 @@ function options(box, series, stacked, pointed) {
     },
     scales: {
       x: { range: (_, first, last) => [Math.min(first, last - LEAST_SECONDS), last] },
-      y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] },
+      y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] },
     },
     axes: [
       { ...axis, size: 28, space: 80, values: (_, splits) => splits.map((each) => timeOfDay(1000 * each)) },

@@ -1,22 +1,26 @@
+// @ts-check
+// A button that copies a text to the clipboard.
+
 import { html } from "../lib/preact.js";
 import { Icon } from "./icons.js";
 import { showToast } from "./toasts.js";
 
-/** A button that copies a text, or what a function makes of something once it is wanted. */
-export function CopyButton({ text, what, children }) {
+/** @param {{ text: string | (() => string), what: string }} props */
+export function CopyButton({ text, what }) {
   async function copy() {
-    await copied(typeof text === "function" ? text() : text);
+    await toClipboard(typeof text === "function" ? text() : text);
     showToast(`Copied ${what}.`);
   }
-  return html`<button type="button" class="button small" title=${`Copy ${what}`} aria-label=${`Copy ${what}`}
-    onClick=${copy}>
-    <${Icon} name="copy" />${children}
+  const label = `Copy ${what}`;
+  return html`<button type="button" class="button small" title=${label} aria-label=${label} onClick=${copy}>
+    <${Icon} name="copy" />
   </button>`;
 }
 
-async function copied(text) {
+/** @param {string} text */
+async function toClipboard(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // Over plain HTTP from another machine there is no clipboard but that of the selection.
+  // Browsers offer no clipboard to a page that came over plain HTTP: copy a selection instead.
   const field = document.createElement("textarea");
   field.value = text;
   document.body.append(field);

@@ -1,51 +1,72 @@
-// Dialogs; and questions before something is done that cannot be undone.
+// @ts-check
+// Dialogs, and questions before an action that cannot be undone.
 
 import { html, signal, useEffect, useRef } from "../lib/preact.js";
 
 /**
- * A dialog, for as long as it is there; `close` is called when somebody wants it gone. `titled`: by which id.
+ * @import { Children, Signal } from "../lib/preact.js"
+ * @typedef {{ danger: boolean, label: Children }} Style
+ * @typedef {Style & { text: Children, answer: (yes: boolean) => void }} Question
  */
-export function Dialog({ label, titled, kind = "", close, children }) {
-  const dialog = useRef(null);
+
+/**
+ * A modal dialog, open for as long as it is drawn.
+ *
+ * @param {object} props
+ * @param {string} [props.label]
+ * @param {string} [props.labelledBy] The id of its heading, in place of a label.
+ * @param {string} [props.kind] A class for its style.
+ * @param {() => void} props.close Is called when the viewer dismisses it.
+ * @param {Children} props.children
+ */
+export function Dialog({ label, labelledBy, kind = "", close, children }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useEffect(() => {
     const shown = dialog.current;
     const before = document.activeElement;
-    shown.showModal();
+    shown?.showModal();
     return () => {
-      shown.close();
-      before.focus();
+      shown?.close();
+      if (before instanceof HTMLElement) before.focus();
     };
   }, []);
-  // A press beside what is in it is one on the dialog itself.
-  const press = ({ target }) => {
+  // A press outside of its content hits the dialog itself.
+  const press = (/** @type {MouseEvent} */ { target }) => {
     if (target === dialog.current) close();
   };
-  return html`<dialog ref=${dialog} class="dialog ${kind}" aria-label=${label} aria-labelledby=${titled}
-    onCancel=${close} onMouseDown=${press}>
+  return html`<dialog ref=${dialog} class="dialog ${kind}" aria-label=${label}
+    aria-labelledby=${labelledBy} onCancel=${close} onMouseDown=${press}>
     <div class="dialog-body">${children}</div>
   </dialog>`;
 }
 
+/** @type {Signal<Question | null>} */
 const question = signal(null);
 
-/** Ask a question; promises whether the answer was yes. */
+/**
+ * Ask a question, and promise whether the answer was yes.
+ *
+ * @param {Children} text
+ * @param {Partial<Style>} style
+ * @returns {Promise<boolean>}
+ */
 export function ask(text, { danger = false, label = "Go on" } = {}) {
   return new Promise((answer) => {
     question.value = { text, danger, label, answer };
   });
 }
 
-/** Where questions appear: once on the page. */
+/** The question that is asked now. It belongs on the page once. */
 export function QuestionDialog() {
   const asked = question.value;
   if (!asked) return null;
 
-  function close(answer) {
+  const close = (/** @type {boolean} */ yes) => {
     question.value = null;
-    asked.answer(answer);
-  }
+    asked.answer(yes);
+  };
 
-  return html`<${Dialog} titled="question" close=${() => close(false)}>
+  return html`<${Dialog} labelledBy="question" close=${() => close(false)}>
     <p id="question">${asked.text}</p>
     <div class="row align-end">
       <button type="button" class="button" onClick=${() => close(false)}>Back</button>

@@ -1,6 +1,15 @@
+// @ts-check
+// What is shown in place of a list that is empty.
+
 import { html } from "../lib/preact.js";
 
-/** What is said where there is nothing yet: what it would be, and the first step towards it. */
+/** @import { Children } from "../lib/preact.js" */
+
+/**
+ * What a list would show, and the first step towards it.
+ *
+ * @param {{ title: string, children?: Children }} props
+ */
 export const Empty = ({ title, children }) =>
   html`<div class="empty-state"><h3>${title}</h3>${children}</div>`;
 
@@ -14,7 +23,7 @@ async def greet(name: str) -> str:
 
 greet.submit_sync("you")`;
 
-/** What to do with a store that has seen no task yet. */
+/** How to submit the first task. */
 export const NoTasks = () => html`<${Empty} title="No tasks yet">
   <p>Submit the first one from a terminal:</p>
   <pre><code>fairlane submit echo '{"say": "hello"}'</code></pre>

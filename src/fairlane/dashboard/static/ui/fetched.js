@@ -1,27 +1,40 @@
-// What is shown of a resource: while it is loaded, when that fails, and when it is there.
+// @ts-check
+// How a resource is shown: while it is loading, after an error, and once its data is there.
 
 import { html } from "../lib/preact.js";
 
-/** An error in place of, or above, what could not be fetched. */
+/**
+ * @import { Children } from "../lib/preact.js"
+ * @import { Resource } from "../lib/resource.js"
+ */
+
+/** @param {{ error?: { message: string } | null, refresh?: () => void }} props */
 export const ErrorBanner = ({ error, refresh }) =>
   error &&
   html`<div class="banner error" role="alert">
-    <span>${error.message}</span>${
-      refresh && html`<button type="button" class="button small" onClick=${refresh}>Try again</button>`
-    }
+    <span>${error.message}</span>
+    ${refresh && html`<button type="button" class="button small" onClick=${refresh}>Try again</button>`}
   </div>`;
 
-/** What stands for something that is on its way: as high as that will be, so that nothing jumps. */
+/**
+ * A placeholder, as high as what will take its place, so that nothing jumps.
+ *
+ * @param {{ rows?: number }} props
+ */
 export const Loading = ({ rows = 3 }) => html`<div class="loading" aria-busy="true" aria-label="Loading">
   ${Array.from({ length: rows }, (_, index) => html`<div key=${index}></div>`)}
 </div>`;
 
-/** Something out of `resource`: `children(data)` once it is there, with trouble told above it. */
-export function Fetched({ resource, rows, children }) {
-  const { data, error, refresh } = resource;
-  if (data === undefined)
-    return error
-      ? html`<${ErrorBanner} error=${error} refresh=${refresh} />`
-      : html`<${Loading} rows=${rows} />`;
-  return html`<${ErrorBanner} error=${error} refresh=${refresh} />${children(data)}`;
+/**
+ * Show the data of a resource once it is there, and errors above it. It is a function and no component: so
+ * the type of the data is known to `show`.
+ *
+ * @template T
+ * @param {Resource<T>} resource
+ * @param {(data: T) => Children} show
+ * @param {number} [rows] How high the placeholder is.
+ */
+export function fetched({ data, error, refresh }, show, rows) {
+  if (data === undefined && !error) return html`<${Loading} rows=${rows} />`;
+  return html`<${ErrorBanner} error=${error} refresh=${refresh} />${data !== undefined && show(data)}`;
 }

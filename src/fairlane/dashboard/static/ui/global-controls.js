@@ -1,29 +1,33 @@
+// @ts-check
+// Pause, resume and the rate limit of everything.
+
 import { get, post } from "../lib/api.js";
-import { useResource } from "../lib/resource.js";
 import { html } from "../lib/preact.js";
+import { useResource } from "../lib/resource.js";
 import { ActionButton } from "./action-button.js";
 import { RateInput } from "./limit-inputs.js";
 
-/** What is asked before everything is paused. */
 export const PAUSE_QUESTION = "Pause everything? Tasks that run go on; no other begins until you resume.";
 
-/** Pause everything, or let it go on. */
+/** @param {boolean} paused */
 export const setPaused = (paused) => post("api/v1/control", { paused });
 
-/** Stops and restarts everything, and limits how fast it goes; `changed` is called once it did. */
+/** @param {{ changed?: () => void }} props `changed` is called after a change. */
 export function GlobalControls({ changed = () => {} }) {
   const { data, refresh } = useResource((abort) => get("api/v1/control", {}, abort), [], { every: 5000 });
   if (!data) return null;
-  const then = (done) => done.then(refresh).then(changed);
+  const then = (/** @type {Promise<unknown>} */ change) => change.then(refresh).then(changed);
+  const limit = (/** @type {number | null} */ rate_limit) => then(post("api/v1/control", { rate_limit }));
   return html`
     <span class="muted" aria-hidden="true">Rate limit</span>
-    <${RateInput} label="All types together" value=${data.rate_limit}
-      set=${(rate_limit) => then(post("api/v1/control", { rate_limit }))} />
+    <${RateInput} label="All types together" value=${data.rate_limit} set=${limit} />
     ${
       data.paused
-        ? html`<${ActionButton} primary
-          run=${() => then(setPaused(false))}>Resume everything</${ActionButton}>`
-        : html`<${ActionButton} confirm=${PAUSE_QUESTION}
-          run=${() => then(setPaused(true))}>Pause everything</${ActionButton}>`
+        ? html`<${ActionButton} primary run=${() => then(setPaused(false))}>
+          Resume everything
+        </${ActionButton}>`
+        : html`<${ActionButton} confirm=${PAUSE_QUESTION} run=${() => then(setPaused(true))}>
+          Pause everything
+        </${ActionButton}>`
     }`;
 }

@@ -1,6 +1,10 @@
+// @ts-check
+// Icons: strokes on a grid of 24.
+
 import { html } from "../lib/preact.js";
 
-// Strokes on a grid of 24.
+/** @typedef {keyof typeof PATHS} IconName */
+
 const PATHS = {
   brand: "M4 7h16 M4 12h11 M4 17h6",
   overview: "M4 19V11 M10 19V5 M16 19v-6 M21 19H3",
@@ -15,14 +19,12 @@ const PATHS = {
     "M3 12h2 M19 12h2 M6 6l1 1 M17 17l1 1 M6 18l1-1 M17 7l1-1",
   dark: "M20 14A8 8 0 0 1 10 4a8 8 0 1 0 10 10",
   leave: "M14 4h5v16h-5 M4 12h10 M10 8l4 4-4 4",
-  pause: "M9 6v12 M15 6v12",
-  play: "M8 5l10 7-10 7z",
   copy: "M8 8h11v11H8z M5 16V5h11",
   close: "M6 6l12 12 M18 6L6 18",
   back: "M15 6l-6 6 6 6",
   next: "M9 6l6 6-6 6",
 };
 
-/** A picture for what a text beside it, or a label around it, says. */
+/** An icon beside a text, or in something that has a label. @param {{ name: IconName }} props */
 export const Icon = ({ name }) =>
   html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${PATHS[name]} /></svg>`;

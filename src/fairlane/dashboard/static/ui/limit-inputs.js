@@ -1,31 +1,36 @@
-// Inputs of limits, where zero or nothing means: none.
+// @ts-check
+// Inputs of limits. Zero or nothing means: no limit.
 
+import { onSubmit, onValue } from "../lib/inputs.js";
 import { html, useEffect, useId, useState } from "../lib/preact.js";
 import { ActionButton } from "./action-button.js";
 
-/** Tasks a second. */
-export const RateInput = (props) => html`<${Limit} ...${props} unit="tasks/s" step="any" />`;
+/** @typedef {{ label: string, value: number, set: (limit: number | null) => unknown }} Props */
 
-/** Tasks at once. */
-export const ConcurrencyInput = (props) => html`<${Limit} ...${props} unit="at once" step="1" />`;
+/** @param {Props} props */
+export const RateInput = (props) => html`<${LimitInput} ...${props} unit="tasks/s" step="any" />`;
 
-function Limit({ label, value, set, unit, step }) {
+/** @param {Props} props */
+export const ConcurrencyInput = (props) => html`<${LimitInput} ...${props} unit="at once" step="1" />`;
+
+/** @param {Props & { unit: string, step: string }} props */
+function LimitInput({ label, value, set, unit, step }) {
   const id = useId();
-  const [text, setText] = useState(shown(value));
-  useEffect(() => setText(shown(value)), [value]); // Somebody else may have set it.
-  const changed = text !== shown(value);
-  // Enter presses the button of a form.
-  return html`<form class="limit-input" onSubmit=${(event) => event.preventDefault()}>
+  const [text, setText] = useState(textOf(value));
+  useEffect(() => setText(textOf(value)), [value]); // Somebody else may have changed it.
+  const changed = text !== textOf(value);
+  // In a form, Enter presses the button.
+  return html`<form class="limit-input" onSubmit=${onSubmit()}>
     <label for=${id} class="visually-hidden">${label}, ${unit}</label>
     <input id=${id} type="number" min="0" step=${step} placeholder="no limit" value=${text}
-      onInput=${(event) => setText(event.target.value)} />
+      onInput=${onValue(setText)} />
     <span class="muted">${unit}</span>
     ${
       changed &&
-      html`<${ActionButton} submit small primary run=${() =>
-        set(text === "" || Number(text) === 0 ? null : Number(text))}>Set</${ActionButton}>`
+      html`<${ActionButton} submit small primary run=${() => set(Number(text) || null)}>Set</${ActionButton}>`
     }
   </form>`;
 }
 
-const shown = (value) => (value ? String(value) : "");
+/** @param {number} value */
+const textOf = (value) => (value ? String(value) : "");

@@ -1,11 +1,14 @@
-import { shortId } from "../lib/format.js";
-import { link } from "../lib/router.js";
-import { html } from "../lib/preact.js";
+// @ts-check
+// Links to tasks and workers, by the end of their id.
 
-/** The way to a task, by the end of its id. */
+import { shortId } from "../lib/format.js";
+import { html } from "../lib/preact.js";
+import { link } from "../lib/router.js";
+
+/** @param {{ id: string }} props */
 export const TaskLink = ({ id }) =>
   html`<a class="mono" href=${link(["tasks", id])} title=${id}>${shortId(id)}</a>`;
 
-/** The way to a worker, by the end of its id. */
+/** @param {{ id: string }} props */
 export const WorkerLink = ({ id }) =>
   html`<a class="mono" href=${link("workers", { id })} title=${id}>${shortId(id)}</a>`;

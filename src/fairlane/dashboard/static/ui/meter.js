@@ -1,11 +1,12 @@
+// @ts-check
+// A bar that shows a share of something.
+
 import { html } from "../lib/preact.js";
 
-/** A share of something as a bar. */
-export const Meter = ({
-  value,
-  most,
-  label,
-  tone,
-}) => html`<span class="meter" role="img" aria-label=${label} title=${label} data-tone=${tone}>
-  <span style=${{ width: `${Math.min(100, most ? (100 * value) / most : 0)}%` }}></span>
-</span>`;
+/** @param {{ value: number, most: number, label: string, tone?: "good" | "warning" }} props */
+export function Meter({ value, most, label, tone }) {
+  const percent = Math.min(100, most ? (100 * value) / most : 0);
+  return html`<span class="meter" role="img" aria-label=${label} title=${label} data-tone=${tone}>
+    <span style=${{ width: `${percent}%` }}></span>
+  </span>`;
+}

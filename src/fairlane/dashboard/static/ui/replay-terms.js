@@ -1,31 +1,38 @@
-import { PRIORITIES } from "../lib/states.js";
+// @ts-check
+// The question before a replay, with its options.
+
+import { onChecked, onValue } from "../lib/inputs.js";
 import { html, useEffect } from "../lib/preact.js";
+import { PRIORITIES } from "../lib/states.js";
 
 /**
- * On which terms a task, or those that a question is about, are made ready again; chosen into `terms`, as the
- * API takes them.
+ * @import { ReplayTerms as Terms } from "../../types/api.js"
+ * @typedef {typeof PRIORITIES[number]} Band
  */
-export function ReplayTerms({
-  terms,
-  task,
-  question = `Make this ${task.task_type} ready to run again?`,
-  before = `as it was: ${task.priority}`,
-}) {
+
+/**
+ * Write what is chosen into `terms`, as the API takes them.
+ *
+ * @param {{ terms: Terms, question: string, many?: boolean, priority: string }} props
+ */
+export function ReplayTerms({ terms, question, many = false, priority }) {
   useEffect(() => {
     Object.assign(terms, { reset_retry_count: true, new_priority: null });
   }, []);
+  const setReset = (/** @type {boolean} */ reset) => {
+    terms.reset_retry_count = reset;
+  };
+  const setPriority = (/** @type {string} */ name) => {
+    terms.new_priority = /** @type {Band | ""} */ (name) || null;
+  };
   return html`
     <span>${question}</span>
     <span class="replay-terms">
-      <label class="inline"><input type="checkbox" defaultChecked onChange=${(event) => {
-        terms.reset_retry_count = event.target.checked;
-      }} />
-        Allow all ${task ? "its" : "their"} retries anew</label>
+      <label class="inline"><input type="checkbox" defaultChecked onChange=${onChecked(setReset)} />
+        Allow all ${many ? "their" : "its"} retries anew</label>
       <label class="inline">Priority
-        <select onChange=${(event) => {
-          terms.new_priority = event.target.value || null;
-        }}>
-          <option value="">${before}</option>
+        <select onChange=${onValue(setPriority)}>
+          <option value="">${priority}</option>
           ${PRIORITIES.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
         </select></label>
     </span>`;

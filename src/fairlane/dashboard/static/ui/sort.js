@@ -1,42 +1,59 @@
-// Tables whose columns can be sorted by.
+// @ts-check
+// Tables that can be sorted by their columns. An order is the name of a column, "-name" if it is reversed.
 
 import { html } from "../lib/preact.js";
 
 /**
- * Rows in an order, "name" of a column or "-name": the other way round. Columns: [{name, title, by, down,
- * number}], `by(row)` is a number or a text; of `down` the largest are wanted first; a `number` stands to the
- * right. What is equal stays in the order in which it came.
+ * @template Row
+ * @typedef {object} Column
+ * @property {string} name
+ * @property {string} title
+ * @property {(row: Row) => number | string} [by] What to sort by; without it the column cannot be sorted by.
+ * @property {boolean} [down] Whether the largest come first.
+ * @property {boolean} [number] Whether it is aligned to the right.
+ */
+
+/**
+ * Return the rows in an order. Rows that are equal keep their order.
+ *
+ * @template Row
+ * @param {Row[]} rows
+ * @param {Column<Row>[]} columns
+ * @param {string} order
  */
 export function sortRows(rows, columns, order) {
-  const [name, sign] = parsed(order);
+  const { name, sign } = parse(order);
   const by = columns.find((column) => column.name === name)?.by;
-  return by ? rows.toSorted((one, other) => sign * compared(by(one), by(other))) : rows;
+  return by ? rows.toSorted((one, other) => sign * compare(by(one), by(other))) : rows;
 }
 
-/** The head of such a table; `to(order)` is the address of the same in another order. */
+/**
+ * The head of a table whose columns are links; `to` returns the address of the table in another order.
+ *
+ * @param {{ columns: Column<never>[], order: string, to: (order: string) => string }} props
+ */
 export function SortableHead({ columns, order, to }) {
-  const [current, sign] = parsed(order);
+  const current = parse(order);
   return html`<thead role="rowgroup"><tr role="row">${columns.map(({ name, title, by, down, number }) => {
-    const direction = name === current && (sign > 0 ? "ascending" : "descending");
+    const direction = name !== current.name ? undefined : current.sign > 0 ? "ascending" : "descending";
+    const reversed = direction ? direction === "ascending" : down;
     return html`<th key=${name} role="columnheader" scope="col" class=${number ? "number" : ""}
-      aria-sort=${direction || undefined}>
+      aria-sort=${direction}>
       ${
         by
-          ? html`<a href=${to(next(name, direction, down))}>${title}</a>`
+          ? html`<a href=${to(reversed ? `-${name}` : name)}>${title}</a>`
           : html`<span class=${title ? "" : "visually-hidden"}>${title || "Actions"}</span>`
       }
     </th>`;
   })}</tr></thead>`;
 }
 
-const parsed = (order) => (order.startsWith("-") ? [order.slice(1), -1] : [order, 1]);
+/** @param {string} order */
+const parse = (order) =>
+  order.startsWith("-") ? { name: order.slice(1), sign: -1 } : { name: order, sign: 1 };
 
-function next(name, direction, down) {
-  if (!direction) return down ? `-${name}` : name;
-  return direction === "ascending" ? `-${name}` : name;
-}
-
-function compared(one, other) {
-  if (typeof one === "string") return one.localeCompare(other, "en", { numeric: true });
-  return one - other;
+/** @param {number | string} one @param {number | string} other */
+function compare(one, other) {
+  if (typeof one === "number" && typeof other === "number") return one - other;
+  return String(one).localeCompare(String(other), "en", { numeric: true });
 }

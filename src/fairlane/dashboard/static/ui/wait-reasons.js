@@ -1,15 +1,28 @@
-import { get, segment } from "../lib/api.js";
-import { useResource } from "../lib/resource.js";
-import { html } from "../lib/preact.js";
-import { Fetched } from "./fetched.js";
+// @ts-check
+// Why a task waits.
 
-/** Why a task does not run: the decisive reasons first. They change with what others do. */
+import { get, segment } from "../lib/api.js";
+import { html } from "../lib/preact.js";
+import { useResource } from "../lib/resource.js";
+import { fetched } from "./fetched.js";
+
+/**
+ * The reasons, the decisive ones first. They change with other tasks.
+ *
+ * @param {{ id: string, version: number }} props
+ */
 export function WaitReasons({ id, version }) {
   const why = useResource((abort) => get(`api/v1/tasks/${segment(id)}/why`, {}, abort), [id, version], {
     every: 2000,
   });
-  return html`<div aria-live="polite"><${Fetched} resource=${why} rows=${1}>${({ reasons }) => html`<ul>
-    ${reasons.map(({ code, message }) => html`<li key=${code + message}>${message}</li>`)}
-    ${reasons.length === 0 && html`<li>Nothing holds it back: it is about to run.</li>`}
-  </ul>`}</${Fetched}></div>`;
+  return html`<div aria-live="polite">
+    ${fetched(
+      why,
+      ({ reasons }) => html`<ul>
+        ${reasons.map(({ code, message }) => html`<li key=${code + message}>${message}</li>`)}
+        ${reasons.length === 0 && html`<li>Nothing holds it back: it is about to run.</li>`}
+      </ul>`,
+      1,
+    )}
+  </div>`;
 }

@@ -1,77 +1,110 @@
-// What can be done with dead letters: with some, a group, or all that match.
+// @ts-check
+// Replay and delete dead letters: some, a group, or all that match.
 
 import { get, post, remove } from "../../lib/api.js";
-import { counted } from "../../lib/format.js";
 import { ROUTES, untilDone } from "../../lib/bulk.js";
+import { counted } from "../../lib/format.js";
 import { html, useMemo } from "../../lib/preact.js";
 import { ActionButton } from "../../ui/action-button.js";
 import { ReplayTerms } from "../../ui/replay-terms.js";
 import { bodyOf, isUnfiltered, queryOf } from "./query.js";
 
-/** Those that were picked. */
+/**
+ * @import { ReplayTerms as Terms, TaskView, Total } from "../../../types/api.js"
+ * @import { View } from "./query.js"
+ */
+
+/** Dead letters that were selected one by one. */
 export class SelectedLetters {
+  #ids;
+
+  /** @param {Pick<TaskView, "task_id">[]} tasks */
   constructor(tasks) {
-    this.tasks = tasks;
-    this.ids = tasks.map((task) => task.task_id);
+    this.#ids = tasks.map((task) => task.task_id);
   }
 
-  count = async () => ({ count: this.ids.length, exact: true });
+  /** @returns {Promise<Total>} */
+  async count() {
+    return { count: this.#ids.length, exact: true };
+  }
 
-  replay = (terms) => this.#change("replay", terms);
+  // Change only those that are still dead letters: somebody else may have been quicker.
 
-  purge = () => this.#change("delete", {});
+  /** @param {Terms} terms */
+  async replay(terms) {
+    const { applied } = await post(ROUTES.replay, { task_ids: this.#ids, status: "dead_letter", ...terms });
+    return applied;
+  }
 
-  // Only what still is a dead letter: somebody else may have been quicker.
-  async #change(verb, terms) {
-    const { applied } = await post(ROUTES[verb], {
-      task_ids: this.ids,
-      status: "dead_letter",
-      ...terms,
-    });
+  async delete() {
+    const { applied } = await post(ROUTES.delete, { task_ids: this.#ids, status: "dead_letter" });
     return applied;
   }
 }
 
-/** Those of a view, on whatever page. `known`: how many they are, where no counter knows that. */
+/** The dead letters of a view, on whatever page. */
 export class MatchingLetters {
-  constructor(view, known) {
-    this.view = view;
-    this.known = known;
+  #view;
+  #total;
+
+  /** @param {Partial<View>} view @param {Total} [total] How many they are, if it is known already. */
+  constructor(view, total) {
+    this.#view = view;
+    this.#total = total;
   }
 
-  count = async () =>
-    this.known ?? get("api/v1/tasks/count", { ...queryOf(this.view), status: "dead_letter" });
+  /** @returns {Promise<Total>} */
+  async count() {
+    if (this.#total) return this.#total;
+    const { failure: _, ...query } = queryOf(this.#view);
+    return get("api/v1/tasks/count", { ...query, status: "dead_letter" });
+  }
 
+  /** @param {Terms} terms */
   replay(terms) {
-    const body = { ...bodyOf(this.view), ...terms };
+    const body = { ...bodyOf(this.#view), ...terms };
     return untilDone((cursor) => post("api/v1/dlq/replay", { ...body, cursor }));
   }
 
-  purge() {
-    const query = { ...queryOf(this.view), all: isUnfiltered(this.view) || null };
+  delete() {
+    const query = { ...queryOf(this.#view), all: isUnfiltered(this.#view) || null };
     return untilDone((cursor) => remove("api/v1/dlq", { ...query, cursor }));
   }
 }
 
-/** Buttons to replay and to delete them; `changed` is called when that was done. */
-export function LetterActions({ what, of = "", small = false, changed }) {
-  const terms = useMemo(() => ({}), []);
+/**
+ * Buttons for letters; `of` describes them, `changed` is called after a change.
+ *
+ * @param {{ letters: SelectedLetters | MatchingLetters, of?: string, changed: () => Promise<unknown> }} props
+ */
+export function LetterActions({ letters, of = "", changed }) {
+  const terms = useMemo(() => /** @type {Terms} */ ({}), []);
 
-  async function asked(verb, rest) {
-    const { count, exact } = await what.count();
+  /** @param {string} verb @param {string} rest */
+  async function questionOf(verb, rest) {
+    const { count, exact } = await letters.count();
     return `${verb} ${exact ? "" : "more than "}${counted(count, "dead letter")}${of}? ${rest}`;
   }
-  const done = (word) => async (applied) => {
+
+  async function replayQuestion() {
+    const question = await questionOf("Replay", "They run again as soon as a worker is free.");
+    return html`<${ReplayTerms} terms=${terms} question=${question} many priority="as before" />`;
+  }
+
+  const deleteQuestion = () => questionOf("Delete", "They cannot be brought back.");
+
+  /** @param {Promise<number>} change @param {string} done */
+  async function report(change, done) {
+    const applied = await change;
     await changed();
-    return `${counted(applied, "dead letter")} ${word}.`;
-  };
-  const question = async () =>
-    html`<${ReplayTerms} terms=${terms}
-      question=${await asked("Replay", "They run again as soon as a worker is free.")} before="as before" />`;
+    return `${counted(applied, "dead letter")} ${done}.`;
+  }
 
   return html`
-    <${ActionButton} small=${small} confirm=${question}
-      run=${() => what.replay(terms).then(done("replayed"))}>Replay</${ActionButton}>
-    <${ActionButton} small=${small} danger confirm=${() => asked("Delete", "They cannot be brought back.")}
-      run=${() => what.purge().then(done("deleted"))}>Delete</${ActionButton}>`;
+    <${ActionButton} small confirm=${replayQuestion} run=${() => report(letters.replay(terms), "replayed")}>
+      Replay
+    </${ActionButton}>
+    <${ActionButton} small danger confirm=${deleteQuestion} run=${() => report(letters.delete(), "deleted")}>
+      Delete
+    </${ActionButton}>`;
 }

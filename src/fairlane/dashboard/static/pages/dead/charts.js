@@ -1,24 +1,33 @@
-// Failures over time, and the types that dead letters are of.
+// @ts-check
+// Failures over time, and the types of dead letters.
 
-import { get } from "../../lib/api.js";
 import { count, rate } from "../../lib/format.js";
+import { html, useMemo } from "../../lib/preact.js";
 import { useResource } from "../../lib/resource.js";
 import { link } from "../../lib/router.js";
-import { html, useMemo } from "../../lib/preact.js";
+import { fetchSamples, rates, spacedOut, thinned } from "../../lib/samples.js";
 import { Chart } from "../../ui/chart.js";
-import { Fetched } from "../../ui/fetched.js";
+import { fetched } from "../../ui/fetched.js";
 import { Panel } from "../../ui/panel.js";
 import { StateBar } from "../../ui/state-counts.js";
-import { spacedOut, rates, thinned } from "../overview/charts.js";
 import { linkTo } from "./query.js";
 
+/**
+ * @import { SampleView } from "../../../types/api.js"
+ * @import { Columns } from "../../vendor/uplot.js"
+ * @import { View } from "./query.js"
+ * @typedef {{ type: string, dead: number }} DeadType
+ */
+
+/** @type {Record<string, number>} */
 const RANGES = { "1 h": 3600, "6 h": 21_600, "24 h": 86_400 };
 const SERIES = [{ label: "failed runs a minute", color: "state-failed" }];
 const FEW = 7;
 
+/** @param {{ view: View, types: DeadType[] }} props */
 export function Charts({ view, types }) {
-  const range = view.range in RANGES ? view.range : "1 h";
-  const history = useResource((abort) => samples(RANGES[range], abort), [range], { every: 5000 });
+  const range = view.range && view.range in RANGES ? view.range : "1 h";
+  const history = useResource((abort) => fetchSamples(RANGES[range], abort), [range], { every: 5000 });
   const tools = Object.keys(RANGES).map(
     (label) =>
       html`<a key=${label} class="button small" aria-current=${label === range || undefined}
@@ -26,34 +35,36 @@ export function Charts({ view, types }) {
   );
   return html`<div class="columns">
     <${Panel} title="Failures" hint="runs that failed, retried or not" tools=${tools}>
-      <${Fetched} resource=${history}>${(found) => html`<${RecentFailures} samples=${found} />`}</${Fetched}>
+      ${fetched(
+        history,
+        ({ samples, current }) => html`<${FailureChart} samples=${samples} current=${current} />`,
+      )}
     </${Panel}>
-    <${Panel} title="Dead letters by type" flush><${Types} types=${types} /></${Panel}>
+    <${Panel} title="Dead letters by type" flush><${DeadTypes} types=${types} /></${Panel}>
   </div>`;
 }
 
-function RecentFailures({ samples }) {
+/** @param {{ samples: SampleView[], current: SampleView }} props */
+function FailureChart({ samples, current }) {
   const data = useMemo(() => {
-    const [times, , , failed] = rates(thinned(spacedOut(samples)));
-    return [times, failed.map((each) => 60 * each)];
-  }, [samples]);
+    const [times, , , failed] = rates(thinned(spacedOut([...samples, current])));
+    /** @type {Columns} */
+    const columns = [times, failed.map((each) => 60 * each)];
+    return columns;
+  }, [current]);
   return html`<${Chart} label="Runs that failed a minute, over time" series=${SERIES} data=${data}
-    value=${rate} />`;
+    format=${rate} />`;
 }
 
-async function samples(seconds, abort) {
-  const since = new Date(Date.now() - 1000 * seconds).toISOString();
-  const found = await get("api/v1/stats/history", { since, limit: 10_000 }, abort);
-  return [...found.samples, found.current];
-}
-
-function Types({ types }) {
-  const rows = types.filter((each) => each.dead).sort((one, other) => other.dead - one.dead);
+/** @param {{ types: DeadType[] }} props */
+function DeadTypes({ types }) {
+  const rows = types.filter(({ dead }) => dead).sort((one, other) => other.dead - one.dead);
   return html`<ul class="bar-list">
     ${rows.slice(0, FEW).map(
       ({ type, dead }) => html`<li key=${type}>
         <a href=${linkTo({ type })}>${type}</a>
-        <${StateBar} states=${{ dead_letter: dead }} share=${dead / rows[0].dead} /><b>${count(dead)}</b>
+        <${StateBar} counts=${{ dead_letter: dead }} share=${dead / rows[0].dead} />
+        <b>${count(dead)}</b>
       </li>`,
     )}
     ${rows.length > FEW && html`<li class="muted">and ${count(rows.length - FEW)} more types</li>`}

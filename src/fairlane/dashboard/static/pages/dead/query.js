@@ -1,37 +1,54 @@
-// Which dead letters are shown: what the address says of that, and the same in the words of the API.
+// @ts-check
+// Which dead letters are shown: read from the address, and written as the API takes it.
 
-import { splitTag } from "../../lib/task-list.js";
 import { link } from "../../lib/router.js";
-
-const NAMES = ["type", "queue", "tag", "within", "failure"];
+import { secondsAgo } from "../../lib/samples.js";
+import { splitTag } from "../../lib/task-list.js";
 
 /**
- * {type, queue, tag, within (seconds), failure (a group), cursor, range (of the chart)}; null for what is not
- * said.
+ * @import { DeadReplay } from "../../../types/api.js"
+ * @typedef {typeof FILTERS[number]} FilterName
  */
-export const viewOf = (query) =>
-  Object.fromEntries([...NAMES, "cursor", "range"].map((name) => [name, query.get(name)]));
 
-/** The address of the first page of a view. */
+/**
+ * What is not in the address is null: filters (`within` is in seconds, `failure` a group), the cursor of the
+ * page, and the range of the chart.
+ *
+ * @typedef {Record<FilterName | "cursor" | "range", string | null>} View
+ */
+
+const FILTERS = /** @type {const} */ (["type", "queue", "tag", "within", "failure"]);
+
+/** @param {URLSearchParams} query */
+export const viewOf = (query) =>
+  /** @type {View} */ (
+    Object.fromEntries([...FILTERS, "cursor", "range"].map((name) => [name, query.get(name)]))
+  );
+
+/** Return the address of the first page of a view. @param {Partial<View>} view */
 export const linkTo = (view) => link("dead", { ...view, cursor: null });
 
-export const isUnfiltered = (view) => NAMES.every((name) => !view[name]);
+/** @param {Partial<View>} view */
+export const isUnfiltered = (view) => FILTERS.every((name) => !view[name]);
 
-/** Which ones, as lists and counts take it. */
+/** Return the filters as lists and counts take them. @param {Partial<View>} view */
 export const queryOf = ({ type, queue, tag, within, failure }) => ({
   type,
   queue,
   tag,
   failure,
-  since: since(within),
+  since: within && secondsAgo(Number(within)),
 });
 
-/** Which ones, as a change takes it. */
+/** Return the filters as a replay takes them. @param {Partial<View>} view @returns {DeadReplay} */
 export function bodyOf(view) {
   if (isUnfiltered(view)) return { all: true };
-  const { tag, ...query } = queryOf(view);
-  const body = Object.fromEntries(Object.entries(query).filter(([, value]) => value));
-  return tag ? { ...body, tags: Object.fromEntries([splitTag(tag)]) } : body;
+  const { type, queue, tag, failure, since } = queryOf(view);
+  return {
+    ...(type && { type }),
+    ...(queue && { queue }),
+    ...(failure && { failure }),
+    ...(since && { since }),
+    ...(tag && { tags: Object.fromEntries([splitTag(tag)]) }),
+  };
 }
-
-const since = (seconds) => seconds && new Date(Date.now() - 1000 * seconds).toISOString();

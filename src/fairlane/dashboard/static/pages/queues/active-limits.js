@@ -1,55 +1,68 @@
+// @ts-check
+// What is paused and limited right now, in sentences.
+
 import { now } from "../../lib/clock.js";
 import { counted, duration } from "../../lib/format.js";
 import { html } from "../../lib/preact.js";
 
-/** What is paused and limited right now, in words. */
+/**
+ * @import { ControlsView, RulesView } from "../../../types/api.js"
+ * @typedef {RulesView & { type: string }} TypeRules
+ */
+
+/** @param {{ controls: ControlsView }} props */
 export function ActiveLimits({ controls }) {
-  const said = sentences(controls, now.value);
-  const held = controls.paused || said.some(({ stops }) => stops);
-  return html`<div class="banner active-limits" data-held=${held}>
+  const pauses = pausesOf(controls, now.value);
+  const sentences = [...pauses, ...limitsOf(controls)];
+  return html`<div class="banner active-limits" data-held=${pauses.length > 0}>
     ${
-      said.length === 0
+      sentences.length === 0
         ? html`<p>Nothing is paused or limited: workers take whatever is next.</p>`
-        : html`<ul>${said.map(({ text }) => html`<li key=${text}>${text}</li>`)}</ul>`
+        : html`<ul>${sentences.map((text) => html`<li key=${text}>${text}</li>`)}</ul>`
     }
   </div>`;
 }
 
-function sentences({ paused, rate_limit: rate, paused_queues: queues, types }, time) {
-  const rules = Object.entries(types).map(([type, each]) => ({ type, ...each }));
-  const stopped = rules.filter((each) => each.paused).map(({ type }) => type);
-  const open = rules.filter((each) => Date.parse(each.open_until) > time).map((each) => told(each, time));
+/** @param {ControlsView} controls @param {number} time */
+function pausesOf({ paused, paused_queues: queues, types }, time) {
+  const stopped = rulesOf(types).filter((each) => each.paused);
+  const open = rulesOf(types).filter((each) => secondsOpen(each, time) > 0);
+  const circuits = open.map(
+    (each) => `${each.type} for another ${duration(Math.ceil(secondsOpen(each, time)))}`,
+  );
   return [
-    paused && { stops: true, text: "Everything is paused: what runs goes on, and no other task begins." },
-    queues.length && { stops: true, text: `${counted(queues.length, "queue")} paused: ${listed(queues)}.` },
-    stopped.length && { stops: true, text: `${counted(stopped.length, "type")} paused: ${listed(stopped)}.` },
-    open.length && {
-      stops: true,
-      text: `${counted(open.length, "circuit")} open after failures: ${listed(open)}.`,
-    },
-    rate && { text: `All types together begin at most ${counted(rate, "task")} a second.` },
-    limited(rules),
+    paused && "Everything is paused: what runs goes on, and no other task begins.",
+    queues.length && `${counted(queues.length, "queue")} paused: ${listed(queues)}.`,
+    stopped.length &&
+      `${counted(stopped.length, "type")} paused: ${listed(stopped.map(({ type }) => type))}.`,
+    circuits.length && `${counted(circuits.length, "circuit")} open after failures: ${listed(circuits)}.`,
   ].filter(Boolean);
 }
 
-const told = ({ type, open_until: until }, time) =>
-  `${type} for another ${duration(Math.ceil((Date.parse(until) - time) / 1000))}`;
-
-function limited(rules) {
+/** @param {ControlsView} controls */
+function limitsOf({ rate_limit: rate, types }) {
+  const rules = rulesOf(types);
   const kinds = [
-    ["rate_limit", "in tasks a second"],
-    ["concurrency", "in tasks at once"],
-    ["circuit_breaker", "by a circuit breaker"],
-  ]
-    .map(([name, how]) => [rules.filter((each) => each[name]).length, how])
-    .filter(([number]) => number);
-  if (!kinds.length) return null;
-  return {
-    text: `Limited: ${kinds.map(([number, how]) => `${counted(number, "type")} ${how}`).join(", ")}.`,
-  };
+    { number: rules.filter((each) => each.rate_limit).length, how: "in tasks a second" },
+    { number: rules.filter((each) => each.concurrency).length, how: "in tasks at once" },
+    { number: rules.filter((each) => each.circuit_breaker).length, how: "by a circuit breaker" },
+  ].filter(({ number }) => number);
+  return [
+    rate && `All types together begin at most ${counted(rate, "task")} a second.`,
+    kinds.length &&
+      `Limited: ${kinds.map(({ number, how }) => `${counted(number, "type")} ${how}`).join(", ")}.`,
+  ].filter(Boolean);
 }
 
+/** @param {Record<string, RulesView>} types @returns {TypeRules[]} */
+const rulesOf = (types) => Object.entries(types).map(([type, rules]) => ({ type, ...rules }));
+
+/** @param {TypeRules} rules @param {number} time */
+const secondsOpen = ({ open_until: until }, time) => (until ? (Date.parse(until) - time) / 1000 : 0);
+
 const MOST = 5;
+
+/** @param {string[]} names */
 const listed = (names) =>
   names.length <= MOST
     ? names.join(", ")

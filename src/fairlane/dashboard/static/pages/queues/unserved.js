@@ -1,13 +1,18 @@
+// @ts-check
+// Queues and types that no worker takes tasks from.
+
 import { html } from "../../lib/preact.js";
 import { Badge } from "../../ui/badges.js";
 
-/** Whether a worker takes tasks of a queue or a type; `of`: "queues" or "types". */
-export const isServed = (workers, of, name) =>
-  workers.some((worker) => worker.status === "active" && (worker[of] === null || worker[of].includes(name)));
+/** @import { WorkerView } from "../../../types/api.js" */
 
-/** Says that none does. It matters where something waits. */
-export function Unserved({ waiting }) {
-  const title =
-    "No active worker takes tasks from here. Start one, or see on the page of workers what yours take.";
-  return html`<${Badge} tone=${waiting ? "danger" : "plain"} title=${title}>no worker</${Badge}>`;
-}
+/** @param {WorkerView[]} workers @param {"queues" | "types"} of @param {string} name */
+export const isServed = (workers, of, name) =>
+  workers.some((worker) => worker.status === "active" && (worker[of]?.includes(name) ?? true));
+
+const TITLE =
+  "No active worker takes tasks from here. Start one, or see on the page of workers what yours take.";
+
+/** @param {{ waiting: boolean }} props Whether a task waits there. */
+export const Unserved = ({ waiting }) =>
+  html`<${Badge} tone=${waiting ? "danger" : "plain"} title=${TITLE}>no worker</${Badge}>`;

@@ -1,33 +1,43 @@
+// @ts-check
+// What can be done with a task in its state.
+
+import { html, useMemo } from "../../lib/preact.js";
+import { link, navigate } from "../../lib/router.js";
+import { LIVE, may } from "../../lib/states.js";
 import {
   cancel,
   cancelQuestion,
   deleteQuestion,
   deleteTask,
-  runNowQuestion,
   replay,
   runNow,
+  runNowQuestion,
 } from "../../lib/task-actions.js";
-import { LIVE, may } from "../../lib/states.js";
-import { navigate, link } from "../../lib/router.js";
-import { html, useMemo } from "../../lib/preact.js";
 import { ActionButton } from "../../ui/action-button.js";
 import { ReplayTerms } from "../../ui/replay-terms.js";
 
-/** What can be done with the task as it stands. */
-export function Actions({ task, refresh }) {
-  const { task_id: id, status } = task;
-  const terms = useMemo(() => ({}), [id]);
+/** @import { ReplayTerms as Terms, TaskDetail } from "../../../types/api.js" */
 
-  const then = (text, change) => async () => {
-    await change(task, terms);
-    await refresh();
-    return text;
-  };
-  async function gone() {
+/** @param {{ task: TaskDetail, refresh: () => Promise<void> }} props */
+export function Actions({ task, refresh }) {
+  const { task_id: id, task_type: type, status } = task;
+  const terms = useMemo(() => /** @type {Terms} */ ({}), [id]);
+
+  const then =
+    (/** @type {string} */ message, /** @type {(task: TaskDetail, terms: Terms) => unknown} */ change) =>
+    async () => {
+      await change(task, terms);
+      await refresh();
+      return message;
+    };
+  async function remove() {
     await deleteTask(task);
     navigate(link("tasks"), { replace: true });
     return "Deleted.";
   }
+  const replayQuestion = () =>
+    html`<${ReplayTerms} terms=${terms} question=${`Make this ${type} ready to run again?`}
+      priority=${`as it was: ${task.priority}`} />`;
 
   return html`
     ${
@@ -36,7 +46,7 @@ export function Actions({ task, refresh }) {
         ? html`<${ActionButton} key="now" run=${then("It is ready to run.", runNow)}
           confirm=${runNowQuestion(task)}>Run now</${ActionButton}>`
         : html`<${ActionButton} key="replay" primary run=${then("It is ready to run again.", replay)}
-          confirm=${() => html`<${ReplayTerms} terms=${terms} task=${task} />`}>Replay</${ActionButton}>`)
+          confirm=${replayQuestion}>Replay</${ActionButton}>`)
     }
     ${
       may.cancel(status) &&
@@ -45,7 +55,7 @@ export function Actions({ task, refresh }) {
     }
     ${
       may.delete(status) &&
-      html`<${ActionButton} key="delete" danger run=${gone}
+      html`<${ActionButton} key="delete" danger run=${remove}
         confirm=${deleteQuestion(task)}>Delete</${ActionButton}>`
     }`;
 }

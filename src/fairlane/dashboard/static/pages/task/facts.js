@@ -1,51 +1,77 @@
+// @ts-check
+// The fields of a task. Those that do not apply are left out.
+
 import { counted, duration, percent } from "../../lib/format.js";
-import { link } from "../../lib/router.js";
 import { html } from "../../lib/preact.js";
+import { link } from "../../lib/router.js";
 import { Priority, StateBadge } from "../../ui/badges.js";
 import { CopyButton } from "../../ui/copy-button.js";
 import { WorkerLink } from "../../ui/links.js";
 import { Ago } from "../../ui/time.js";
 
-/** What there is to know about a task; what does not apply to it is left out. */
+/**
+ * @import { RetryView, TaskDetail } from "../../../types/api.js"
+ * @import { Children } from "../../lib/preact.js"
+ */
+
+/** @param {{ task: TaskDetail }} props */
 export const Facts = ({ task }) => html`<dl class="facts">
   <${Fact} name="Id"><span class="mono">${task.task_id}</span></${Fact}>
   <${Fact} name="Type"><a href=${link("tasks", { type: task.task_type })}>${task.task_type}</a></${Fact}>
   <${Fact} name="Status"><${StateBadge} state=${task.status} /></${Fact}>
-  <${Fact} name="Attempts">${task.attempt}
-    <span class="muted">, ${task.retry_count} of at most ${counted(task.max_retries + 1, "failure")}</span>
+  <${Fact} name="Attempts">
+    ${task.attempt}<span class="muted">, ${failures(task)}</span>
   </${Fact}>
   <${Fact} name="Queue"><a href=${link("tasks", { queue: task.queue })}>${task.queue}</a></${Fact}>
-  <${Fact} name="Priority"><${Priority} priority=${task.priority} effective=${task.effective_priority} />
+  <${Fact} name="Priority">
+    <${Priority} priority=${task.priority} effective=${task.effective_priority} />
   </${Fact}>
-  <${Fact} name="Tags" of=${Object.keys(task.tags).length}><span class="row">${Object.entries(task.tags).map(
-    ([name, value]) =>
-      html`<a key=${name} class="tag" href=${link("tasks", { tag: `${name}:${value}` })}>${name}: ${value}
-      </a>`,
-  )}</span></${Fact}>
-  <${Fact} name="Worker" of=${task.assigned_worker_id}><${WorkerLink} id=${task.assigned_worker_id} />
+  <${Fact} name="Tags" if=${Object.keys(task.tags).length}><${Tags} tags=${task.tags} /></${Fact}>
+  <${Fact} name="Worker" if=${task.assigned_worker_id}><${WorkerLink} id=${task.assigned_worker_id} />
   </${Fact}>
-  ${moments(task).map(
-    ([name, at]) => html`<${Fact} key=${name} name=${name} of=${at}><${Ago} at=${at} /></${Fact}>`,
+  ${times(task).map(
+    ([name, at]) => html`<${Fact} key=${name} name=${name} if=${at}><${Ago} at=${at} /></${Fact}>`,
   )}
-  <${Fact} name="A run may take">${
-    task.timeout_seconds === null ? "as long as it likes" : duration(task.timeout_seconds)
-  }</${Fact}>
-  <${Fact} name="Retries">${policy(task)}</${Fact}>
-  <${Fact} name="Capabilities" of=${task.required_capabilities.length}>
-    ${task.required_capabilities.join(", ")}</${Fact}>
-  <${Fact} name="Given back" of=${task.returns}>
-    ${counted(task.returns, "time")}: its worker died before it began</${Fact}>
-  <${Fact} name="Idempotency key" of=${task.idempotency_key}><span class="mono">${task.idempotency_key}</span>
+  <${Fact} name="A run may take">
+    ${task.timeout_seconds === null ? "as long as it likes" : duration(task.timeout_seconds)}
   </${Fact}>
-  <${Fact} name="Trace id"><span class="mono">${task.trace_id}
-    </span> <${CopyButton} text=${task.trace_id} what="the trace id" /></${Fact}>
-  <${Fact} name="Workflow" of=${task.workflow_id}><span class="mono">${task.workflow_id}</span></${Fact}>
-  <${Fact} name="Schedule" of=${task.schedule_id}><span class="mono">${task.schedule_id}</span></${Fact}>
+  <${Fact} name="Retries">${policy(task)}</${Fact}>
+  <${Fact} name="Capabilities" if=${task.required_capabilities.length}>
+    ${task.required_capabilities.join(", ")}
+  </${Fact}>
+  <${Fact} name="Given back" if=${task.returns}>
+    ${counted(task.returns, "time")}: its worker died before it began
+  </${Fact}>
+  <${Fact} name="Idempotency key" if=${task.idempotency_key}>
+    <span class="mono">${task.idempotency_key}</span>
+  </${Fact}>
+  <${Fact} name="Trace id">
+    <span class="mono">${task.trace_id}</span> <${CopyButton} text=${task.trace_id} what="the trace id" />
+  </${Fact}>
+  <${Fact} name="Workflow" if=${task.workflow_id}><span class="mono">${task.workflow_id}</span></${Fact}>
+  <${Fact} name="Schedule" if=${task.schedule_id}><span class="mono">${task.schedule_id}</span></${Fact}>
 </dl>`;
 
-const Fact = ({ name, of = true, children }) => (of ? html`<dt>${name}</dt><dd>${children}</dd>` : null);
+/** @param {{ name: string, if?: unknown, children: Children }} props */
+const Fact = ({ name, if: applies = true, children }) =>
+  applies ? html`<dt>${name}</dt><dd>${children}</dd>` : null;
 
-const moments = (task) => [
+/** @param {{ tags: Record<string, string> }} props */
+const Tags = ({ tags }) => html`<span class="row">
+  ${Object.entries(tags).map(
+    ([name, value]) =>
+      html`<a key=${name} class="tag" href=${link("tasks", { tag: `${name}:${value}` })}>
+        ${name}: ${value}
+      </a>`,
+  )}
+</span>`;
+
+/** @param {TaskDetail} task */
+const failures = ({ retry_count: failed, max_retries: most }) =>
+  `${failed} of at most ${counted(most + 1, "failure")}`;
+
+/** @param {TaskDetail} task @returns {[name: string, at: string | null | false][]} */
+const times = (task) => [
   ["Created", task.created_at],
   ["Due", task.run_at !== task.created_at && task.run_at],
   ["Ready", task.ready_at !== task.created_at && task.ready_at !== task.run_at && task.ready_at],
@@ -57,16 +83,19 @@ const moments = (task) => [
   ["Updated", task.updated_at],
 ];
 
-/** A retry policy in words: "up to 3, after 1 s, 2 s, 4 s … at most 5 min, give or take 10 %". */
-export function policy({
-  max_retries: most,
-  retry_policy: { base_seconds: base, factor, cap_seconds: cap, jitter },
-}) {
+/**
+ * Describe a retry policy: "up to 3, after 1 s, 2 s, 4 s … at most 5 min, give or take 10 %".
+ *
+ * @param {Pick<TaskDetail, "max_retries" | "retry_policy">} task
+ */
+export function policy({ max_retries: most, retry_policy: terms }) {
   if (most === 0) return "none";
-  const pause = (number) => duration(Math.min(cap, base * factor ** number));
-  const give = jitter ? `, give or take ${percent(jitter)}` : "";
-  if (most === 1) return `up to 1, after ${pause(0)}${give}`;
-  if (factor === 1) return `up to ${most}, after ${pause(0)} each${give}`;
+  // Answers have them all; only in requests they may be left out.
+  const { base_seconds: base, factor, cap_seconds: cap, jitter } = /** @type {Required<RetryView>} */ (terms);
+  const pause = (/** @type {number} */ number) => duration(Math.min(cap, base * factor ** number));
+  const spread = jitter ? `, give or take ${percent(jitter)}` : "";
+  if (most === 1) return `up to 1, after ${pause(0)}${spread}`;
+  if (factor === 1) return `up to ${most}, after ${pause(0)} each${spread}`;
   const pauses = Array.from({ length: Math.min(3, most) }, (_, number) => pause(number)).join(", ");
-  return `up to ${most}, after ${pauses}${most > 3 ? ` … at most ${duration(cap)}` : ""}${give}`;
+  return `up to ${most}, after ${pauses}${most > 3 ? ` … at most ${duration(cap)}` : ""}${spread}`;
 }

@@ -1,17 +1,23 @@
+// @ts-check
+// Why a task failed.
+
 import { spaced } from "../../lib/format.js";
-import { LIVE } from "../../lib/states.js";
 import { html } from "../../lib/preact.js";
+import { LIVE } from "../../lib/states.js";
 import { Badge } from "../../ui/badges.js";
 import { CopyButton } from "../../ui/copy-button.js";
 import { Panel } from "../../ui/panel.js";
 
+/** @import { State, TaskDetail } from "../../../types/api.js" */
+
+/** @type {Partial<Record<State, string>>} */
 const TITLES = {
   retrying: "The last run failed",
   executing: "The run before failed",
   queued: "The last run failed",
 };
 
-/** Why it failed, in full. */
+/** @param {{ task: TaskDetail }} props */
 export function Failure({ task: { error, status } }) {
   if (!error) return null;
   const text = () => [error.message, error.traceback].filter(Boolean).join("\n\n");
@@ -27,7 +33,7 @@ export function Failure({ task: { error, status } }) {
   </${Panel}>`;
 }
 
-/** Where in the code it failed. */
+/** @param {{ text: string, open?: boolean }} props */
 export const Traceback = ({ text, open = false }) => html`<details class="disclosure" open=${open}>
   <summary>Traceback</summary><pre tabindex="0" role="group" aria-label="Traceback">${text}</pre>
 </details>`;

@@ -1,7 +1,8 @@
+// @ts-check
 // The runs of a task, the last one first.
 
 import { now } from "../../lib/clock.js";
-import { secondsBetween, counted, duration, spaced } from "../../lib/format.js";
+import { counted, duration, secondsBetween, spaced } from "../../lib/format.js";
 import { html, useState } from "../../lib/preact.js";
 import { Badge, StateBadge } from "../../ui/badges.js";
 import { WorkerLink } from "../../ui/links.js";
@@ -10,17 +11,25 @@ import { Panel } from "../../ui/panel.js";
 import { Ago } from "../../ui/time.js";
 import { Traceback } from "./failure.js";
 
+/**
+ * @import { AttemptView, TaskDetail } from "../../../types/api.js"
+ * @import { Children } from "../../lib/preact.js"
+ * @typedef {Omit<AttemptView, "outcome">} RunView
+ */
+
 const AT_ONCE = 10;
 
+/** @type {Record<string, string>} */
 const TONES = { completed: "good", failed: "danger", timed_out: "danger", lost: "danger", snoozed: "info" };
 
+/** @param {{ task: TaskDetail }} props */
 export function Runs({ task }) {
   const [all, setAll] = useState(false);
-  const runs = [...task.attempts].reverse();
+  const runs = task.attempts.toReversed();
   const shown = all ? runs : runs.slice(0, AT_ONCE);
   const hidden = runs.length - shown.length;
-  const current = task.status === "executing" && currentOf(task, now.value);
-  const longest = Math.max(...runs.map(took), current ? took(current) : 0);
+  const current = task.status === "executing" ? currentRun(task, now.value) : null;
+  const longest = Math.max(...runs.map(secondsOf), current ? secondsOf(current) : 0);
   return html`<${Panel} title="Runs" flush>
     <ol class="runs">
       ${
@@ -45,15 +54,17 @@ export function Runs({ task }) {
   </${Panel}>`;
 }
 
+/** @param {{ run: RunView, longest: number, badge: Children }} props */
 function Run({ run, longest, badge }) {
   const { number, worker_id: worker, started_at: started, error } = run;
-  const time = duration(took(run));
+  const seconds = secondsOf(run);
+  const took = duration(seconds);
   return html`<li>
     <div class="run">
       <b>#${number}</b>${badge}
       <span class="run-duration">
-        ${started && html`<${Meter} value=${took(run)} most=${longest} label=${`took ${time}`} />`}
-        <span>${started ? time : "not begun"}</span>
+        ${started && html`<${Meter} value=${seconds} most=${longest} label=${`took ${took}`} />`}
+        <span>${started ? took : "not begun"}</span>
       </span>
       <span class="muted">
         <${Ago} at=${started ?? run.ended_at} />${worker && html` on <${WorkerLink} id=${worker} />`}
@@ -64,12 +75,15 @@ function Run({ run, longest, badge }) {
   </li>`;
 }
 
-const took = ({ started_at: started, ended_at: ended }) =>
+/** @param {RunView} run */
+const secondsOf = ({ started_at: started, ended_at: ended }) =>
   started ? Math.max(0, secondsBetween(started, ended)) : 0;
 
-const currentOf = (task, time) => ({
+/** @param {TaskDetail} task @param {number} time @returns {RunView} */
+const currentRun = (task, time) => ({
   number: task.attempt,
   worker_id: task.assigned_worker_id,
   started_at: task.started_at,
   ended_at: new Date(time).toISOString(),
+  error: null,
 });

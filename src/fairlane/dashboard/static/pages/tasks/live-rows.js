@@ -1,12 +1,32 @@
-// The tasks on the screen. While somebody points at them, moves among them by keys, has scrolled down or
-// selected some, they keep their places: their states are told anew, but none comes, goes or moves.
+// @ts-check
+// The tasks on the screen. While the viewer points at them, moves among them by keys, has scrolled down or
+// selected some, they keep their places: their states are updated, but none comes, goes or moves.
 
 import { post } from "../../lib/api.js";
-import { pageOf } from "../../lib/task-list.js";
-import { useResource } from "../../lib/resource.js";
 import { useEffect, useRef, useState } from "../../lib/preact.js";
+import { useResource } from "../../lib/resource.js";
+import { fetchPage } from "../../lib/task-list.js";
 import { concerns } from "./query.js";
 
+/**
+ * @import { EventType, TaskSummary } from "../../../types/api.js"
+ * @import { Failure } from "../../lib/resource.js"
+ * @import { ListedTask } from "../../lib/selection.js"
+ * @import { View } from "./query.js"
+ */
+
+/**
+ * @typedef {object} LiveRows
+ * @property {ListedTask[]} tasks
+ * @property {number} fresh How many new tasks are not shown yet.
+ * @property {() => void} apply Show them.
+ * @property {string | null} next The cursor of the next page.
+ * @property {boolean} ready Whether the tasks are those of this view.
+ * @property {Failure | null} error
+ * @property {() => Promise<void>} refresh
+ */
+
+/** @type {EventType[]} */
 const EVENTS = [
   "task.submitted",
   "task.started",
@@ -20,32 +40,34 @@ const EVENTS = [
   "task.snoozed",
   "task.deleted",
 ];
-// So far down the page, the beginning of the list is out of sight.
+// This far down the page, the beginning of the list is out of sight.
 const TOP = 200;
 
-/** {tasks, fresh (how many are not shown yet), apply (show them), next, ready, error, refresh}. */
+/** @param {View} view @param {boolean} held @returns {LiveRows} */
 export function useLiveRows(view, held) {
   const { address } = view;
-  const shown = useRef({ address: null, tasks: [] });
+  const shown = useRef(
+    /** @type {{ address: string | null, tasks: ListedTask[] }} */ ({ address: null, tasks: [] }),
+  );
   const [, redraw] = useState(0);
   const scrolled = useScrolled();
-  // Of this view, and not to be moved.
+  // Tasks of this view that have to keep their places.
   const kept = (held || scrolled) && shown.current.address === address ? shown.current.tasks : [];
-  const wanted = useRef(kept);
-  wanted.current = kept;
-  const { data, error, refresh } = useResource((abort) => load(view, wanted.current, abort), [address], {
+  const latest = useRef(kept);
+  latest.current = kept;
+  const { data, error, refresh } = useResource((abort) => load(view, latest.current, abort), [address], {
     on: EVENTS,
     concerns: concerns(view.filter),
   });
 
-  const ready = data?.address === address;
-  if (ready) {
+  const current = data?.address === address ? data : null;
+  if (current) {
     const old = new Map(shown.current.tasks.map((task) => [task.task_id, task]));
-    const tasks = kept.length ? kept.map((task) => newest(task, data)) : data.tasks;
-    shown.current = { address, tasks: tasks.map((task) => same(old.get(task.task_id), task)) };
+    const tasks = kept.length ? kept.map((task) => newest(task, current.known)) : current.tasks;
+    shown.current = { address, tasks: tasks.map((task) => stable(old.get(task.task_id), task)) };
   }
-  // What was shown before stays until there is something to take its place.
-  const tasks = ready || !error ? shown.current.tasks : [];
+  // The tasks of the view before stay until there are others to take their place.
+  const tasks = current || !error ? shown.current.tasks : [];
   const ids = new Set(tasks.map((task) => task.task_id));
 
   function apply() {
@@ -55,45 +77,57 @@ export function useLiveRows(view, held) {
 
   return {
     tasks,
-    fresh: ready ? data.tasks.filter((task) => !ids.has(task.task_id)).length : 0,
+    fresh: current ? current.tasks.filter((task) => !ids.has(task.task_id)).length : 0,
     apply,
-    next: ready ? data.next : null,
-    ready,
+    next: current ? current.next : null,
+    ready: current !== null,
     error,
     refresh,
   };
 }
 
 function useScrolled() {
-  const [scrolled, set] = useState(scrollY > TOP);
+  const [scrolled, setScrolled] = useState(scrollY > TOP);
   useEffect(() => {
-    const look = () => set(scrollY > TOP);
-    addEventListener("scroll", look, { passive: true });
-    return () => removeEventListener("scroll", look);
+    const update = () => setScrolled(scrollY > TOP);
+    addEventListener("scroll", update, { passive: true });
+    return () => removeEventListener("scroll", update);
   }, []);
   return scrolled;
 }
 
+/** @param {View} view @param {ListedTask[]} onScreen @param {AbortSignal} abort */
 async function load(view, onScreen, abort) {
-  const { tasks, next } = await pageOf("api/v1/tasks/summaries", view.filter, view, abort);
-  const there = new Map(tasks.map((task) => [task.task_id, task]));
-  const missing = onScreen.map((task) => task.task_id).filter((id) => !there.has(id));
+  const { tasks, next } = await fetchPage("api/v1/tasks/summaries", view.filter, view, abort);
+  /** @type {Map<string, TaskSummary | null>} */
+  const known = new Map(tasks.map((task) => [task.task_id, task]));
+  const missing = onScreen.map((task) => task.task_id).filter((id) => !known.has(id));
   if (missing.length) {
     const found = await post("api/v1/tasks/lookup", { task_ids: missing });
-    found.tasks.forEach((task, index) => there.set(missing[index], task));
+    found.tasks.forEach((task, index) => known.set(missing[index], task));
   }
-  return { address: view.address, tasks, next, known: there };
+  return { address: view.address, tasks, next, known };
 }
 
-// Null: it has been deleted. Not there: it was not asked for.
-function newest(task, { known }) {
+/**
+ * Null in `known`: the task was deleted. Not there: it was not asked for.
+ *
+ * @param {ListedTask} task
+ * @param {Map<string, TaskSummary | null>} known
+ */
+function newest(task, known) {
   const found = known.get(task.task_id);
   if (found === null) return task.gone ? task : { ...task, gone: true };
   return found ?? task;
 }
 
-// What has not changed stays the very same object, so that its row need not be drawn again.
-function same(before, task) {
+/**
+ * Return the very same object if nothing changed, so that its row is not drawn again.
+ *
+ * @param {ListedTask | undefined} before
+ * @param {ListedTask} task
+ */
+function stable(before, task) {
   const unchanged =
     before &&
     before.version === task.version &&

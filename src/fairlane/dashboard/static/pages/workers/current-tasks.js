@@ -1,48 +1,57 @@
+// @ts-check
+// The tasks that a worker runs now, loaded when they are opened.
+
 import { get } from "../../lib/api.js";
 import { counted, percent } from "../../lib/format.js";
+import { onToggled } from "../../lib/inputs.js";
+import { html, useState } from "../../lib/preact.js";
 import { useResource } from "../../lib/resource.js";
 import { link } from "../../lib/router.js";
-import { html, useState } from "../../lib/preact.js";
+import { fetched } from "../../ui/fetched.js";
 import { TaskLink } from "../../ui/links.js";
-import { Fetched } from "../../ui/fetched.js";
 import { Meter } from "../../ui/meter.js";
 import { Ago } from "../../ui/time.js";
 
+/** @import { ProgressView, WorkerView } from "../../../types/api.js" */
+
 const MOST = 20;
 
-/** The tasks that a worker has, once somebody wants to see them. */
+/** @param {{ worker: WorkerView, open: boolean }} props */
 export function CurrentTasks({ worker, open: first }) {
   const [open, setOpen] = useState(first);
-  const number = worker.current_tasks.length;
-  return html`<details class="disclosure" open=${open}
-    onToggle=${(event) => setOpen(event.currentTarget.open)}>
-    <summary>${counted(number, "task")} now</summary>
-    ${open && html`<${Tasks} worker=${worker.worker_id} />`}
+  return html`<details class="disclosure" open=${open} onToggle=${onToggled(setOpen)}>
+    <summary>${counted(worker.current_tasks.length, "task")} now</summary>
+    ${open && html`<${TaskList} worker=${worker.worker_id} />`}
   </details>`;
 }
 
-function Tasks({ worker }) {
+/** @param {{ worker: string }} props */
+function TaskList({ worker }) {
   const filter = { worker, status: "executing" };
-  const found = useResource(
+  const page = useResource(
     (abort) => get("api/v1/tasks/summaries", { ...filter, limit: MOST }, abort),
     [worker],
     { every: 2000 },
   );
-  return html`<${Fetched} resource=${found} rows=${1}>${({
-    tasks,
-    next_cursor: more,
-  }) => html`<ul class="item-list">
-    ${tasks.map(
-      (task) => html`<li key=${task.task_id}>
-        <${TaskLink} id=${task.task_id} /><span class="grow ellipsis">${task.task_type}</span>
-        <${Done} progress=${task.progress} />
-        <${Ago} at=${task.started_at} otherwise="not begun" />
-      </li>`,
-    )}
-    ${more && html`<li><a href=${link("tasks", filter)}>All of them</a></li>`}
-  </ul>`}</${Fetched}>`;
+  return fetched(
+    page,
+    ({ tasks, next_cursor: more }) => html`<ul class="item-list">
+      ${tasks.map(
+        (task) => html`<li key=${task.task_id}>
+          <${TaskLink} id=${task.task_id} /><span class="grow ellipsis">${task.task_type}</span>
+          <${Progress} progress=${task.progress} />
+          <${Ago} at=${task.started_at} otherwise="not begun" />
+        </li>`,
+      )}
+      ${more && html`<li><a href=${link("tasks", filter)}>All of them</a></li>`}
+    </ul>`,
+    1,
+  );
 }
 
-const Done = ({ progress }) =>
-  typeof progress?.percent === "number" &&
-  html`<${Meter} value=${progress.percent} most=${100} label=${`${percent(progress.percent / 100)} done`} />`;
+/** @param {{ progress: ProgressView | null }} props */
+function Progress({ progress }) {
+  const done = progress?.percent ?? null;
+  if (done === null) return null;
+  return html`<${Meter} value=${done} most=${100} label=${`${percent(done / 100)} done`} />`;
+}

@@ -1,8 +1,9 @@
+// @ts-check
 import { urlOf } from "../../lib/api.js";
 import { html } from "../../lib/preact.js";
 import { Empty } from "../../ui/empty.js";
 
-/** How to start a worker, for who has none. */
+/** How to start a worker. */
 export const NoWorkers = () => html`<${Empty} title="No worker is running">
   <p>Tasks wait until one does. Start one beside the store:</p>
   <pre><code>fairlane worker</code></pre>

@@ -1,8 +1,15 @@
+// @ts-check
+// What workers report about their health.
+
 import { duration, percent, spaced } from "../../lib/format.js";
 
 const MB = 1e6;
 
-// What Fairlane's own workers tell; others tell what they like.
+/**
+ * What Fairlane's own workers report. Others may report anything.
+ *
+ * @type {Record<string, [title: string, format: (value: number) => string]>}
+ */
 const KNOWN = {
   memory_bytes: ["memory", (bytes) => `${Math.round(bytes / MB)} MB`],
   cpu_share: ["CPU", percent],
@@ -11,12 +18,12 @@ const KNOWN = {
   pid: ["pid", String],
 };
 
-/** [name, value] of what a worker tells of itself, for people. */
+/** @param {Record<string, unknown>} health @returns {[title: string, text: string][]} */
 export const healthOf = (health) =>
   Object.entries(health).map(([name, value]) => {
-    const [title, shown] =
-      typeof value === "number" && Object.hasOwn(KNOWN, name) ? KNOWN[name] : [spaced(name), plain];
-    return [title, shown(value)];
+    if (typeof value === "number" && Object.hasOwn(KNOWN, name)) {
+      const [title, format] = KNOWN[name];
+      return [title, format(value)];
+    }
+    return [spaced(name), typeof value === "string" ? value : JSON.stringify(value)];
   });
-
-const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value));

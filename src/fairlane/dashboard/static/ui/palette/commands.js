@@ -1,30 +1,39 @@
-import { may, session, signOut } from "../../lib/session.js";
+// @ts-check
+// Commands that work on every page.
+
+import { hasScope, session, signOut } from "../../lib/session.js";
 import { choice, nextTheme } from "../../lib/theme.js";
 import { ask } from "../dialog.js";
 import { PAUSE_QUESTION, setPaused } from "../global-controls.js";
 import { showToast } from "../toasts.js";
 
-/** What can be done from anywhere: [{label, hint, run}]. */
+/** @typedef {{ label: string, hint?: string, run: () => void }} Command */
+
+/** Return the commands that the viewer may use. @param {() => void} shortcuts */
 export function commands(shortcuts) {
-  return [
-    may("admin") && { label: "Pause everything", run: pause },
-    may("admin") && { label: "Resume everything", run: () => told(setPaused(false), "Everything goes on.") },
+  const admin = hasScope("admin");
+  /** @type {(Command | false | undefined)[]} */
+  const all = [
+    admin && { label: "Pause everything", run: pause },
+    admin && { label: "Resume everything", run: () => report(setPaused(false), "Everything goes on.") },
     { label: "Change colours", hint: `now: ${choice.value}`, run: nextTheme },
     { label: "Show the keys", run: shortcuts },
-    session.value.required && { label: "Sign out", run: signOut },
-  ].filter(Boolean);
+    session.value?.required && { label: "Sign out", run: signOut },
+  ];
+  return all.filter((each) => !!each);
 }
 
 async function pause() {
-  if (await ask(PAUSE_QUESTION, { label: "Pause everything" }))
-    await told(setPaused(true), "Everything is paused.");
+  const sure = await ask(PAUSE_QUESTION, { label: "Pause everything" });
+  if (sure) await report(setPaused(true), "Everything is paused.");
 }
 
-async function told(done, text) {
+/** @param {Promise<unknown>} change @param {string} text */
+async function report(change, text) {
   try {
-    await done;
+    await change;
     showToast(text);
   } catch (error) {
-    showToast(error.message);
+    showToast(/** @type {Error} */ (error).message);
   }
 }

@@ -1,72 +1,80 @@
+// @ts-check
+// The search field of the palette, and its matches.
+
 import { get } from "../../lib/api.js";
+import { onValue } from "../../lib/inputs.js";
+import { html, useEffect, useMemo, useRef, useState } from "../../lib/preact.js";
 import { useResource } from "../../lib/resource.js";
 import { navigate } from "../../lib/router.js";
-import { html, useEffect, useMemo, useRef, useState } from "../../lib/preact.js";
 import { PAGES } from "../../pages/index.js";
 import { Dialog } from "../dialog.js";
 import { commands } from "./commands.js";
 import { matchesFor } from "./matches.js";
 
-// Of the newest tasks the ends of their ids are known, and their tags.
-const RECENT = 100;
+/** @import { Match } from "./matches.js" */
 
-/** The field and what is found for it: a combobox, whose list is always there. */
+// Among this many of the newest tasks, ids are found by their end, and tags by their text.
+const RECENT = 100;
+/** @type {Record<string, number>} */
+const STEPS = { ArrowDown: 1, ArrowUp: -1 };
+
+/** A combobox whose list is always open. @param {{ close: () => void, shortcuts: () => void }} props */
 export function SearchDialog({ close, shortcuts }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const { data, error } = useResource(known, []);
-  const items = useMemo(
+  const { data, error } = useResource(load, []);
+  const matches = useMemo(
     () => matchesFor(text, { pages: PAGES, commands: commands(shortcuts), ...(data ?? NOTHING) }),
     [text, data],
   );
-  const list = useRef(null);
-  const current = Math.min(at, items.length - 1);
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  const current = Math.min(at, matches.length - 1);
   useEffect(() => {
     list.current?.children[current]?.scrollIntoView({ block: "nearest" });
   }, [current]);
 
-  function choose(item) {
+  /** @param {Match} match */
+  function choose(match) {
     close();
-    if (item.address) navigate(item.address);
-    else item.run();
+    if (match.address) navigate(match.address);
+    else match.run?.();
   }
 
+  /** @param {KeyboardEvent} event */
   function press(event) {
-    const steps = { ArrowDown: 1, ArrowUp: -1 };
-    if (event.key in steps && items.length) setAt((current + steps[event.key] + items.length) % items.length);
-    else if (event.key === "Enter" && items.length) choose(items[current]);
+    if (!matches.length) return;
+    const step = STEPS[event.key];
+    if (step) setAt((current + step + matches.length) % matches.length);
+    else if (event.key === "Enter") choose(matches[current]);
     else return;
     event.preventDefault();
   }
 
-  function type(event) {
-    setText(event.target.value);
+  /** @param {string} value */
+  function type(value) {
+    setText(value);
     setAt(0);
   }
 
   return html`<${Dialog} label="Search" kind="search-dialog" close=${close}>
     <input type="text" role="combobox" aria-label="Search" aria-expanded="true" aria-controls="found"
-      aria-autocomplete="list"
-      aria-activedescendant=${items.length ? `found-${current}` : undefined} autocomplete="off"
-      spellcheck=${false}
-      placeholder="A page, type, queue, name:value, or the id of a task" value=${text} onInput=${type}
-      onKeyDown=${press} />
+      aria-autocomplete="list" aria-activedescendant=${matches.length ? `found-${current}` : undefined}
+      autocomplete="off" spellcheck=${false} value=${text} onInput=${onValue(type)} onKeyDown=${press}
+      placeholder="A page, type, queue, name:value, or the id of a task" />
     ${error && html`<p class="error-text" role="alert">${error.message}</p>`}
     <ul id="found" role="listbox" aria-label="Found" ref=${list}>
-      ${items.map(
-        (
-          item,
-          index,
-        ) => html`<li key=${item.key} id=${`found-${index}`} role="option" aria-selected=${index === current}
-          onPointerMove=${() => setAt(index)} onClick=${() => choose(item)}>
-          <span class="grow ellipsis">${item.label}</span><span class="muted">${item.hint}</span>
-          <span class="match-kind">
-            ${item.kind}</span>
-        </li>`,
+      ${matches.map(
+        (match, index) =>
+          html`<li key=${match.key} id=${`found-${index}`} role="option" aria-selected=${index === current}
+            onPointerMove=${() => setAt(index)} onClick=${() => choose(match)}>
+            <span class="grow ellipsis">${match.label}</span>
+            <span class="muted">${match.hint}</span>
+            <span class="match-kind">${match.kind}</span>
+          </li>`,
       )}
     </ul>
     ${
-      items.length === 0 &&
+      matches.length === 0 &&
       html`<p class="muted" role="status">Nothing is called that. The whole id of a task always finds it.</p>`
     }
   </${Dialog}>`;
@@ -74,7 +82,8 @@ export function SearchDialog({ close, shortcuts }) {
 
 const NOTHING = { types: [], queues: [], tasks: [] };
 
-async function known(abort) {
+/** @param {AbortSignal} abort */
+async function load(abort) {
   const [{ types }, { queues }, { tasks }] = await Promise.all([
     get("api/v1/types", {}, abort),
     get("api/v1/queues", {}, abort),

@@ -1,6 +1,10 @@
+// @ts-check
+// The list of keys.
+
 import { html } from "../../lib/preact.js";
 import { Dialog } from "../dialog.js";
 
+/** @type {[keys: string[], text: string][]} */
 const KEYS = [
   [["Ctrl K", "⌘ K", "/"], "Search, and commands"],
   [["j", "↓"], "To the next task of the list"],
@@ -12,14 +16,15 @@ const KEYS = [
   [["?"], "This list"],
 ];
 
-/** What the keyboard can do. */
-export const ShortcutHelp = ({ close }) => html`<${Dialog} titled="shortcuts" close=${close}>
+/** @param {{ close: () => void }} props */
+export const ShortcutHelp = ({ close }) => html`<${Dialog} labelledBy="shortcuts" close=${close}>
   <h2 id="shortcuts">Keys</h2>
   <dl class="shortcut-list">
     ${KEYS.map(
-      ([keys, text]) =>
-        html`<div key=${text}><dt>${keys.map((key) => html`<kbd key=${key}>${key}</kbd> `)}</dt><dd>${text}
-          </dd></div>`,
+      ([keys, text]) => html`<div key=${text}>
+        <dt>${keys.map((key) => html`<kbd key=${key}>${key}</kbd> `)}</dt>
+        <dd>${text}</dd>
+      </div>`,
     )}
   </dl>
   <div class="row align-end"><button type="button" class="button" onClick=${close}>Close</button></div>
