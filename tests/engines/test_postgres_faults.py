@@ -33,6 +33,7 @@ from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Beat, NewWorker
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
+from fairlane.engines.postgres.schema import VERSION
 from tests.conftest import Servers
 from tests.fixtures.counters import depths
 from tests.fixtures.servers import PostgresServer, postgres
@@ -115,7 +116,7 @@ async def test_a_database_that_was_not_prepared(server: PostgresServer) -> None:
         with pytest.raises(SchemaMissing):
             await asyncio.to_thread(backend.run_sync, backend.ops.workers())
         assert tables(url) == []
-        assert await backend.run(backend.ops.migrate()) == 1
+        assert await backend.run(backend.ops.migrate()) == VERSION
         await submit(backend)
 
 
@@ -160,7 +161,7 @@ async def test_many_migrate_at_once(server: PostgresServer) -> None:
     url = server.new_database()
     backends = [engines.open(url) for _ in range(5)]
     versions = await asyncio.gather(*(each.run(each.ops.migrate()) for each in backends))
-    assert versions == [1] * 5
+    assert versions == [VERSION] * 5
     for backend in backends:
         await backend.driver.aclose()
 

@@ -29,11 +29,11 @@ LARGE = {
     "attempts",
     "bonds",
     "content",
+    "documents",
     "idempotency_keys",
     "journal",
     "outcome",
     "ready",
-    "samples",
     "uniques",
     "waiting",
 }

@@ -356,7 +356,7 @@ async def test_a_handler_that_commits_by_itself(either: Backend) -> None:
 
 async def test_what_sqlite_refuses_is_told_in_our_words(either: Backend) -> None:
     async with either.driver.transaction() as transaction:
-        transaction.connection.execute("DROP TABLE schedules")
+        transaction.connection.execute("DROP TABLE documents")
         with pytest.raises(SchemaMissing):
             await transaction.run(either.ops.schedules())
         transaction.connection.rollback()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.core import limits
+from fairlane.core import audit, limits
 from fairlane.core.audit import (
     Action,
     Audit,
@@ -19,8 +19,6 @@ from fairlane.core.audit import (
     checked,
     checked_limit,
     detail_of,
-    entry_after,
-    page_of,
     subject_of,
 )
 from fairlane.core.errors import BatchTooLarge, InvalidCursor, InvalidInput, InvalidLimit
@@ -29,10 +27,13 @@ from fairlane.core.ids import is_id
 from fairlane.core.machine import Verb
 from fairlane.core.model import moment
 from tests.unit.make import NOW, TASK_ID, quick, task_id, torn_texts
+from tests.unit.shelf import Shelf
 
 
 def read_back(entry: NewAudit) -> Audit:
-    (found,) = page_of([(entry.entry_id, NOW, entry.encode())], 1).entries
+    shelf = Shelf()
+    shelf.run(audit.record(shelf, [entry, entry]))
+    (found,) = shelf.run(audit.audit(shelf, 1)).entries
     return found
 
 
@@ -128,18 +129,25 @@ class TestBounds:
 
 
 class TestPages:
-    ROWS = tuple((task_id(n), NOW, NewAudit.of("ci", Action.PAUSE).encode()) for n in (3, 2, 1))
-
     def test_a_cursor_while_there_is_more(self) -> None:
-        page = page_of(self.ROWS, 2)
+        shelf = Shelf()
+        assert shelf.run(audit.audit(shelf, 3)) == AuditPage([], None)
+        shelf.run(audit.record(shelf, [NewAudit(task_id(n), "ci", "") for n in (1, 2, 3)]))
+        page = shelf.run(audit.audit(shelf, 2))
         assert [entry.entry_id for entry in page.entries] == [task_id(3), task_id(2)]
-        assert entry_after(page.next_cursor) == task_id(2)
-        assert page_of(self.ROWS, 3).next_cursor is None
-        assert page_of([], 3) == AuditPage([], None)
+        assert page.next_cursor == "a" + task_id(2).replace("-", "")
+        rest = shelf.run(audit.audit(shelf, 2, page.next_cursor))
+        assert [entry.entry_id for entry in rest.entries] == [task_id(1)]
+        assert rest.next_cursor is None
 
-    def test_cursors(self) -> None:
-        assert entry_after(None) is None
-        assert entry_after("a" + TASK_ID.replace("-", "")) == TASK_ID
+    def test_nothing_comes_after_an_entry_that_has_gone(self) -> None:
+        gone = "a" + TASK_ID.replace("-", "")
+        shelf = Shelf()
+        shelf.run(audit.record(shelf, [NewAudit(task_id(1), "ci", "")]))
+        assert shelf.run(audit.audit(shelf, 2, gone)) == AuditPage([], None)
+
+    def test_forged_cursors(self) -> None:
+        shelf = Shelf()
         for forged in ("", "a", "t" + TASK_ID.replace("-", ""), TASK_ID):
             with pytest.raises(InvalidCursor):
-                entry_after(forged)
+                shelf.run(audit.audit(shelf, 1, forged))

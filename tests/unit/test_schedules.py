@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlane.core import limits, schedules
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.model import microseconds_of, moment
-from fairlane.core.schedules import NewSchedule, Schedule, checked, key_of, schedule_of
+from fairlane.core.schedules import NewSchedule, Schedule, checked, key_of
 from fairlane.core.submission import new_task
 from tests.unit.make import NOON, NOW, quick
+from tests.unit.shelf import Shelf, once
 
 
 @pytest.mark.parametrize("schedule_id", ["a", "nightly.report:eu-1_x", "x" * 200])
@@ -54,5 +56,37 @@ def test_no_two_ticks_share_a_key(one: tuple[str, int], other: tuple[str, int]) 
 
 
 def test_a_stored_schedule_as_users_see_it() -> None:
-    stored = schedule_of("daily", b"{}", 2_000_000, None, 0, 1_000_000, 3)
-    assert stored == Schedule("daily", b"{}", moment(2_000_000), None, moment(0), moment(10**6), 3)
+    shelf = Shelf()
+    shelf.run(schedules.put_schedule(shelf, NewSchedule("daily", b"{}", NOW)))
+    shelf.now += 5
+    assert shelf.run(schedules.fire(shelf, "daily", NOW, NOW + 9))
+    again = NewSchedule("daily", b"{\n}", None)
+    stored = shelf.run(schedules.put_schedule(shelf, again))
+    times = (None, moment(NOW), moment(NOW), moment(NOW + 5))
+    assert stored == Schedule("daily", b"{\n}", *times, version=2)
+    assert shelf.run(schedules.schedules(shelf)) == [stored]
+    assert shelf.of("schedule")["daily"].value == b"[null,%d,%d,2]\n{\n}" % (NOW, NOW + 5)
+
+
+def test_a_tick_fires_once_whoever_is_quicker() -> None:
+    shelf = Shelf()
+    shelf.run(schedules.put_schedule(shelf, NewSchedule("daily", b"{}", NOW)))
+    shelf.interfere = once(lambda: shelf.run(schedules.fire(shelf, "daily", NOW, NOW + 1)))
+    assert not shelf.run(schedules.fire(shelf, "daily", NOW, NOW + 1))
+    assert not shelf.run(schedules.fire(shelf, "weekly", NOW, NOW + 1))
+
+
+def test_a_schedule_is_dropped_once() -> None:
+    shelf = Shelf()
+    shelf.run(schedules.put_schedule(shelf, NewSchedule("daily", b"{}", NOW)))
+    shelf.interfere = once(lambda: shelf.run(schedules.drop_schedule(shelf, "daily")))
+    assert not shelf.run(schedules.drop_schedule(shelf, "daily"))
+
+
+def test_schedules_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SCHEDULES", 1)
+    shelf = Shelf()
+    for _ in range(2):
+        shelf.run(schedules.put_schedule(shelf, NewSchedule("a", b"{}")))
+    with pytest.raises(InvalidSchedule, match="At most 1 schedules"):
+        shelf.run(schedules.put_schedule(shelf, NewSchedule("b", b"{}")))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from fairlane.core import limits
+from fairlane.core import limits, tokens
 from fairlane.core.errors import InvalidToken, UnknownToken
 from fairlane.core.model import moment
 from fairlane.core.text import concealed, shown
@@ -24,21 +24,24 @@ from fairlane.core.tokens import (
     checked_parent,
     checked_seconds,
     digest_of,
-    in_order,
     issued,
-    most,
     successor,
-    token_of,
-    too_many,
 )
 from tests.unit.make import NOW, SECOND, TASK_ID, quick, task_id, torn_texts
+from tests.unit.shelf import Shelf, once
 
 DIGEST = bytes(range(32))
 NEW = NewToken(TASK_ID, "ci", DIGEST, frozenset({Scope.READ}))
+PARENT = NewToken(task_id(1), "parent", bytes(32), frozenset(Scope))
+SESSION = replace(NEW, parent_id=PARENT.token_id, lifetime=60.0)
 
 
-def stored(new: NewToken, expires_at: int | None = None, now: int = NOW) -> Token:
-    return token_of(new.token_id, new.digest, new.parent_id, NOW, expires_at, new.terms(), now)
+def stored(new: NewToken) -> Token:
+    """The token as it is answered when it has been stored."""
+    shelf = Shelf()
+    if new.parent_id is not None:
+        shelf.run(tokens.put_token(shelf, PARENT))
+    return shelf.run(tokens.put_token(shelf, new))
 
 
 class TestScopes:
@@ -55,7 +58,7 @@ class TestScopes:
     )
     def test_what_each_allows(self, held: set[Scope], allowed: set[Scope]) -> None:
         assert {scope for scope in Scope if allows(held, scope)} == allowed
-        token = stored(replace(NEW, scopes=frozenset(held)))
+        token = replace(stored(NEW), scopes=frozenset(held))
         assert {scope for scope in Scope if token.may(scope)} == allowed
 
     def test_their_names_are_stored_and_so_never_change(self) -> None:
@@ -66,7 +69,7 @@ class TestIssued:
     def test_a_secret_that_is_nowhere_in_the_token(self) -> None:
         token, secret = issued("ci", ["submit", Scope.READ], 60.0, exempt=True)
         assert (token.name, token.scopes) == ("ci", frozenset({Scope.SUBMIT, Scope.READ}))
-        assert (token.lifetime, token.lifespan) == (60.0, 60 * SECOND)
+        assert token.lifetime == 60.0
         assert (token.parent_id, token.exempt) == (None, True)
         assert token.digest == digest_of(secret) == hashlib.sha256(secret.encode()).digest()
         assert secret not in repr(token)
@@ -142,32 +145,25 @@ class TestChecked:
             with pytest.raises(InvalidToken, match="UUID"):
                 checked_id(bad)
 
-    def test_sessions_leave_room_for_tokens(self) -> None:
-        session = replace(NEW, parent_id=task_id(1), lifetime=1.0)
-        assert (most(NEW), most(session)) == (10_000, 9_000)
-        assert "9,000 tokens and sessions" in too_many(session).message
-
 
 class TestSessions:
-    SESSION = replace(NEW, token_id=task_id(1), parent_id=TASK_ID, lifetime=60.0)
-
     def test_may_do_what_their_token_may(self) -> None:
-        checked_parent(self.SESSION, stored(NEW))
+        checked_parent(SESSION, stored(NEW))
         both = frozenset({Scope.SUBMIT, Scope.READ})
         admin = stored(replace(NEW, scopes=frozenset({Scope.ADMIN})))
-        checked_parent(replace(self.SESSION, scopes=both), admin)
+        checked_parent(replace(SESSION, scopes=both), admin)
 
     def test_may_do_nothing_else(self) -> None:
         for scope in (Scope.SUBMIT, Scope.ADMIN, Scope.WORKER):
-            more = replace(self.SESSION, scopes=frozenset({Scope.READ, scope}))
+            more = replace(SESSION, scopes=frozenset({Scope.READ, scope}))
             with pytest.raises(InvalidToken, match="no scope"):
                 checked_parent(more, stored(NEW))
 
     def test_are_made_from_a_token_that_is_there(self) -> None:
         with pytest.raises(UnknownToken, match="token list"):
-            checked_parent(self.SESSION, None)
+            checked_parent(SESSION, None)
         with pytest.raises(InvalidToken, match="not from another session"):
-            checked_parent(self.SESSION, stored(self.SESSION))
+            checked_parent(SESSION, stored(SESSION))
 
 
 class TestStored:
@@ -177,30 +173,107 @@ class TestStored:
             TASK_ID, "ci", DIGEST, NEW.scopes, moment(NOW), None, None, None, None, exempt=False
         )
         assert token.kind == "token"
-        assert NEW.lifespan is None
 
     def test_a_session_and_what_is_left_of_it(self) -> None:
-        new = replace(NEW, parent_id=task_id(1), lifetime=60.0, exempt=True)
-        token = stored(new, NOW + 60 * SECOND, NOW + 20 * SECOND)
+        shelf = Shelf()
+        shelf.run(tokens.put_token(shelf, PARENT))
+        shelf.run(tokens.put_token(shelf, replace(SESSION, exempt=True)))
+        shelf.now += 20 * SECOND
+        token = shelf.run(tokens.token(shelf, DIGEST))
+        assert token is not None
         assert (token.kind, token.exempt, token.lifetime) == ("session", True, 60.0)
         assert (token.expires_at, token.expires_in) == (moment(NOW + 60 * SECOND), 40.0)
+        shelf.now += 40 * SECOND
+        assert shelf.run(tokens.token(shelf, DIGEST)) is None
+        assert shelf.run(tokens.token(shelf, b"")) is None
 
-    def test_what_is_stored_never_changes(self) -> None:
-        scopes = frozenset({Scope.WORKER, Scope.ADMIN})
-        assert NEW.terms() == b'{"name":"ci","scopes":["read"]}'
-        assert replace(NEW, scopes=scopes, exempt=True, lifetime=1.5).terms() == (
-            b'{"name":"ci","scopes":["admin","worker"],"lifetime":1.5,"exempt":true}'
-        )
+    @pytest.mark.parametrize(
+        ("new", "value"),
+        [
+            (NEW, b'{"name":"ci","scopes":["read"]}'),
+            (
+                replace(
+                    NEW, scopes=frozenset({Scope.WORKER, Scope.ADMIN}), exempt=True, lifetime=1.5
+                ),
+                b'{"name":"ci","scopes":["admin","worker"],"lifetime":1.5,"exempt":true}',
+            ),
+            (
+                SESSION,
+                b'{"name":"ci","scopes":["read"],"lifetime":60.0,"parent_id":"%b"}'
+                % PARENT.token_id.encode(),
+            ),
+        ],
+    )
+    def test_what_is_stored_never_changes(self, new: NewToken, value: bytes) -> None:
+        shelf = Shelf()
+        shelf.run(tokens.put_token(shelf, PARENT))
+        shelf.run(tokens.put_token(shelf, new))
+        stored = shelf.of("token")[new.token_id]
+        assert (stored.value, stored.alias, stored.at) == (value, DIGEST.hex(), NOW)
 
-    def test_the_oldest_come_first(self) -> None:
-        first, second = (stored(replace(NEW, token_id=task_id(n))) for n in (1, 2))
-        last = replace(first, token_id=task_id(0), created_at=moment(NOW + 1))
-        assert in_order([last, second, first]) == [first, second, last]
+
+class TestTogether:
+    def test_sessions_leave_room_for_tokens(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "TOKENS", 2)
+        monkeypatch.setattr(limits, "SESSIONS", 1)
+        shelf = Shelf()
+        shelf.run(tokens.put_token(shelf, PARENT))
+        with pytest.raises(InvalidToken, match="1 tokens and sessions"):
+            shelf.run(tokens.put_token(shelf, SESSION))
+        shelf.run(tokens.put_token(shelf, NEW))
+        with pytest.raises(InvalidToken, match="2 tokens and sessions"):
+            shelf.run(tokens.put_token(shelf, issued("one more", "read")[0]))
+
+    def test_the_oldest_come_first_and_none_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "PAGE", 2)
+        shelf = Shelf()
+        made = []
+        for _ in range(5):
+            made.append(shelf.run(tokens.put_token(shelf, issued("ci", "read")[0])))
+            shelf.now += 1
+        again = shelf.run(tokens.put_token(shelf, replace(NEW, token_id=made[0].token_id)))
+        assert again == made[0], "what is stored already stays as it is"
+        assert [each.token_id for each in shelf.run(tokens.tokens(shelf))] == [
+            each.token_id for each in made
+        ]
+
+    def test_a_digest_belongs_to_one(self) -> None:
+        shelf = Shelf()
+        shelf.run(tokens.put_token(shelf, NEW))
+        with pytest.raises(InvalidToken, match="digest"):
+            shelf.run(tokens.put_token(shelf, replace(NEW, token_id=task_id(9))))
+
+    @pytest.mark.parametrize(
+        "act", [tokens.drop_token, lambda s, id: tokens.retire_token(s, id, 0)]
+    )
+    def test_a_session_that_is_stored_meanwhile_goes_too(self, act: Any) -> None:
+        shelf = Shelf()
+        shelf.run(tokens.put_token(shelf, PARENT))
+        shelf.interfere = once(lambda: shelf.run(tokens.put_token(shelf, SESSION)))
+        assert shelf.run(act(shelf, PARENT.token_id))
+        assert shelf.run(tokens.tokens(shelf)) == []
+        assert not shelf.run(act(shelf, PARENT.token_id))
+
+    def test_a_token_that_is_dropped_meanwhile_gets_no_session(self) -> None:
+        shelf = Shelf()
+        shelf.run(tokens.put_token(shelf, PARENT))
+        shelf.interfere = once(lambda: shelf.run(tokens.drop_token(shelf, PARENT.token_id)))
+        with pytest.raises(UnknownToken):
+            shelf.run(tokens.put_token(shelf, SESSION))
+
+    def test_no_token_counts_longer_for_being_retired(self) -> None:
+        shelf = Shelf()
+        shelf.run(tokens.put_token(shelf, PARENT))
+        session = shelf.run(tokens.put_token(shelf, SESSION))
+        assert shelf.run(tokens.retire_token(shelf, session.token_id, 90.0))
+        assert shelf.run(tokens.token(shelf, DIGEST)) == session
+        assert shelf.run(tokens.retire_token(shelf, PARENT.token_id, 30.0))
+        assert [each.expires_in for each in shelf.run(tokens.tokens(shelf))] == [30.0, 30.0]
 
 
 class TestSuccessor:
     def test_is_the_same_but_for_the_secret(self) -> None:
-        old = stored(replace(NEW, lifetime=90.0, exempt=True), NOW + 5 * SECOND)
+        old = stored(replace(NEW, lifetime=90.0, exempt=True))
         new, secret = successor(old)
         assert (new.name, new.scopes, new.exempt) == (old.name, old.scopes, True)
         assert new.lifetime == 90.0, "as it was given, whatever is left of it"
@@ -209,4 +282,4 @@ class TestSuccessor:
 
     def test_sessions_have_none(self) -> None:
         with pytest.raises(InvalidToken, match="sign in again"):
-            successor(stored(TestSessions.SESSION))
+            successor(stored(SESSION))

@@ -7,7 +7,7 @@ An entry is written once what it tells of has been done. The newest are kept, se
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -16,8 +16,10 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.cursors import cursor_of, item_of
+from fairlane.core.documents import Document, Documents, Order, Place, rewrites, write
 from fairlane.core.errors import BatchTooLarge, InvalidInput, InvalidLimit
 from fairlane.core.filters import EVERYTHING, Filter
+from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import is_id, new_id
 from fairlane.core.model import moment
 from fairlane.core.text import shown, storable
@@ -76,7 +78,7 @@ class NewAudit(msgspec.Struct, frozen=True):
         )
 
     def encode(self) -> bytes:
-        """What no engine computes with, as engines store it."""
+        """As its document holds it."""
         return _stored.encode((self.actor, self.action, self.subject, self.detail, self.address))
 
 
@@ -137,23 +139,48 @@ def checked_limit(limit: int) -> int:
     raise InvalidLimit(f"From 1 to {limits.PAGE:,} entries are listed at once, not {shown(limit)}.")
 
 
-def entry_after(cursor: str | None) -> str | None:
-    """The entry that a cursor goes on after, None to begin with the newest."""
-    return item_of(_AUDIT, cursor)
+# Operations, see `store`.
+
+_KIND = "audit"
+_CURSOR = "a"
 
 
-def page_of(rows: Iterable[tuple[str, int, bytes]], limit: int) -> AuditPage:
-    """A page from stored entries (id, time, text), of which one more than fits on it was read."""
+@rewrites
+def record(self: Documents, entries: Sequence[NewAudit]) -> Flow[None]:
+    checked(entries)
+    if not entries:
+        return
+    values = {entry.entry_id: entry.encode() for entry in entries}
+    now, found = yield from self.read_documents(_KIND, list(values))
+    known = {each.id for each in found if each is not None}
+    new = [Document(each, value, now) for each, value in values.items() if each not in known]
+    if new:
+        yield from write(self, _KIND, new)
+    _, excess = yield from self.list_documents(
+        _KIND, Order.NEWEST, limits.BATCH, skip=limits.AUDIT_ENTRIES
+    )
+    if excess:
+        yield from write(self, _KIND, [], excess)
+
+
+@reads
+def audit(self: Documents, limit: int, cursor: str | None = None) -> Flow[AuditPage]:
+    checked_limit(limit)
+    last = item_of(_CURSOR, cursor)
+    after: Place | None = None
+    if last is not None:
+        _, (entry,) = yield from self.read_documents(_KIND, [last])
+        if entry is None:
+            return AuditPage([], None)  # what came after it has gone before it
+        after = (entry.at, entry.id)
+    # One more than fits on the page tells whether there is another.
+    _, found = yield from self.list_documents(_KIND, Order.NEWEST, limit + 1, after)
     entries = [
-        Audit(entry_id, moment(at), *_stored_decoder.decode(stored))
-        for entry_id, at, stored in rows
+        Audit(each.id, moment(each.at), *_stored_decoder.decode(each.value))
+        for each in found[:limit]
     ]
-    page = entries[:limit]
-    more = len(entries) > limit
-    return AuditPage(page, cursor_of(_AUDIT, page[-1].entry_id) if more else None)
-
-
-_AUDIT = "a"
+    more = len(found) > limit
+    return AuditPage(entries, cursor_of(_CURSOR, entries[-1].entry_id) if more else None)
 
 
 def _detail(detail: Mapping[str, Any]) -> str:

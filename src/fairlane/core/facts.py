@@ -8,12 +8,18 @@ empty, limits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import msgspec
 
+from fairlane.core import limits
+from fairlane.core.documents import Document, Documents, Order, rewrites, write
+from fairlane.core.flow import Flow, Op, reads
+from fairlane.core.ids import new_id
 from fairlane.core.lanes import Bucket, Controls, Lane
 from fairlane.core.model import Worker
-from fairlane.core.priority import Band, band_of
+from fairlane.core.priority import MICROSECONDS, Band, band_of
+from fairlane.core.roles import take_role
 from fairlane.core.states import State
 from fairlane.core.tally import LOST_WORKERS, STALE_RESULTS, Tally
 
@@ -113,3 +119,46 @@ _QUEUED, _EXECUTING, _COMPLETED = (
     State.COMPLETED.code,
 )
 _FAILURES = frozenset({"error", "timeout", "worker_lost", "max_retries_exceeded", "not_retriable"})
+
+
+# Operations on samples, see `store`.
+
+SAMPLE = "sample"
+"""The kind of their documents, and the role of whoever takes one."""
+
+
+class Counted(Documents, Protocol):
+    """A store that has documents, and tells facts."""
+
+    def facts(self) -> Op[Facts]: ...
+
+
+@rewrites
+def sample(self: Counted) -> Flow[bool]:
+    if not (yield from take_role(self, SAMPLE, new_id(), limits.SAMPLE_SECONDS)):
+        return False
+    facts = yield from self.facts().flow()
+    taken = sample_of(facts.tallies, facts.now)
+    expires_at = taken.at + int(limits.SAMPLES_SECONDS * MICROSECONDS)
+    yield from write(
+        self, SAMPLE, [Document(str(taken.at), msgspec.json.encode(taken), taken.at, expires_at)]
+    )
+    return True
+
+
+@reads
+def samples(self: Documents, since: int, limit: int) -> Flow[list[Sample]]:
+    if limit <= 0:
+        return []
+    _, found = yield from self.list_documents(SAMPLE, Order.OLDEST, limit, (since, ""))
+    return [sample_in(each.value) for each in found]
+
+
+def sample_in(value: bytes) -> Sample:
+    """A sample out of its document."""
+    # Those that PostgreSQL kept before they were documents are msgpack.
+    return (_json if value.startswith(b"[") else _msgpack).decode(value)
+
+
+_json = msgspec.json.Decoder(Sample)
+_msgpack = msgspec.msgpack.Decoder(Sample)

@@ -12,7 +12,9 @@ from datetime import datetime
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.documents import Document, Documents, Written, every, rewrites, write
 from fairlane.core.errors import InvalidSchedule
+from fairlane.core.flow import Flow, reads
 from fairlane.core.model import moment, moment_or_none
 from fairlane.core.text import NAME_RULE, is_name, shown
 
@@ -38,19 +40,38 @@ class Schedule(msgspec.Struct, frozen=True):
     version: int
 
 
-def schedule_of(
-    schedule_id: str,
-    definition: bytes,
-    next_at: int | None,
-    last_at: int | None,
-    created_at: int,
-    updated_at: int,
-    version: int,
-) -> Schedule:
+class _Head(msgspec.Struct, frozen=True, array_like=True):
+    """The first line of its document; the rest is the definition. `at` is when it was made."""
+
+    next_at: int | None
+    last_at: int | None
+    updated_at: int
+    version: int
+
+
+_head_decoder = msgspec.json.Decoder(_Head)
+
+
+def _parts_of(stored: Document) -> tuple[_Head, bytes]:
+    head, _, definition = stored.value.partition(b"\n")
+    return _head_decoder.decode(head), definition
+
+
+def _value_of(head: _Head, definition: bytes) -> bytes:
+    return msgspec.json.encode(head) + b"\n" + definition
+
+
+def _schedule_of(stored: Document) -> Schedule:
     """A stored schedule as a user sees it."""
-    times = (moment_or_none(next_at), moment_or_none(last_at))
+    head, definition = _parts_of(stored)
     return Schedule(
-        schedule_id, definition, *times, moment(created_at), moment(updated_at), version
+        schedule_id=stored.id,
+        definition=definition,
+        next_at=moment_or_none(head.next_at),
+        last_at=moment_or_none(head.last_at),
+        created_at=moment(stored.at),
+        updated_at=moment(head.updated_at),
+        version=head.version,
     )
 
 
@@ -76,3 +97,55 @@ def checked(schedule: NewSchedule) -> NewSchedule:
 
 # Its id has to fit into an idempotency key, beside a tick.
 _ID_LENGTH = 200
+
+
+# Operations, see `store`.
+
+_KIND = "schedule"
+
+replace = msgspec.structs.replace
+
+
+@reads
+def schedules(self: Documents) -> Flow[list[Schedule]]:
+    _, found = yield from every(self, _KIND)
+    return sorted(map(_schedule_of, found), key=lambda schedule: schedule.schedule_id)
+
+
+@rewrites
+def put_schedule(self: Documents, schedule: NewSchedule) -> Flow[Schedule]:
+    checked(schedule)
+    now, (stored,) = yield from self.read_documents(_KIND, [schedule.schedule_id])
+    if stored is None:
+        stored = Document(schedule.schedule_id, b"", now)
+        head = _Head(schedule.next_at, None, now, 1)
+    else:
+        old, _ = _parts_of(stored)
+        head = _Head(schedule.next_at, old.last_at, now, old.version + 1)
+    new = replace(stored, value=_value_of(head, schedule.definition))
+    if (yield from write(self, _KIND, [new], most=limits.SCHEDULES)) is Written.FULL:
+        raise InvalidSchedule(
+            f"At most {limits.SCHEDULES:,} schedules are kept: drop one that is no longer needed."
+        )
+    return _schedule_of(new)
+
+
+@rewrites
+def drop_schedule(self: Documents, schedule_id: str) -> Flow[bool]:
+    _, (stored,) = yield from self.read_documents(_KIND, [schedule_id])
+    if stored is not None:
+        yield from write(self, _KIND, [], [stored])
+    return stored is not None
+
+
+@rewrites
+def fire(self: Documents, schedule_id: str, tick: int, next_at: int | None) -> Flow[bool]:
+    _, (stored,) = yield from self.read_documents(_KIND, [schedule_id])
+    if stored is None:
+        return False
+    head, definition = _parts_of(stored)
+    if head.next_at != tick:
+        return False
+    moved = replace(head, next_at=next_at, last_at=tick)
+    yield from write(self, _KIND, [replace(stored, value=_value_of(moved, definition))])
+    return True

@@ -111,9 +111,10 @@ class Store(Protocol):
         """Note how the counters stand, unless that was done within the last few seconds."""
 
     def elect(self, role: str, candidate: str, seconds: float) -> Op[bool]:
-        """Take or renew a role for so long; False while someone else has it.
+        """Take or renew a role for a term of `seconds`; False while somebody else has it.
 
-        Who has it for more than twice as long took it when the clock was ahead, and has it no more.
+        A term that ends more than two terms from now was taken while the clock was ahead: it is
+        over.
         """
 
 

@@ -21,11 +21,15 @@ from typing import Any, Literal
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.documents import Document, Documents, Written, every, rewrites, write
 from fairlane.core.errors import InvalidToken, UnknownToken
+from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import is_id, new_id
 from fairlane.core.model import moment, moment_or_none
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.text import SECRET_PREFIX, is_plain, shown
+
+replace = msgspec.structs.replace
 
 
 class Scope(StrEnum):
@@ -56,21 +60,15 @@ class NewToken(msgspec.Struct, frozen=True):
     parent_id: str | None = None
     exempt: bool = False
 
-    @property
-    def lifespan(self) -> int | None:
-        """Its lifetime as engines compute with it: microseconds."""
-        return None if self.lifetime is None else int(self.lifetime * MICROSECONDS)
-
-    def terms(self) -> bytes:
-        """What no engine computes with, as engines store it."""
-        return _terms.encode(_Terms(self.name, self.scopes, self.lifetime, self.exempt))
-
 
 class _Terms(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the document of a token holds. Its id is the token's, its alias the digest in hex."""
+
     name: str
     scopes: frozenset[Scope]
     lifetime: float | None = None
     exempt: bool = False
+    parent_id: str | None = None
 
 
 _terms = msgspec.json.Encoder(order="deterministic")
@@ -102,34 +100,27 @@ class Token(msgspec.Struct, frozen=True):
         return allows(self.scopes, needed)
 
 
-def token_of(
-    token_id: str,
-    digest: bytes,
-    parent_id: str | None,
-    created_at: int,
-    expires_at: int | None,
-    terms: bytes,
-    now: int,
-) -> Token:
+def _token_of(stored: Document, now: int) -> Token:
     """A stored token as others see it at a time."""
-    stored = _terms_decoder.decode(terms)
+    terms = _terms_decoder.decode(stored.value)
+    left = None if stored.expires_at is None else (stored.expires_at - now) / MICROSECONDS
     return Token(
-        token_id=token_id,
-        name=stored.name,
-        digest=digest,
-        scopes=stored.scopes,
-        created_at=moment(created_at),
-        expires_at=moment_or_none(expires_at),
-        expires_in=None if expires_at is None else (expires_at - now) / MICROSECONDS,
-        lifetime=stored.lifetime,
-        parent_id=parent_id,
-        exempt=stored.exempt,
+        token_id=stored.id,
+        name=terms.name,
+        digest=bytes.fromhex(stored.alias or ""),
+        scopes=terms.scopes,
+        created_at=moment(stored.at),
+        expires_at=moment_or_none(stored.expires_at),
+        expires_in=left,
+        lifetime=terms.lifetime,
+        parent_id=terms.parent_id,
+        exempt=terms.exempt,
     )
 
 
-def in_order(tokens: Iterable[Token]) -> list[Token]:
-    """The oldest first."""
-    return sorted(tokens, key=lambda token: (token.created_at, token.token_id))
+def _counting(stored: Document | None, now: int) -> Token | None:
+    """A stored token, if it counts."""
+    return _token_of(stored, now) if stored is not None and stored.counts(now) else None
 
 
 _RANDOM_BYTES = 24
@@ -215,22 +206,97 @@ def checked_seconds(seconds: object) -> int:
     )
 
 
-def most(token: NewToken) -> int:
-    """How many there may be beside this one: sessions leave room for tokens."""
-    return limits.TOKENS if token.parent_id is None else limits.SESSIONS
-
-
-def too_many(token: NewToken) -> InvalidToken:
-    """What is raised when there are as many already."""
-    return InvalidToken(
-        f"No more than {most(token):,} tokens and sessions are kept: revoke some that are no "
-        "longer needed, or wait until some have expired."
-    )
-
-
 def _scopes(given: Iterable[Any]) -> frozenset[Scope]:
     named = [given] if isinstance(given, str) else list(given)
     unknown = [name for name in named if name not in list(Scope)]
     if unknown:
         raise InvalidToken(f"A scope is one of {', '.join(Scope)}. Got {shown(unknown[0])}.")
     return frozenset(map(Scope, named))
+
+
+# Operations, see `store`.
+
+_KIND = "token"
+
+
+@reads
+def tokens(self: Documents) -> Flow[list[Token]]:
+    now, found = yield from every(self, _KIND)
+    return [_token_of(each, now) for each in found if each.counts(now)]
+
+
+@reads
+def token(self: Documents, digest: bytes) -> Flow[Token | None]:
+    found = yield from self.find_document(_KIND, digest.hex())
+    if found is None:
+        return None
+    now, document = found
+    return _counting(document, now)
+
+
+@rewrites
+def put_token(self: Documents, token: NewToken) -> Flow[Token]:
+    checked(token)
+    yield from self.expire_documents(_KIND, limits.BATCH)
+    parents = [] if token.parent_id is None else [token.parent_id]
+    now, (stored, *found) = yield from self.read_documents(_KIND, [token.token_id, *parents])
+    if stored is not None:
+        return _token_of(stored, now)
+    for parent in found:
+        checked_parent(token, _counting(parent, now))
+    new = _document_of(token, now, found)
+    # Sessions leave room for tokens. A session's token is stored again with it, as it is: whoever
+    # retires or drops that token at this moment is overtaken, and finds the session.
+    most = limits.SESSIONS if parents else limits.TOKENS
+    written = yield from write(self, _KIND, [new, *filter(None, found)], most=most)
+    if written is Written.TAKEN:
+        raise InvalidToken("Another token has this digest.")
+    if written is Written.FULL:
+        raise InvalidToken(
+            f"No more than {most:,} tokens and sessions are kept: revoke some that are no longer "
+            "needed, or wait until some have expired."
+        )
+    return _token_of(new, now)
+
+
+@rewrites
+def retire_token(self: Documents, token_id: str, seconds: float) -> Flow[bool]:
+    lifespan = checked_seconds(seconds)
+    now, family = yield from _family(self, token_id)
+    latest = now + lifespan
+    longer = [each for each in family if each.counts(latest)]
+    if longer:
+        yield from write(self, _KIND, [replace(each, expires_at=latest) for each in longer])
+    return bool(family)
+
+
+@rewrites
+def drop_token(self: Documents, token_id: str) -> Flow[bool]:
+    _, family = yield from _family(self, token_id)
+    if family:
+        yield from write(self, _KIND, [], family)
+    return bool(family)
+
+
+def _family(self: Documents, token_id: str) -> Flow[tuple[int, list[Document]]]:
+    """A token that counts, and the sessions made from it; empty if there is none."""
+    now, (token,) = yield from self.read_documents(_KIND, [checked_id(token_id)])
+    if token is None or not token.counts(now):
+        return now, []
+    _, others = yield from every(self, _KIND)
+    sessions = [each for each in others if _terms_decoder.decode(each.value).parent_id == token_id]
+    return now, [token, *sessions]
+
+
+def _document_of(token: NewToken, now: int, parents: Iterable[Document | None]) -> Document:
+    """A token as it is stored. A session expires with its token at the latest."""
+    ends = [None if token.lifetime is None else now + int(token.lifetime * MICROSECONDS)]
+    ends += [parent.expires_at for parent in parents if parent is not None]
+    terms = _Terms(token.name, token.scopes, token.lifetime, token.exempt, token.parent_id)
+    return Document(
+        id=token.token_id,
+        value=_terms.encode(terms),
+        at=now,
+        expires_at=min((end for end in ends if end is not None), default=None),
+        alias=token.digest.hex(),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlane.core import limits
+from fairlane.core.facts import SAMPLE
 from fairlane.core.flow import Flow, transacts, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.machine import CANCEL, Verb, sources_of
@@ -15,6 +16,7 @@ from fairlane.engines.postgres import dependents, moves
 from fairlane.engines.postgres.accounting import trim
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
 from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.documents import expire_documents
 from fairlane.engines.postgres.rows import array_of_ids
 from fairlane.engines.postgres.statements import load
 
@@ -76,11 +78,11 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
     others = {
         "old_keys": now,
         "old_workers": past(retention.workers, now),
-        "old_samples": past(limits.SAMPLES_SECONDS, now),
     }
     counts = [tasks]
     for name, deadline in others.items():
         ((count,),) = yield Query(SQL[name], (deadline, limits.BATCH))
         counts.append(count)
+    counts.append((yield from expire_documents(self, SAMPLE, limits.BATCH)))
     counts.append((yield from trim(limits.BATCH, past(retention.journal, now))))
     return Pruned(tasks, more=any(count >= limits.BATCH for count in counts))

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from fairlane.core import queries, settlement
+from fairlane.core import audit, facts, queries, roles, schedules, settlement, tokens
 from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
 from fairlane.engines.postgres import (
     apply,
-    audit,
     claim,
     control,
     deletion,
+    documents,
     events,
     find,
     inspect,
     leases,
     overview,
-    schedules,
     schema,
     submit,
-    tokens,
 )
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.driver import PostgresDriver
@@ -37,8 +35,8 @@ class PostgresOperations(Context):
     heartbeat = leases.heartbeat
     expired = leases.expired
     prune = deletion.prune
-    sample = overview.sample
-    elect = overview.elect
+    sample = facts.sample
+    elect = roles.elect
     register = leases.register
     mark = leases.mark
     bury = leases.bury
@@ -64,8 +62,8 @@ class PostgresOperations(Context):
     tail = events.tail
     events = events.events
     find = find.find
+    samples = facts.samples
     facts = overview.facts
-    samples = overview.samples
     schedules = schedules.schedules
     token = tokens.token
     tokens = tokens.tokens
@@ -80,6 +78,11 @@ class PostgresOperations(Context):
     migrate = schema.migrate
     verify = schema.verify
     shift_clock = schema.shift_clock
+    read_documents = documents.read_documents
+    find_document = documents.find_document
+    list_documents = documents.list_documents
+    write_documents = documents.write_documents
+    expire_documents = documents.expire_documents
 
 
 def connect(

@@ -1,28 +1,23 @@
-"""facts, sample, samples, elect: the store at a glance, and what the maintenance notes of it."""
+"""facts: the store at a glance."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-import msgspec
-
-from fairlane.core import limits
-from fairlane.core.facts import Facts, Sample, Stream, sample_of
-from fairlane.core.flow import Flow, reads, transacts, writes
+from fairlane.core.facts import SAMPLE, Facts, Stream, sample_in
+from fairlane.core.flow import Flow, reads
 from fairlane.core.lanes import Bucket
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
 from fairlane.core.stats import HOUR, MINUTE
 from fairlane.core.tally import Tally
 from fairlane.engines.postgres import inspect
-from fairlane.engines.postgres.calls import SAMPLING, Query
+from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.claim_order import SQL as CLAIM
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.statements import load
 
 SQL = load("overview")
-
-_sample = msgspec.msgpack.Decoder(Sample)
 
 
 @reads
@@ -37,7 +32,7 @@ def facts(self: Context) -> Flow[Facts]:
     workers = yield from inspect.known_workers()
     # The time comes last: nothing here is younger.
     ages = [int(seconds * MICROSECONDS) for seconds in (MINUTE, HOUR)]
-    about = yield Query(SQL["samples_about"], (ages,))
+    about = yield Query(SQL["samples_about"], (SAMPLE, ages))
     return Facts(
         now=about[0][0],
         lanes=known.lanes,
@@ -48,7 +43,7 @@ def facts(self: Context) -> Flow[Facts]:
         held=held,
         workers=workers,
         # The same one may be nearest to both times.
-        samples=[_sample.decode(each) for each in {row[1] for row in about} - {None}],
+        samples=[sample_in(each) for each in {row[1] for row in about} - {None}],
     )
 
 
@@ -66,25 +61,3 @@ def _streams(tallies: list[Tally]) -> Flow[list[Stream]]:
 
 
 _QUEUED = State.QUEUED.code
-
-
-@transacts
-def sample(self: Context) -> Flow[bool]:
-    every = int(limits.SAMPLE_SECONDS * MICROSECONDS)
-    ((now, due),) = yield Query(SQL["time_for_a_sample"], (SAMPLING, every))
-    if due:
-        taken = sample_of((yield from inspect.counted()), now)
-        yield Query(SQL["add_sample"], (now, msgspec.msgpack.encode(taken)))
-    return bool(due)
-
-
-@reads
-def samples(self: Context, since: int, limit: int) -> Flow[list[Sample]]:
-    rows = yield Query(SQL["samples"], (since, max(0, limit)))
-    return [_sample.decode(stored) for (stored,) in rows]
-
-
-@writes
-def elect(self: Context, role: str, candidate: str, seconds: float) -> Flow[bool]:
-    rows = yield Query(SQL["elect"], (role, candidate, int(seconds * MICROSECONDS)))
-    return bool(rows)

@@ -1,17 +1,14 @@
-"""prune, elect: what the maintenance does besides reaping."""
+"""prune: what the maintenance does besides reaping."""
 
 from __future__ import annotations
 
-from fairlane.core import limits
 from fairlane.core.flow import Flow, writes
-from fairlane.core.priority import MICROSECONDS
 from fairlane.core.retention import Pruned, Retention, checked, past
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.scripts import script
 
 PRUNE = script("prune")
-ELECT = script("elect")
 
 _NOW = 0
 """Only the script knows what time it is: it is told ages, which are deadlines before time 0."""
@@ -23,11 +20,6 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
     states: list[Argument] = []
     for state, deadline in retention.deadlines(_NOW).items():
         states += (state.code, -deadline)
-    ages = (retention.workers, limits.SAMPLES_SECONDS, retention.journal)
+    ages = (retention.workers, retention.journal)
     tasks, more = yield from self.call(PRUNE, *(-past(seconds, _NOW) for seconds in ages), *states)
     return Pruned(tasks, bool(more))
-
-
-@writes
-def elect(self: Context, role: str, candidate: str, seconds: float) -> Flow[bool]:
-    return bool((yield from self.call(ELECT, role, candidate, int(seconds * MICROSECONDS))))

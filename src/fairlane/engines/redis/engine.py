@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from fairlane.core import queries, settlement
+from fairlane.core import audit, facts, queries, roles, schedules, settlement, tokens
 from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
 from fairlane.engines.redis import (
     apply,
-    audit,
     claim,
     control,
     deletion,
+    documents,
     events,
     find,
     inspect,
     leases,
     overview,
-    schedules,
     schema,
     submit,
-    tokens,
 )
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.driver import RedisDriver
@@ -35,8 +33,8 @@ class RedisOperations(Context):
     settle = settlement.settle
     start = leases.start
     prune = deletion.prune
-    sample = overview.sample
-    elect = deletion.elect
+    sample = facts.sample
+    elect = roles.elect
     progress = leases.progress
     heartbeat = leases.heartbeat
     expired = leases.expired
@@ -65,8 +63,8 @@ class RedisOperations(Context):
     tail = events.tail
     events = events.events
     find = find.find
+    samples = facts.samples
     facts = overview.facts
-    samples = overview.samples
     schedules = schedules.schedules
     token = tokens.token
     tokens = tokens.tokens
@@ -81,6 +79,11 @@ class RedisOperations(Context):
     migrate = schema.migrate
     verify = schema.verify
     shift_clock = schema.shift_clock
+    read_documents = documents.read_documents
+    find_document = documents.find_document
+    list_documents = documents.list_documents
+    write_documents = documents.write_documents
+    expire_documents = documents.expire_documents
 
 
 def connect(

@@ -62,16 +62,11 @@ NAMES = {
     "TALLY": "tally",  # hash: lane:level:source:target:label:bucket -> times
     "TALLY_TIME": "tally_time",  # hash: the same -> microseconds together
     "JOURNAL": "journal",  # stream: one entry a script, numbered 0-1, 0-2, …, see books.lua
-    "SAMPLES": "samples",  # zset: samples (JSON, see core/facts.py) by their time
-    # Who does what besides workers, and when.
-    "ROLES": "roles",  # hash: role -> the end of its lease in 8 bytes, who has it
-    "SCHEDULES": "schedules",  # hash: id -> times, version and definition, see schedules.py
-    # Who may do what over the network, and who did.
-    "TOKENS": "tokens",  # hash: id -> times, parent, digest and terms, see tokens.py
-    "TOKEN_DIGESTS": "token_digests",  # hash: digest -> id
-    "TOKEN_ENDS": "token_ends",  # zset: ids of tokens that expire, by that time
-    "AUDIT": "audit",  # hash: id of an entry -> JSON
-    "AUDIT_TIMES": "audit_times",  # zset: ids of entries by their time
+    # Documents (tokens, schedules, roles, samples, the audit log): + kind each, see documents.py.
+    "DOCUMENTS": "documents:",  # hash: id -> document
+    "DOCUMENT_TIMES": "document_times:",  # zset: ids by `at`
+    "DOCUMENT_ENDS": "document_ends:",  # zset: ids of those that expire, by that time
+    "DOCUMENT_ALIASES": "document_aliases:",  # hash: alias -> id
     "WAKE": "wake",  # a channel, not a key: hints that there is work
 }
 

@@ -1,18 +1,14 @@
-"""facts, sample, samples: the store at a glance, and as it was."""
+"""facts: the store at a glance."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
-import msgspec
-
-from fairlane.core import limits
-from fairlane.core.facts import Facts, Sample, Stream, sample_of
-from fairlane.core.flow import Flow, reads, writes
+from fairlane.core.facts import Facts, Stream, sample_in
+from fairlane.core.flow import Flow, reads
 from fairlane.core.lanes import Bucket
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.retention import past
 from fairlane.core.states import State
 from fairlane.core.stats import HOUR, MINUTE
 from fairlane.core.tally import Tally
@@ -21,12 +17,8 @@ from fairlane.engines.redis.rows import WORKER_FIELDS, tallies_of, worker_of
 from fairlane.engines.redis.scripts import script
 
 FACTS = script("facts")
-SAMPLES = script("samples")
-TALLIES = script("tallies")
-SAMPLE = script("sample")
 
 _EXECUTING = State.EXECUTING.code
-_sample = msgspec.json.Decoder(Sample)
 
 
 @reads
@@ -53,7 +45,7 @@ def facts(self: Context) -> Flow[Facts]:
         buckets={type.decode(): _bucket(stored) for type, stored in pairs(buckets)},
         held=_held(tallies, lingering),
         workers=[worker_of(worker_id, row, runs, int(now)) for worker_id, row, runs in workers],
-        samples=[_sample.decode(each) for each in sorted(set(samples))],
+        samples=[sample_in(each) for each in sorted(set(samples))],
     )
 
 
@@ -78,19 +70,3 @@ def _held(tallies: Iterable[Tally], lingering: Iterable[bytes]) -> dict[int, int
             held[key.lane] += times if key.target == _EXECUTING else -times
     held.update(int.from_bytes(place[:2]) for place in lingering)
     return {lane: count for lane, count in held.items() if count}
-
-
-@writes
-def sample(self: Context) -> Flow[bool]:
-    now, newest, counts, durations = yield from self.call(TALLIES)
-    latest = past(limits.SAMPLE_SECONDS, int(now))
-    if newest and float(newest) > latest:
-        return False
-    taken = sample_of(tallies_of(counts, durations), int(now))
-    return bool((yield from self.call(SAMPLE, taken.at, latest, msgspec.json.encode(taken))))
-
-
-@reads
-def samples(self: Context, since: int, limit: int) -> Flow[list[Sample]]:
-    found = yield from self.call(SAMPLES, since, max(0, limit))
-    return [_sample.decode(each) for each in found]

@@ -13,6 +13,7 @@ from fairlane.engines.redis.keys import NAMES
 from fairlane.engines.redis.scripts import FORMAT
 
 MIGRATE = text(__package__, "lua/migrate.lua")
+MIGRATE_DOCUMENTS = text(__package__, "lua/migrate_documents.lua")
 
 _SCAN_AT_ONCE = 1_000
 
@@ -51,6 +52,8 @@ def migrate(self: Context) -> Flow[int]:
     check_not_newer(found, FORMAT)
     if found == 0:
         yield Command(("EVAL", MIGRATE, 1, self.prefix + NAMES["META"], FORMAT))
+    elif found == 1:
+        yield Command(("EVAL", MIGRATE_DOCUMENTS, 1, self.prefix, FORMAT))
     return FORMAT
 
 

@@ -16,13 +16,14 @@ from hashlib import sha1
 from typing import NamedTuple
 
 from fairlane.core import limits, machine
+from fairlane.core.facts import SAMPLE
 from fairlane.core.machine import Move, Slot
 from fairlane.core.records import stored_error
 from fairlane.core.states import NOWHERE, State
 from fairlane.engines.files import text
 from fairlane.engines.redis import keys, record
 
-FORMAT = 1
+FORMAT = 2
 """The version of everything that is written here. A store of another version is not touched."""
 
 JOURNAL_BYTES = 64_000_000
@@ -67,7 +68,6 @@ def _numbers() -> dict[str, int]:
         "BATCH": limits.BATCH,
         "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
         "JOURNAL_BYTES": JOURNAL_BYTES,
-        "AUDIT_ENTRIES": limits.AUDIT_ENTRIES,
         "LINE": record.LINE.size,
     }
 
@@ -79,6 +79,7 @@ def _texts() -> dict[str, str]:
         **{name: f"KEYS[1] .. '{key}'" for name, key in keys.NAMES.items()},
         "FORMAT": f"'{FORMAT}'",
         **{f"MOVE_{name}": _table(move) for name, move in _MOVES.items()},
+        "SAMPLE": f"'{SAMPLE}'",
     }
 
 

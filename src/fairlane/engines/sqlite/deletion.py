@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from fairlane.core import limits
+from fairlane.core.facts import SAMPLE
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.journal import Passage
@@ -20,6 +21,7 @@ from fairlane.engines.sqlite import dependents
 from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.documents import expire_documents
 from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "deletion")
@@ -74,12 +76,13 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
     others = {
         "drop_keys": now,
         "drop_workers": past(retention.workers, now),
-        "drop_samples": past(limits.SAMPLES_SECONDS, now),
         "drop_journal": past(retention.journal, now),
     }
     for statement, deadline in others.items():
         dropped = yield Execute(SQL[statement], (deadline, limits.BATCH))
         more = more or dropped.rowcount == limits.BATCH
+    expired = yield from expire_documents(self, SAMPLE, limits.BATCH)
+    more = more or expired == limits.BATCH
     yield Execute(SQL["blank_journal"], (past(retention.journal, now),))
     return Pruned(len(gone), more)
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlane.core import queries, settlement
+from fairlane.core import audit, facts, queries, roles, schedules, settlement, tokens
 from fairlane.core.backend import Backend
 from fairlane.core.priority import Aging
 from fairlane.engines.sqlite import (
     apply,
-    audit,
     claim,
     control,
     deletion,
+    documents,
     events,
     find,
     inspect,
     leases,
     overview,
-    schedules,
     schema,
     submit,
-    tokens,
 )
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.driver import SqliteDriver
@@ -39,8 +37,8 @@ class SqliteOperations(Context):
     heartbeat = leases.heartbeat
     expired = leases.expired
     prune = deletion.prune
-    sample = overview.sample
-    elect = overview.elect
+    sample = facts.sample
+    elect = roles.elect
     register = leases.register
     mark = leases.mark
     bury = leases.bury
@@ -66,8 +64,8 @@ class SqliteOperations(Context):
     tail = events.tail
     events = events.events
     find = find.find
+    samples = facts.samples
     facts = overview.facts
-    samples = overview.samples
     schedules = schedules.schedules
     token = tokens.token
     tokens = tokens.tokens
@@ -82,6 +80,11 @@ class SqliteOperations(Context):
     migrate = schema.migrate
     verify = schema.verify
     shift_clock = schema.shift_clock
+    read_documents = documents.read_documents
+    find_document = documents.find_document
+    list_documents = documents.list_documents
+    write_documents = documents.write_documents
+    expire_documents = documents.expire_documents
 
 
 def connect(

@@ -81,15 +81,6 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone;
 
--- name: old_samples
-WITH gone AS (
-    DELETE FROM fairlane.samples WHERE at = ANY (ARRAY(
-        SELECT at FROM fairlane.samples WHERE at <= $1 ORDER BY at LIMIT $2
-    ))
-    RETURNING true
-)
-SELECT count(*) FROM gone;
-
 -- name: old_workers
 WITH gone AS (
     DELETE FROM fairlane.workers

@@ -22,51 +22,24 @@ SELECT type, tokens, at FROM fairlane.buckets;
 -- Of samples those on both sides of each time.
 
 -- name: samples_about
-SELECT fairlane.now_us(), sample.sample
+SELECT fairlane.now_us(), sample.value
 FROM (SELECT) AS once
 LEFT JOIN (
-    SELECT near.sample
-    FROM unnest($1::bigint[]) AS age
+    SELECT near.value
+    FROM unnest($2::bigint[]) AS age
     CROSS JOIN LATERAL (
         (
-            SELECT at, sample FROM fairlane.samples
-            WHERE at <= fairlane.now_us() - age
+            SELECT at, value FROM fairlane.documents
+            WHERE kind = $1 AND at <= fairlane.now_us() - age
             ORDER BY at DESC
             LIMIT 1
         )
         UNION ALL
         (
-            SELECT at, sample FROM fairlane.samples
-            WHERE at > fairlane.now_us() - age
+            SELECT at, value FROM fairlane.documents
+            WHERE kind = $1 AND at > fairlane.now_us() - age
             ORDER BY at
             LIMIT 1
         )
     ) AS near
 ) AS sample ON true;
-
--- name: samples
-SELECT sample FROM fairlane.samples WHERE at >= $1 ORDER BY at LIMIT $2;
-
--- Whether it is time for a sample, and ours to take: until the end of the transaction.
-
--- name: time_for_a_sample
-SELECT
-    fairlane.now_us(),
-    pg_try_advisory_xact_lock($1)
-        AND NOT EXISTS (SELECT FROM fairlane.samples WHERE at > fairlane.now_us() - $2::bigint);
-
--- name: add_sample
-INSERT INTO fairlane.samples (at, sample) VALUES ($1, $2);
-
--- A term more than twice as long as this one is of a clock that has gone back since.
-
--- name: elect
-INSERT INTO fairlane.roles AS role (role, candidate, expires_at)
-VALUES ($1, $2, fairlane.now_us() + $3)
-ON CONFLICT (role) DO UPDATE
-SET candidate = excluded.candidate, expires_at = excluded.expires_at
-WHERE
-    role.candidate = excluded.candidate
-    OR role.expires_at <= fairlane.now_us()
-    OR role.expires_at > fairlane.now_us() + 2 * $3
-RETURNING true;

@@ -1,4 +1,5 @@
 #!lua flags=no-writes
+-- needs: documents
 -- ARGV: number of ages, ages (microseconds) of samples to tell, then the fields to tell of each worker.
 local first_field = 2 + ARGV[1]
 
@@ -21,10 +22,13 @@ end
 local samples = {}
 for i = 2, first_field - 1 do
     local time = whole(now - ARGV[i])
-    local before = call('ZRANGE', SAMPLES, time, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1)
-    local behind = call('ZRANGE', SAMPLES, '(' .. time, '+inf', 'BYSCORE', 'LIMIT', 0, 1)
+    local before = call('ZRANGE', DOCUMENT_TIMES .. SAMPLE, time, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1)
+    local behind = call('ZRANGE', DOCUMENT_TIMES .. SAMPLE, '(' .. time, '+inf', 'BYSCORE', 'LIMIT', 0, 1)
     samples[#samples + 1] = before[1]
     samples[#samples + 1] = behind[1]
+end
+for i, id in ipairs(samples) do
+    samples[i] = value_of(call('HGET', DOCUMENTS .. SAMPLE, id))
 end
 
 return {

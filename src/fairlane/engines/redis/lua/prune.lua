@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- needs: record accounting moves deletion
--- ARGV: for how many microseconds dead workers, samples and entries of the journal are kept, then pairs
---       of a state that is an end, and for how long tasks are kept in it.
+-- needs: record accounting moves deletion documents
+-- ARGV: for how many microseconds dead workers and entries of the journal are kept, then pairs of a state
+--       that is an end, and for how long tasks are kept in it.
 local MOST_BYTES, AT_ONCE = 8000000, 50
 local removed, looked_at, bytes, more = 0, 0, 0, false
 
@@ -77,7 +77,7 @@ local function over(key, deadline)
     return found
 end
 
-for i = 4, #ARGV, 2 do
+for i = 3, #ARGV, 2 do
     local state = tonumber(ARGV[i])
     trim(ENDED .. state, now - ARGV[i + 1], function(fields)
         return removed < BATCH and take_away_all(fields[4], state, fields[2])
@@ -97,11 +97,9 @@ for _, worker in ipairs(over(DEAD_WORKERS, now - ARGV[1])) do
         later('ZREM', DEAD_WORKERS, worker)
     end
 end
-for _, sample in ipairs(over(SAMPLES, now - ARGV[2])) do
-    later('ZREM', SAMPLES, sample)
-end
+more = expire(SAMPLE, BATCH) == BATCH or more
 write()
-trim(JOURNAL, now - ARGV[3], function()
+trim(JOURNAL, now - ARGV[2], function()
     return true
 end)
 -- Its entries differ in weight: where they are heavy, fewer are kept.

@@ -39,9 +39,6 @@ WHERE worker_id IN (
     LIMIT ?
 );
 
--- name: drop_samples
-DELETE FROM samples WHERE at IN (SELECT at FROM samples WHERE at <= ? ORDER BY at LIMIT ?);
-
 -- name: drop_journal
 DELETE FROM journal
 WHERE id IN (

@@ -1,3 +1,0 @@
-#!lua flags=allow-oom
--- ARGV: id.
-return call('HDEL', SCHEDULES, ARGV[1])

@@ -1,0 +1,3 @@
+#!lua
+-- needs: documents
+return write_documents()

@@ -1,2 +1,0 @@
-#!lua flags=no-writes
-return call('HGETALL', SCHEDULES)

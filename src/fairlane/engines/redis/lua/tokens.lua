@@ -1,2 +1,0 @@
-#!lua flags=no-writes
-return {now_text, call('HGETALL', TOKENS)}

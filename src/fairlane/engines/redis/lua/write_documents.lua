@@ -1,0 +1,3 @@
+#!lua flags=allow-oom
+-- needs: documents
+return write_documents()
