@@ -1,0 +1,131 @@
+"""The conformance tests of documents, tokens, audit and schedules catch every faulty engine."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from fairlane.core import roles, tokens
+from fairlane.core.documents import Document, Documents
+from fairlane.core.flow import Flow
+from fairlane.engines.sqlite import documents
+from fairlane.engines.sqlite.calls import Execute
+from fairlane.engines.sqlite.engine import SqliteOperations
+from tests.conformance import test_audit, test_documents, test_overview, test_schedules, test_tokens
+from tests.conftest import Servers
+from tests.fixtures.stores import opened
+from tests.mutants.faults import Break, replaced, statement, together
+
+SLOW = {test_audit.test_only_the_newest_are_kept, test_documents.test_many_at_once}
+
+CHECKS = [
+    check
+    for module in (test_documents, test_tokens, test_audit, test_schedules, test_overview)
+    for name, check in inspect.getmembers(module, inspect.iscoroutinefunction)
+    if name.startswith("test_")
+    and list(inspect.signature(check).parameters) == ["store"]
+    and check not in SLOW
+]
+
+
+def _ignores_versions(
+    self: Any,
+    kind: str,
+    puts: Sequence[Document],
+    drops: Sequence[Document] = (),
+    most: int | None = None,
+) -> Any:
+    known = {}
+    for each in (*puts, *drops):
+        rows = yield Execute("SELECT version FROM documents WHERE id = ?", (each.id,))
+        known[each.id] = next(iter(rows), (0,))[0]
+    puts, drops = (
+        [replace(each, version=known[each.id]) for each in some] for some in (puts, drops)
+    )
+    return (yield from documents.write_documents(self, kind, puts, drops, most))
+
+
+def _writes_what_it_can(
+    self: Any,
+    kind: str,
+    puts: Sequence[Document],
+    drops: Sequence[Document] = (),
+    most: int | None = None,
+) -> Any:
+    for put in puts:
+        written = yield from documents.write_documents(self, kind, [put], (), most)
+        if written != "done":
+            return written
+    return (yield from documents.write_documents(self, kind, [], drops, most))
+
+
+def _forgets_sessions(self: Documents, token_id: str) -> Flow[Any]:
+    now, (token,) = yield from self.read_documents("token", [token_id])
+    return now, [token] if token is not None and token.counts(now) else []
+
+
+def _elects_anyone(*_: object) -> Flow[bool]:
+    yield from ()
+    return True
+
+
+FAULTS: dict[str, Break] = {
+    "a write ignores versions": replaced(SqliteOperations, "write_documents", _ignores_versions),
+    "a write stops halfway": replaced(SqliteOperations, "write_documents", _writes_what_it_can),
+    "a version stays as it is": statement(
+        documents, "put", "version = excluded.version", "version = version"
+    ),
+    "an alias is taken from another": together(
+        statement(documents, "taken", "alias = ?", "alias = ? AND 0"),
+        statement(documents, "put", "INSERT INTO", "INSERT OR REPLACE INTO"),
+    ),
+    "an alias is that of another kind": statement(documents, "find", "kind = ?", "kind <> ?"),
+    "there may be any number": statement(documents, "count", "count(*)", "0 * count(*)"),
+    "other kinds take up room": statement(documents, "count", "kind = ?", "kind IS NOT ?"),
+    "a put keeps the expiry": statement(
+        documents, "put", "expires_at = excluded.expires_at,", "expires_at = expires_at,"
+    ),
+    "a drop takes away other kinds": statement(documents, "drop", "kind = ?", "? IS NOT NULL"),
+    "expire forgets": statement(documents, "expire", "expires_at <= ?2", "expires_at <= ?2 - ?2"),
+    "expire takes what has not expired": statement(
+        documents, "expire", "expires_at <= ?2", "expires_at IS NOT ?2"
+    ),
+    "expire knows no bound": statement(documents, "expire", "LIMIT ?3", "LIMIT ?3 * 10"),
+    "a list begins where the last one ended": statement(documents, "oldest", "> (?", ">= (?"),
+    "a list leaves out what is of one time": statement(
+        documents, "newest", "(at, id) < (?, ?)", "(at, id) < (?, substr(?, 1, 0))"
+    ),
+    "a list leaves nothing out": statement(documents, "newest", "OFFSET ?", "OFFSET 0 * ?"),
+    "expired documents count": replaced(Document, "counts", lambda *_: True),
+    "sessions outlive their token": replaced(tokens, "_family", _forgets_sessions),
+    "everyone is elected": replaced(roles, "take_role", _elects_anyone),
+}
+
+
+async def _caught(servers: Servers, folder: Path) -> str | None:
+    """The first test that fails."""
+    for check in CHECKS:
+        async with opened("sqlite-memory", servers, folder) as store:
+            try:
+                await check(store)
+            except (AssertionError, pytest.fail.Exception):
+                return str(check.__name__)
+    return None
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_suite_catches(
+    fault: str, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        FAULTS[fault](patch)
+        assert await _caught(servers, tmp_path) is not None, f"no test shows that {fault}"
+
+
+async def test_the_suite_objects_to_nothing_else(servers: Servers, tmp_path: Path) -> None:
+    assert await _caught(servers, tmp_path) is None
