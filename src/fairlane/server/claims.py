@@ -33,7 +33,7 @@ class Claims:
         grant = await self._store.run(self._store.ops.claim(ask))
         if not grant.tasks:
             return grant
-        tasks = await self._opened(grant.tasks)
+        tasks = await self._take_readable(grant.tasks)
         # Tasks that could not be decrypted may have kept others from being claimed: ask again.
         due_in = grant.next_due_in if tasks else 0.0
         return msgspec.structs.replace(grant, tasks=tasks, next_due_in=due_in)
@@ -60,7 +60,7 @@ class Claims:
             else:
                 return
 
-    async def _opened(self, tasks: list[Claimed]) -> list[Claimed]:
+    async def _take_readable(self, tasks: list[Claimed]) -> list[Claimed]:
         """Return the tasks whose payload could be decrypted. Settle the others: no worker could run
         them."""
         opened: list[Claimed] = []

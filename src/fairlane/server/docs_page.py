@@ -129,14 +129,14 @@ def _curl(method: str, path: str, operation: dict[str, Any]) -> str:
 def _fields(
     document: dict[str, Any], title: str, schema: dict[str, Any], *, answer: bool = False
 ) -> str:
-    resolved = _resolved(document, schema)
+    resolved = _resolve(document, schema)
     required = resolved.get("required", ())
     fields = resolved.get("properties", {})
     rows = [(name, kind, answer or name in required) for name, kind in fields.items()]
     return _table(title, rows, document)
 
 
-def _resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def _resolve(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
     found: dict[str, Any] = document["components"]["schemas"].get(name, schema)
     return found
@@ -157,7 +157,7 @@ def _table(
 def _kind(schema: dict[str, Any], document: dict[str, Any]) -> str:
     """Return a schema in a few words, as HTML."""
     if "$ref" in schema:
-        found = _resolved(document, schema)
+        found = _resolve(document, schema)
         if "properties" not in found:
             return _kind(found, document)
         name = escape(str(schema["$ref"]).rpartition("/")[2])

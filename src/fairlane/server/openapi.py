@@ -41,7 +41,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         path = _PARAMETER.sub(r"{\1}", operation.path)
-        paths.setdefault(path, {})[operation.method.lower()] = _described(
+        paths.setdefault(path, {})[operation.method.lower()] = _describe(
             operation, known, components
         )
     return {
@@ -78,7 +78,7 @@ def _kinds(operations: Iterable[Operation]) -> Iterable[Any]:
                 yield kind
 
 
-def _described(
+def _describe(
     operation: Operation, known: dict[Any, Any], components: dict[str, Any]
 ) -> dict[str, Any]:
     described: dict[str, Any] = {

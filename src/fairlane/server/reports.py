@@ -1,4 +1,4 @@
-"""Results that workers report over HTTP: decided by the core, settled in natural batches."""
+"""Reports of workers over HTTP: settled in batches, decided by the core."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ class RunReport(msgspec.Struct, frozen=True):
     estimated: bool = True
 
 
-class Judgement(msgspec.Struct, frozen=True):
-    """What became of a report, by which move, and how the task stands now."""
+class ReportResult(msgspec.Struct, frozen=True):
+    """The verdict on a report, the move of the task, and its state now."""
 
     verdict: Verdict
     move: Move | None = None
     state: State | None = None
 
 
-async def settled(get: Get, settle: Settle, reports: Sequence[RunReport]) -> list[Judgement]:
-    """Record what workers report; one look and one change for all of them."""
+async def settle_reports(
+    get: Get, settle: Settle, reports: Sequence[RunReport]
+) -> list[ReportResult]:
+    """Settle reports, with one read and one write for all of them."""
     tasks = await get([report.task_id for report in reports])
-    answers = [Judgement(Verdict.MISSING if task is None else Verdict.STALE) for task in tasks]
+    answers = [ReportResult(Verdict.MISSING if task is None else Verdict.STALE) for task in tasks]
     settlements: dict[int, Settlement] = {}
     for position, (report, task) in enumerate(zip(reports, tasks, strict=True)):
         settlement = None if task is None else _settlement(report, task)
@@ -53,15 +55,15 @@ async def settled(get: Get, settle: Settle, reports: Sequence[RunReport]) -> lis
     for (position, settlement), (verdict, move) in zip(settlements.items(), settled, strict=True):
         task = tasks[position]
         if task is not None:
-            # A report that was sent again, because its answer got lost, moves nothing.
+            # A repeated report, whose first response got lost, moves nothing.
             moved = move is not None and _is_held(task, settlement)
             state = move.state if move is not None and moved else task.state
-            answers[position] = Judgement(verdict, move, state)
+            answers[position] = ReportResult(verdict, move, state)
     return answers
 
 
 def attempt_of(task: Task, worker_id: str) -> int | None:
-    """The number of a worker's last run of a task, if there is one."""
+    """Return the number of a worker's last run of a task, if there is one."""
     if task.worker_id == worker_id:
         return task.attempt
     return max((run.number for run in task.attempts if run.worker_id == worker_id), default=None)
@@ -84,7 +86,7 @@ def _is_held(task: Task, settlement: Settlement) -> bool:
 
 
 def _seconds(task: Task) -> float:
-    """About how long a run took whose worker does not say."""
+    """Return about how long a run took, if the worker does not say."""
     began = task.started_at or task.claimed_at
     if began is None:
         return 0.0

@@ -39,7 +39,7 @@ class Response(msgspec.Struct, frozen=True):
 
     async def send(self, send: Send, *, bodiless: bool = False) -> None:
         """Send the response. `bodiless`: without its body, as for HEAD."""
-        body = self._encoded()
+        body = self._content()
         headers = [*self.guards, *self.headers]
         if self.status != NO_CONTENT:
             headers.append((b"content-length", str(len(body)).encode()))
@@ -48,7 +48,7 @@ class Response(msgspec.Struct, frozen=True):
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if bodiless else body})
 
-    def _encoded(self) -> bytes:
+    def _content(self) -> bytes:
         if self.body is None:
             return b""
         return self.body if isinstance(self.body, bytes) else _encode(self.body)

@@ -25,7 +25,7 @@ from fairlane.server.auth import TOKEN_SECONDS, Identity, TokenCache
 from fairlane.server.cached import Cached
 from fairlane.server.config import ServerConfig
 from fairlane.server.long_polls import LongPolls
-from fairlane.server.reports import Judgement, RunReport, settled
+from fairlane.server.reports import ReportResult, RunReport, settle_reports
 from fairlane.server.store_guard import StoreGuard
 from fairlane.server.stream.hub import Hub
 from fairlane.server.workers import Workers
@@ -69,7 +69,7 @@ class Services:
         self.workers = Workers(self._workers, self._beat)
         self.polls = LongPolls(self.store, self.stopping)
         self.hub = Hub(self.store, self.stopping, config.listeners)
-        self.reports = Batcher(self.settled, limits.BATCH)
+        self.reports = Batcher(self.settle_reports, limits.BATCH)
         self._background: asyncio.Task[None] | None = None
 
     @property
@@ -128,9 +128,9 @@ class Services:
     async def _settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         return await self.run(self.ops.settle(settlements))
 
-    async def settled(self, reports: Sequence[RunReport]) -> list[Judgement]:
+    async def settle_reports(self, reports: Sequence[RunReport]) -> list[ReportResult]:
         """Record the reports of workers, up to 500 at once."""
-        return await settled(self._get, self._settle, reports)
+        return await settle_reports(self._get, self._settle, reports)
 
     async def _workers(self) -> list[Worker]:
         return await self.run(self.ops.workers())

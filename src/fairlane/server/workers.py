@@ -32,7 +32,7 @@ _FREE = ~(0xF << 76 | 0x3 << 62)
 
 def new_worker_id(identity: Identity, name: str | None = None) -> str:
     """Return a random id for a worker that registers with this token. It begins with `name`."""
-    return _signed(secrets.token_bytes(_NONCE), identity, "" if name is None else f"{name}.")
+    return _sign(secrets.token_bytes(_NONCE), identity, "" if name is None else f"{name}.")
 
 
 def check_owner(worker_id: str, identity: Identity) -> None:
@@ -47,10 +47,10 @@ def owns(worker_id: str, identity: Identity) -> bool:
     if not is_id(number):
         return False
     nonce = bytes.fromhex(number.replace("-", ""))[:_NONCE]
-    return _signed(nonce, identity, name + dot) == worker_id
+    return _sign(nonce, identity, name + dot) == worker_id
 
 
-def _signed(nonce: bytes, identity: Identity, prefix: str) -> str:
+def _sign(nonce: bytes, identity: Identity, prefix: str) -> str:
     # The version bits of the UUID are set first, because they are signed as well.
     number = (int.from_bytes(nonce) << 8 * _TAG) & _FREE | _VERSION | _VARIANT
     head = number.to_bytes(16)[:_NONCE]

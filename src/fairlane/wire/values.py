@@ -18,55 +18,53 @@ _PLAIN: Final = r"[^\x00-\x1f\x7f-\x9f]"
 _PRIORITIES: Final = [*NAMES, *ALIASES]
 
 
-def _described(**schema: Any) -> msgspec.Meta:
+def _schema(**schema: Any) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema=schema)
 
 
 NAME_PATTERN: Final = rf"^[A-Za-z0-9_.:\-]{{1,{limits.NAME_LENGTH}}}$"
-NameText = Annotated[str, _described(pattern=NAME_PATTERN)]
+NameText = Annotated[str, _schema(pattern=NAME_PATTERN)]
 """A type, a queue, a capability or a worker."""
 WorkerName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.:\-]{1,100}$")]
 """The beginning of a worker's id. Checked here: the core sees only the whole id."""
-SOME: Final = _described(minItems=1)
+SOME: Final = _schema(minItems=1)
 Listed = Annotated[tuple[NameText, ...], SOME]
 """Names in a filter."""
-Capabilities = Annotated[tuple[NameText, ...], _described(maxItems=limits.CAPABILITIES)]
-TaskId = Annotated[str, _described(format="uuid", pattern=r"^[0-9a-f\-]{36}$")]
-TaskIds = Annotated[tuple[TaskId, ...], _described(maxItems=limits.BATCH)]
-Parents = Annotated[tuple[TaskId, ...], _described(maxItems=limits.DEPENDENCIES)]
+Capabilities = Annotated[tuple[NameText, ...], _schema(maxItems=limits.CAPABILITIES)]
+TaskId = Annotated[str, _schema(format="uuid", pattern=r"^[0-9a-f\-]{36}$")]
+TaskIds = Annotated[tuple[TaskId, ...], _schema(maxItems=limits.BATCH)]
+Parents = Annotated[tuple[TaskId, ...], _schema(maxItems=limits.DEPENDENCIES)]
 
 Mark = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
 """The id of a group of dead letters. Checked here: the core only compares it."""
 
-Key = Annotated[str, _described(pattern=rf"^{_PLAIN}{{1,{limits.NAME_LENGTH}}}$")]
-Trace = Annotated[str, _described(pattern=rf"^[ -~]{{1,{limits.TRACE_LENGTH}}}$")]
-Line = Annotated[str, _described(pattern=rf"^{_PLAIN}{{0,{limits.NAME_LENGTH}}}$")]
-TagText = Annotated[str, _described(pattern=rf"^{_PLAIN}{{0,{limits.TAG_LENGTH}}}$")]
-Tags = Annotated[Mapping[TagText, TagText], _described(maxProperties=limits.TAGS)]
+Key = Annotated[str, _schema(pattern=rf"^{_PLAIN}{{1,{limits.NAME_LENGTH}}}$")]
+Trace = Annotated[str, _schema(pattern=rf"^[ -~]{{1,{limits.TRACE_LENGTH}}}$")]
+Line = Annotated[str, _schema(pattern=rf"^{_PLAIN}{{0,{limits.NAME_LENGTH}}}$")]
+TagText = Annotated[str, _schema(pattern=rf"^{_PLAIN}{{0,{limits.TAG_LENGTH}}}$")]
+Tags = Annotated[Mapping[TagText, TagText], _schema(maxProperties=limits.TAGS)]
 TagPair = Annotated[
-    str, _described(pattern=rf"^[^:\x00-\x1f\x7f-\x9f]{{1,200}}:{_PLAIN}{{0,{limits.TAG_LENGTH}}}$")
+    str, _schema(pattern=rf"^[^:\x00-\x1f\x7f-\x9f]{{1,200}}:{_PLAIN}{{0,{limits.TAG_LENGTH}}}$")
 ]
 """A tag in a query: name:value."""
 
-PriorityName = Annotated[str, _described(enum=_PRIORITIES)]
-Level = Annotated[int, _described(minimum=LOWEST, maximum=HIGHEST)]
-PriorityText = Annotated[
-    str, _described(enum=[*_PRIORITIES, *map(str, range(LOWEST, HIGHEST + 1))])
-]
+PriorityName = Annotated[str, _schema(enum=_PRIORITIES)]
+Level = Annotated[int, _schema(minimum=LOWEST, maximum=HIGHEST)]
+PriorityText = Annotated[str, _schema(enum=[*_PRIORITIES, *map(str, range(LOWEST, HIGHEST + 1))])]
 """A priority in a query, by name or by number."""
 
-Retries = Annotated[int, _described(minimum=0, maximum=limits.RETRIES)]
-Attempts = Annotated[int, _described(minimum=1, maximum=limits.RETRIES + 1)]
-Timeout = Annotated[float, _described(exclusiveMinimum=0, maximum=limits.TIMEOUT_SECONDS)]
-Delay = Annotated[float, _described(minimum=0, maximum=limits.DELAY_SECONDS)]
-Factor = Annotated[float, _described(minimum=1, maximum=limits.RETRIES)]
-Share = Annotated[float, _described(minimum=0, maximum=1)]
-Period = Annotated[float, _described(exclusiveMinimum=0, maximum=limits.UNIQUE_SECONDS)]
-Rate = Annotated[float, _described(minimum=0, maximum=limits.RATE_PER_SECOND)]
-Most = Annotated[int, _described(minimum=0, maximum=limits.CONCURRENCY)]
-Capacity = Annotated[int, _described(minimum=1, maximum=limits.CONCURRENCY)]
-Failures = Annotated[int, _described(minimum=1, maximum=limits.BREAKER_FAILURES)]
-BreakerTime = Annotated[float, _described(exclusiveMinimum=0, maximum=limits.BREAKER_SECONDS)]
+Retries = Annotated[int, _schema(minimum=0, maximum=limits.RETRIES)]
+Attempts = Annotated[int, _schema(minimum=1, maximum=limits.RETRIES + 1)]
+Timeout = Annotated[float, _schema(exclusiveMinimum=0, maximum=limits.TIMEOUT_SECONDS)]
+Delay = Annotated[float, _schema(minimum=0, maximum=limits.DELAY_SECONDS)]
+Factor = Annotated[float, _schema(minimum=1, maximum=limits.RETRIES)]
+Share = Annotated[float, _schema(minimum=0, maximum=1)]
+Period = Annotated[float, _schema(exclusiveMinimum=0, maximum=limits.UNIQUE_SECONDS)]
+Rate = Annotated[float, _schema(minimum=0, maximum=limits.RATE_PER_SECOND)]
+Most = Annotated[int, _schema(minimum=0, maximum=limits.CONCURRENCY)]
+Capacity = Annotated[int, _schema(minimum=1, maximum=limits.CONCURRENCY)]
+Failures = Annotated[int, _schema(minimum=1, maximum=limits.BREAKER_FAILURES)]
+BreakerTime = Annotated[float, _schema(exclusiveMinimum=0, maximum=limits.BREAKER_SECONDS)]
 
-Due = Annotated[datetime, _described(format="date-time")]
+Due = Annotated[datetime, _schema(format="date-time")]
 """A time with its time zone."""

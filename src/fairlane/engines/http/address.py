@@ -1,4 +1,4 @@
-"""The address of a server, and what every request to it says."""
+"""The address of a server."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from fairlane import http_client
 from fairlane.core.errors import InvalidStoreURL
-from fairlane.engines.http.calls import Request
+from fairlane.http_client import host_header
 
 _RULE = (
     "The URL of a server is http://host:port or https://host, followed by the path where it is "
@@ -28,35 +27,12 @@ class Address(msgspec.Struct, frozen=True):
     @property
     def authority(self) -> str:
         """The Host header."""
-        return http_client.host_header(self.host, self.port, tls=self.tls)
+        return host_header(self.host, self.port, tls=self.tls)
 
     @property
     def shown(self) -> str:
         """The address in error messages."""
         return f"The server at {'https' if self.tls else 'http'}://{self.authority}{self.prefix}"
-
-
-class Head:
-    """The parts that all requests to a server have in common."""
-
-    def __init__(self, address: Address, token: str | None) -> None:
-        self.address = address
-        self._headers = [
-            ("host", address.authority),
-            ("user-agent", "fairlane"),
-            ("accept", "application/json"),
-        ]
-        if token is not None:
-            self._headers.append(("authorization", f"Bearer {token}"))
-
-    def request(self, request: Request) -> http_client.Request:
-        """Return a request as it is sent."""
-        headers, body = self._headers, request.body or b""
-        if request.method != "GET":
-            length = ("content-length", str(len(body)))
-            headers = [*headers, length, ("content-type", "application/json")]
-        target = self.address.prefix + request.path
-        return http_client.Request(request.method, target, headers, body)
 
 
 def address_of(url: str) -> Address:

@@ -1,4 +1,4 @@
-"""Requests of this engine's operations, and how replies are decoded."""
+"""Calls of this engine's operations: how they are sent, and how replies are decoded."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import msgspec
 
 from fairlane.core.errors import BatchTooLarge, NotAFairlaneStore
 from fairlane.core.flow import Flow
+from fairlane.engines.http.address import Address
 from fairlane.engines.http.errors import error_of
-from fairlane.http_client import Reply
+from fairlane.http_client import Reply, Request
 
 T = TypeVar("T")
 
@@ -28,8 +29,8 @@ _encode: Final = msgspec.json.Encoder().encode
 _OK: Final = range(200, 300)
 
 
-class Request(NamedTuple):
-    """A request. `seconds`: how long the server may wait before it replies."""
+class Call(NamedTuple):
+    """A call of the API. `seconds`: how long the server may wait before it replies."""
 
     method: str
     path: str
@@ -37,20 +38,43 @@ class Request(NamedTuple):
     seconds: float = 0.0
 
 
+class Head:
+    """The parts that all requests to a server have in common."""
+
+    def __init__(self, address: Address, token: str | None) -> None:
+        self.address = address
+        self._headers = [
+            ("host", address.authority),
+            ("user-agent", "fairlane"),
+            ("accept", "application/json"),
+        ]
+        if token is not None:
+            self._headers.append(("authorization", f"Bearer {token}"))
+
+    def request(self, call: Call) -> Request:
+        """Return the request for a call."""
+        headers, body = self._headers, call.body or b""
+        if call.method != "GET":
+            length = ("content-length", str(len(body)))
+            headers = [*headers, length, ("content-type", "application/json")]
+        target = self.address.prefix + call.path
+        return Request(call.method, target, headers, body)
+
+
 def get(path: str, kind: type[T], query: Mapping[str, Any] | None = None) -> Flow[T]:
     """GET a path. Lists in the query become repeated parameters."""
     target = f"{path}?{urlencode(query, doseq=True)}" if query else path
-    return (yield from send(Request("GET", target), kind))
+    return (yield from send(Call("GET", target), kind))
 
 
 def post(path: str, body: Any, kind: type[T], seconds: float = 0.0) -> Flow[T]:
     """POST a body, which becomes JSON."""
-    return (yield from send(Request("POST", path, encode(body), seconds), kind))
+    return (yield from send(Call("POST", path, encode(body), seconds), kind))
 
 
-def send(request: Request, kind: type[T]) -> Flow[T]:
-    """Send a request, and return the decoded reply. Raises the error that the server reports."""
-    reply: Reply = yield request
+def send(call: Call, kind: type[T]) -> Flow[T]:
+    """Make a call, and return the decoded reply. Raises the error that the server reports."""
+    reply: Reply = yield call
     return decode(reply, kind)
 
 

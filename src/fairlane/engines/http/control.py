@@ -13,7 +13,7 @@ from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.model import Cancelled, Deleted, Replayed, Swept, WorkerStatus
 from fairlane.core.states import State
-from fairlane.engines.http.calls import Request, decode, encode, part, post, send
+from fairlane.engines.http.calls import Call, decode, encode, part, post, send
 from fairlane.engines.http.errors import code_of, details_of
 from fairlane.engines.http.filters import admits_nothing, body_of
 from fairlane.engines.http.inspect import CONTROL, TASKS, controls_now
@@ -70,8 +70,8 @@ def limit(
 
 def _patch_type(type: str, patch: dict[str, Any]) -> Flow[TypeRules]:
     checked_scope(type)
-    request = Request("PATCH", f"/api/v1/types/{part(type)}", encode(patch))
-    return (yield from send(request, TypeRules))
+    call = Call("PATCH", f"/api/v1/types/{part(type)}", encode(patch))
+    return (yield from send(call, TypeRules))
 
 
 @writes
@@ -138,7 +138,7 @@ def mark(_: object, worker_id: str, status: WorkerStatus) -> Flow[bool]:
             "Over HTTP a worker can be drained; its other statuses it reports itself."
         )
     path = f"/api/v1/workers/{part(worker_id)}/drain"
-    reply: Reply = yield Request("POST", path, b"{}")
+    reply: Reply = yield Call("POST", path, b"{}")
     if code_of(reply) == "worker_not_found":
         return False
     decode(reply, WorkerState)
@@ -147,7 +147,7 @@ def mark(_: object, worker_id: str, status: WorkerStatus) -> Flow[bool]:
 
 def _cancel_one(task_id: str) -> Flow[Cancelled]:
     checked_all([task_id])
-    reply: Reply = yield Request("DELETE", f"{TASKS}/{task_id}")
+    reply: Reply = yield Call("DELETE", f"{TASKS}/{task_id}")
     match code_of(reply):
         case "task_not_found":
             return Cancelled(task_id, applied=False, state=None)

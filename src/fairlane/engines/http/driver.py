@@ -16,7 +16,8 @@ from fairlane.core.backend import Durability
 from fairlane.core.errors import InvalidStoreURL, NotSupported
 from fairlane.core.flow import Op
 from fairlane.core.text import is_plain
-from fairlane.engines.http.address import Head, address_of
+from fairlane.engines.http.address import address_of
+from fairlane.engines.http.calls import Head
 from fairlane.engines.http.driver_async import AsyncSide
 from fairlane.engines.http.driver_sync import SyncSide
 

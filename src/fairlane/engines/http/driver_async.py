@@ -9,8 +9,7 @@ from weakref import WeakKeyDictionary
 
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.flow import Op, perform_async
-from fairlane.engines.http.address import Head
-from fairlane.engines.http.calls import CLOSED, IDLE, REPLY_SECONDS, Request
+from fairlane.engines.http.calls import CLOSED, IDLE, REPLY_SECONDS, Call, Head
 from fairlane.engines.http.errors import connection_error
 from fairlane.http_client import AsyncConnection, Disconnected, Reply
 
@@ -48,7 +47,7 @@ class AsyncSide:
         """Close the connections of a driver that was dropped, each in its own loop."""
         self.close()
 
-    async def _call(self, request: Request) -> Reply:
+    async def _call(self, call: Call) -> Reply:
         if self._closed:
             raise StoreUnavailable(CLOSED)
         idle = self._idle.setdefault(asyncio.get_running_loop(), [])
@@ -58,21 +57,21 @@ class AsyncSide:
                 connection.close()
                 continue
             try:
-                return await self._exchange(connection, request)
+                return await self._exchange(connection, call)
             except Disconnected:
                 continue  # the server closed it while it was idle: use another one
         try:
-            return await self._exchange(await self._open(), request)
+            return await self._exchange(await self._open(), call)
         except Disconnected as error:
             meaning: Any = connection_error(self._head.address, error)
             raise meaning from None
 
-    async def _exchange(self, connection: AsyncConnection, request: Request) -> Reply:
-        """Send a request on a connection. If that is interrupted, close the connection: its reply
+    async def _exchange(self, connection: AsyncConnection, call: Call) -> Reply:
+        """Make a call on a connection. If that is interrupted, close the connection: its reply
         must not be taken for that of the next request."""
         try:
-            async with asyncio.timeout(REPLY_SECONDS + request.seconds):
-                reply = await connection.request(self._head.request(request))
+            async with asyncio.timeout(REPLY_SECONDS + call.seconds):
+                reply = await connection.request(self._head.request(call))
         except BaseException as error:  # noqa: BLE001 (raised again)
             connection.close()
             if isinstance(error, Disconnected | ConnectionResetError | BrokenPipeError):

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.flow import Op, perform
-from fairlane.engines.http.address import Head
-from fairlane.engines.http.calls import CLOSED, IDLE, REPLY_SECONDS, Request
+from fairlane.engines.http.calls import CLOSED, IDLE, REPLY_SECONDS, Call, Head
 from fairlane.engines.http.errors import connection_error
 from fairlane.http_client import Disconnected, Reply, SyncConnection
 
@@ -41,7 +40,7 @@ class SyncSide:
         """Close the connections of a driver that was dropped."""
         self.close()
 
-    def _call(self, request: Request) -> Reply:
+    def _call(self, call: Call) -> Reply:
         if self._closed:
             raise StoreUnavailable(CLOSED)
         while (connection := self._take()) is not None:
@@ -49,11 +48,11 @@ class SyncSide:
                 connection.close()
                 continue
             try:
-                return self._exchange(connection, request)
+                return self._exchange(connection, call)
             except Disconnected:
                 continue  # the server closed it while it was idle: use another one
         try:
-            return self._exchange(self._open(), request)
+            return self._exchange(self._open(), call)
         except Disconnected as error:
             meaning: Any = connection_error(self._head.address, error)
             raise meaning from None
@@ -62,9 +61,9 @@ class SyncSide:
         with self._guard:
             return self._idle.pop() if self._idle else None
 
-    def _exchange(self, connection: SyncConnection, request: Request) -> Reply:
+    def _exchange(self, connection: SyncConnection, call: Call) -> Reply:
         try:
-            reply = connection.request(self._head.request(request), REPLY_SECONDS + request.seconds)
+            reply = connection.request(self._head.request(call), REPLY_SECONDS + call.seconds)
         except BaseException as error:  # noqa: BLE001 (raised again)
             connection.close()
             if isinstance(error, Disconnected | ConnectionResetError | BrokenPipeError):

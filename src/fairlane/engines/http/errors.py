@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +20,7 @@ from fairlane.core.errors import (
     StoreUnavailable,
     StoreUnusable,
 )
+from fairlane.engines.http.address import Address
 from fairlane.http_client import Disconnected, ProtocolError, Reply
 
 LONGEST_PAUSE: Final = 60.0
@@ -27,15 +28,6 @@ LONGEST_PAUSE: Final = 60.0
 
 
 _NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"}
-
-
-class Address(Protocol):
-    """A server, as far as error messages need it."""
-
-    @property
-    def tls(self) -> bool: ...
-    @property
-    def shown(self) -> str: ...
 
 
 class _Error(msgspec.Struct, frozen=True):

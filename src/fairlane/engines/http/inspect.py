@@ -20,7 +20,7 @@ from fairlane.core.model import Task, Worker
 from fairlane.core.stats import Stats
 from fairlane.core.why import Reason
 from fairlane.engines.http import decode
-from fairlane.engines.http.calls import Request, get, post
+from fairlane.engines.http.calls import Call, get, post
 from fairlane.engines.http.calls import decode as decode_reply
 from fairlane.engines.http.errors import code_of
 from fairlane.engines.http.filters import admits_nothing, query_of
@@ -69,7 +69,7 @@ def find(_: object, filter: Filter, limit: int, cursor: str | None = None) -> Fl
 @reads
 def why(_: object, task_id: str) -> Flow[list[Reason] | None]:
     checked(task_id)
-    reply: Reply = yield Request("GET", f"{TASKS}/{task_id}/why")
+    reply: Reply = yield Call("GET", f"{TASKS}/{task_id}/why")
     if code_of(reply) == "task_not_found":
         return None
     answer = decode_reply(reply, WhyView)

@@ -153,11 +153,11 @@ def _ended_run(settlement: Settlement) -> dict[str, Any]:
         "task_id": settlement.task_id,
         "attempt": settlement.attempt,
         "execution_duration_seconds": settlement.seconds,
-        **_words(settlement.outcome),
+        **_encode_outcome(settlement.outcome),
     }
 
 
-def _words(outcome: Outcome) -> dict[str, Any]:
+def _encode_outcome(outcome: Outcome) -> dict[str, Any]:
     match outcome:
         case Completed(result):
             return {"status": RunStatus.COMPLETED, "result": msgspec.Raw(result)}

@@ -23,7 +23,7 @@ from fairlane.server.routes import (
     worker_protocol_bulk,
     workers,
 )
-from fairlane.server.routes.about import describing
+from fairlane.server.routes.about import describe
 
 _TABLE: Final[list[Operation]] = [
     *tasks_submit.OPERATIONS,
@@ -43,4 +43,4 @@ _TABLE: Final[list[Operation]] = [
     *session.OPERATIONS,
     *store.OPERATIONS,
 ]
-OPERATIONS: Final[list[Operation]] = [*_TABLE, *describing(_TABLE), *dashboard.OPERATIONS]
+OPERATIONS: Final[list[Operation]] = [*_TABLE, *describe(_TABLE), *dashboard.OPERATIONS]

@@ -12,7 +12,7 @@ from fairlane.server.responses import Response
 from fairlane.server.services import Services
 
 
-def describing(table: Sequence[Operation]) -> list[Operation]:
+def describe(table: Sequence[Operation]) -> list[Operation]:
     """Return the operations that describe those of a table."""
     described = cache(lambda: document(table))
     shown = cache(lambda: page(described()))

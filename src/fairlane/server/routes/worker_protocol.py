@@ -85,11 +85,11 @@ async def result(services: Services, call: Call[RunResult, None]) -> Response:
     report = RunReport(
         worker_id, task_id, body.attempt, body.outcome(), body.execution_duration_seconds
     )
-    judgement = await services.reports.send(report)
-    _check(judgement.verdict)
-    assert judgement.state is not None
+    settled = await services.reports.send(report)
+    _check(settled.verdict)
+    assert settled.state is not None
     await touch(services, worker_id)
-    return Response(ResultAcknowledged(status=judgement.state))
+    return Response(ResultAcknowledged(status=settled.state))
 
 
 async def heartbeat(services: Services, call: Call[Heartbeat, None]) -> Response:
@@ -115,12 +115,10 @@ async def deregister(services: Services, call: Call[None, None]) -> Response:
     if not held:
         raise WorkerGone
     reports = [RunReport(worker_id, each, None, Released(), None) for each in held[0]]
-    judgements = await asyncio.gather(*map(services.reports.send, reports))
+    settled = await asyncio.gather(*map(services.reports.send, reports))
     await services.run(services.ops.forget(worker_id))
     services.workers.forget(worker_id)
-    return Response(
-        Deregistered(released=sum(each.verdict is Verdict.APPLIED for each in judgements))
-    )
+    return Response(Deregistered(released=sum(each.verdict is Verdict.APPLIED for each in settled)))
 
 
 def wait_seconds(services: Services, known: KnownWorker, wanted: float) -> float:

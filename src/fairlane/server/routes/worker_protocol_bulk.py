@@ -53,7 +53,7 @@ async def starts(services: Services, call: Call[StartReports, None]) -> Response
     """Record when tasks started. Their timeouts count from then."""
     worker_id = caller(call)
     started = [Start(each.task_id, each.attempt, each.seconds) for each in call.body.starts]
-    verdicts = await services.run(services.ops.start(worker_id, _bounded(started)))
+    verdicts = await services.run(services.ops.start(worker_id, _check_size(started)))
     return await _verdicts(services, worker_id, verdicts)
 
 
@@ -64,7 +64,7 @@ async def reports(services: Services, call: Call[ProgressReports, None]) -> Resp
         Report(each.task_id, each.attempt, each.progress_percent, line(each.status_message))
         for each in call.body.reports
     ]
-    verdicts = await services.run(services.ops.progress(worker_id, _bounded(made)))
+    verdicts = await services.run(services.ops.progress(worker_id, _check_size(made)))
     return await _verdicts(services, worker_id, verdicts)
 
 
@@ -80,9 +80,9 @@ async def results(services: Services, call: Call[EndedRuns, None]) -> Response:
             each.execution_duration_seconds,
             estimated=False,
         )
-        for each in _bounded(call.body.results)
+        for each in _check_size(call.body.results)
     ]
-    judged = await services.settled(ended)
+    judged = await services.settle_reports(ended)
     await touch(services, worker_id)
     return Response(Results.of([Settled(each.verdict, each.move) for each in judged]))
 
@@ -116,7 +116,7 @@ def _ask(body: Claim, worker_id: str, known: KnownWorker) -> Ask:
     return ask
 
 
-def _bounded(items: Sequence[Any]) -> Sequence[Any]:
+def _check_size(items: Sequence[Any]) -> Sequence[Any]:
     if len(items) > limits.BATCH:
         raise BatchTooLarge(
             f"At most {limits.BATCH} runs are reported at once, not {len(items):,}."
