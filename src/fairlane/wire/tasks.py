@@ -12,14 +12,10 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
-from fairlane.core import limits
 from fairlane.core.dependencies import OnParentFailure
-from fairlane.core.filters import Page
-from fairlane.core.history import Step, history_of
-from fairlane.core.model import Task, microseconds_of
-from fairlane.core.priority import MICROSECONDS, level_of, shown_as
+from fairlane.core.model import Task
+from fairlane.core.priority import level_of, shown_as
 from fairlane.core.states import State
-from fairlane.core.why import Reason
 from fairlane.wire.policies import RetryView
 from fairlane.wire.runs import (
     AttemptView,
@@ -33,7 +29,6 @@ from fairlane.wire.runs import (
     encode_progress,
 )
 from fairlane.wire.times import Moment, iso, iso_or_none, time_of, time_or_none
-from fairlane.wire.values import TaskId
 
 Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 """A JSON object, byte for byte as it was sent."""
@@ -96,7 +91,8 @@ class Field(NamedTuple):
     decode: Callable[[Any], Any] | None = None
 
 
-def _raw(stored: bytes | None) -> msgspec.Raw:
+def raw_result(stored: bytes | None) -> msgspec.Raw:
+    """Return a stored result as JSON, null for none."""
     return msgspec.Raw(b"null" if stored is None else stored)
 
 
@@ -141,42 +137,55 @@ FIELDS: Final = (
     Field("workflow_id", "workflow_id"),
     Field("schedule_id", "schedule_id"),
     Field("parameters", "payload", msgspec.Raw, bytes),
-    Field("result", "result", _raw, bytes),
+    Field("result", "result", raw_result, bytes),
     Field("attempts", "attempts", encode_attempts, decode_attempts),
 )
 LARGE: Final = frozenset({"parameters", "result", "attempts"})
 """The fields that summaries do not have."""
 
 
-def _encoder(fields: Iterable[Field]) -> Callable[[Task], dict[str, Any]]:
-    fields = tuple(fields)
-    read = attrgetter(*(field.core for field in fields))
-
-    def encode(task: Task) -> dict[str, Any]:
-        return {
-            field.public: value if field.encode is None else field.encode(value)
-            for field, value in zip(fields, read(task), strict=True)
-        }
-
-    return encode
+Convert = Callable[[Any], dict[str, Any]]
 
 
-_encode_all: Final = _encoder(FIELDS)
+def _converter(read: Iterable[str], write: Iterable[str], by: Iterable[Any]) -> Convert:
+    """Return a function that reads these attributes, and returns them, converted, as a dict."""
+    names = tuple(write)
+    values_of = attrgetter(*read)
+    changes = [(name, convert) for name, convert in zip(names, by, strict=True) if convert]
+
+    def convert_all(source: Any) -> dict[str, Any]:
+        values = dict(zip(names, values_of(source), strict=True))
+        for name, convert in changes:
+            values[name] = convert(values[name])
+        return values
+
+    return convert_all
+
+
+def _encoder(fields: Iterable[Field]) -> Convert:
+    public, core, encode, _ = zip(*fields, strict=True)
+    return _converter(core, public, encode)
+
+
+def _decoder(fields: Iterable[Field]) -> Convert:
+    public, core, _, decode = zip(*fields, strict=True)
+    return _converter(public, core, decode)
+
+
+encode_fields: Final = _encoder(FIELDS)
+"""Returns the fields of a task as the arguments of `TaskView`."""
 _encode_summary: Final = _encoder(field for field in FIELDS if field.public not in LARGE)
-_read_public: Final = attrgetter(*(field.public for field in FIELDS))
+_decode_all: Final = _decoder(FIELDS)
 
 
 def encode_task(task: Task) -> TaskView:
     """Return a task as JSON shows it."""
-    return TaskView(**_encode_all(task))
+    return TaskView(**encode_fields(task))
 
 
 def decode_task(view: TaskView) -> Task:
     """Return the task that JSON shows."""
-    values = {
-        field.core: value if field.decode is None else field.decode(value)
-        for field, value in zip(FIELDS, _read_public(view), strict=True)
-    }
+    values = _decode_all(view)
     if values["result"] == b"null" and view.status is not State.COMPLETED:
         values["result"] = None  # null is a result only of a completed task
     return Task(**values)
@@ -188,109 +197,3 @@ def encode_summary(task: Task) -> TaskSummary:
     if values["error"] is not None:
         values["error"] = msgspec.structs.replace(values["error"], traceback=None)
     return TaskSummary(**values)
-
-
-class StepView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A state that a task entered."""
-
-    state: State
-    timestamp: Moment
-    worker_id: str | None = None
-    attempt: int | None = None
-    reason: str | None = None
-
-
-class TaskDetail(TaskView, frozen=True, kw_only=True):
-    """Everything about a task, and its history if that was asked for."""
-
-    state_history: tuple[StepView, ...] | msgspec.UnsetType = msgspec.UNSET
-    current_state_duration_seconds: float | msgspec.UnsetType = msgspec.UNSET
-
-
-class TaskPage(msgspec.Struct, frozen=True):
-    """Tasks, newest first. A page may be short, or even empty, although there are more: continue
-    while there is a `next_cursor`."""
-
-    tasks: tuple[TaskView, ...]
-    next_cursor: str | None
-
-
-class SummaryPage(msgspec.Struct, frozen=True):
-    """Summaries of tasks, newest first. As with `TaskPage`, continue while there is a
-    `next_cursor`."""
-
-    tasks: tuple[TaskSummary, ...]
-    next_cursor: str | None
-
-
-class TaskLookup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The ids of up to 1,000 tasks."""
-
-    task_ids: Annotated[
-        tuple[TaskId, ...], msgspec.Meta(extra_json_schema={"maxItems": limits.SUBMIT_BATCH})
-    ]
-
-
-class TasksFound(msgspec.Struct, frozen=True):
-    """Tasks in the order of the request; null for one that does not exist."""
-
-    tasks: tuple[TaskView | None, ...]
-
-
-class TaskResult(msgspec.Struct, frozen=True):
-    """The result of a task; `result` and `error` are null until it has ended."""
-
-    status: State
-    result: msgspec.Raw
-    error: ErrorView | None
-
-
-class ReasonView(msgspec.Struct, frozen=True):
-    """A reason: a code for programs, a sentence for people."""
-
-    code: str
-    message: str
-
-
-class WhyView(msgspec.Struct, frozen=True):
-    """Why a waiting task waits, the decisive reasons first; empty for one that does not wait."""
-
-    reasons: tuple[ReasonView, ...]
-
-
-def detail_of(task: Task, now: int | None = None) -> TaskDetail:
-    """Return a task with its history, if `now`, the store's time, is given."""
-    detail = TaskDetail(**_encode_all(task))
-    if now is None:
-        return detail
-    steps = history_of(task)
-    spent = max(0, now - microseconds_of(steps[-1].at)) / MICROSECONDS
-    return msgspec.structs.replace(
-        detail,
-        state_history=tuple(map(_step, steps)),
-        current_state_duration_seconds=spent,
-    )
-
-
-def page_of(page: Page) -> TaskPage:
-    """Return a page of tasks."""
-    return TaskPage(tuple(map(encode_task, page.tasks)), page.next_cursor)
-
-
-def summaries_of(page: Page) -> SummaryPage:
-    """Return a page of summaries."""
-    return SummaryPage(tuple(map(encode_summary, page.tasks)), page.next_cursor)
-
-
-def result_of(task: Task) -> TaskResult:
-    """Return the result of a task."""
-    return TaskResult(task.state, _raw(task.result), encode_error(task.error))
-
-
-def why_of(reasons: list[Reason]) -> WhyView:
-    """Return why a task waits."""
-    return WhyView(tuple(ReasonView(each.code, each.message) for each in reasons))
-
-
-def _step(step: Step) -> StepView:
-    return StepView(step.state, iso(step.at), step.worker_id, step.attempt, step.reason)

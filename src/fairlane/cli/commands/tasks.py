@@ -37,7 +37,8 @@ from fairlane.client.app import Fairlane
 from fairlane.core.filters import Filter, Page
 from fairlane.core.model import Attempt, Task
 from fairlane.core.priority import shown_as
-from fairlane.wire import tasks as wire
+from fairlane.wire.tasks import encode_task
+from fairlane.wire.tasks_read import encode_page, encode_why
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +92,7 @@ def status_command(task_id: str, store: str | None, utc: bool, as_json: bool) ->
     if task is None:
         raise no_such_task(task_id)
     if as_json:
-        json_output.emit(wire.encode_task(task))
+        json_output.emit(encode_task(task))
     else:
         show_task(task, utc=utc)
 
@@ -109,7 +110,7 @@ def why_command(task_id: str, store: str | None, as_json: bool) -> None:
     if task is None or reasons is None:
         raise no_such_task(task_id)
     if as_json:
-        json_output.emit(wire.why_of(reasons))
+        json_output.emit(encode_why(reasons))
         return
     out = console()
     if not reasons:
@@ -136,7 +137,7 @@ def page_of(app: Fairlane, chosen: Filter, limit: int, cursor: str | None) -> Pa
 def show_page(page: Page, *, utc: bool, as_json: bool) -> None:
     """Print a page of tasks."""
     if as_json:
-        json_output.emit(wire.page_of(page))
+        json_output.emit(encode_page(page))
         return
     if not page.tasks:
         note("No tasks.")

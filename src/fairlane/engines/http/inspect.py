@@ -27,7 +27,8 @@ from fairlane.engines.http.filters import admits_nothing, query_of
 from fairlane.http_client import Reply
 from fairlane.wire.figures import AnalysisView, SampleList
 from fairlane.wire.limits import ControlsView
-from fairlane.wire.tasks import TaskPage, TasksFound, WhyView, decode_task
+from fairlane.wire.tasks import decode_task
+from fairlane.wire.tasks_read import TaskPage, TasksFound, WhyView
 from fairlane.wire.times import iso_of
 from fairlane.wire.workers import WorkerList
 

@@ -19,7 +19,7 @@ from fairlane.server.tasks import get_page, new_level, replay_task, sweep, sweep
 from fairlane.wire.changes import Change, ReplayedView, SweptView
 from fairlane.wire.figures import AnalysisView, analysis_of
 from fairlane.wire.filters import DEAD, DeadListQuery, DeadPurgeQuery, DeadReplay, ReplayTerms
-from fairlane.wire.tasks import TaskPage, page_of
+from fairlane.wire.tasks_read import TaskPage, encode_page
 
 
 class FailureGroup:
@@ -69,8 +69,10 @@ async def list_dead(services: Services, call: Call[None, DeadListQuery]) -> Resp
     query = call.query
     if isinstance(query.failure, str):
         group = FailureGroup(services, query.chosen(), query.failure)
-        return Response(page_of(await group.page(query.limit, query.cursor)))
-    return Response(page_of(await get_page(services, query.chosen(), query.limit, query.cursor)))
+        return Response(encode_page(await group.page(query.limit, query.cursor)))
+    return Response(
+        encode_page(await get_page(services, query.chosen(), query.limit, query.cursor))
+    )
 
 
 async def purge(services: Services, call: Call[None, DeadPurgeQuery]) -> Response:

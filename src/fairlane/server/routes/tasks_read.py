@@ -18,7 +18,8 @@ from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.server.tasks import get_page, get_task, task_id_of
 from fairlane.wire.filters import TaskListQuery, TaskQuery
-from fairlane.wire.tasks import (
+from fairlane.wire.tasks import encode_task
+from fairlane.wire.tasks_read import (
     SummaryPage,
     TaskDetail,
     TaskLookup,
@@ -26,12 +27,11 @@ from fairlane.wire.tasks import (
     TaskResult,
     TasksFound,
     WhyView,
-    detail_of,
-    encode_task,
-    page_of,
-    result_of,
-    summaries_of,
-    why_of,
+    encode_detail,
+    encode_page,
+    encode_result,
+    encode_summaries,
+    encode_why,
 )
 
 T = TypeVar("T")
@@ -52,14 +52,16 @@ class ResultQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def list_tasks(services: Services, call: Call[None, TaskListQuery]) -> Response:
     """List tasks, newest first. A page may be short, or even empty, although there are more."""
     query = call.query
-    return Response(page_of(await get_page(services, query.chosen(), query.limit, query.cursor)))
+    return Response(
+        encode_page(await get_page(services, query.chosen(), query.limit, query.cursor))
+    )
 
 
 async def list_summaries(services: Services, call: Call[None, TaskListQuery]) -> Response:
     """List summaries of tasks: without payloads, results, runs and tracebacks."""
     query = call.query
     found = await get_page(services, query.chosen(), query.limit, query.cursor)
-    return Response(summaries_of(found))
+    return Response(encode_summaries(found))
 
 
 async def count(services: Services, call: Call[None, TaskQuery]) -> Response:
@@ -79,9 +81,9 @@ async def detail(services: Services, call: Call[None, DetailQuery]) -> Response:
     """Read everything about a task."""
     task = await get_task(services, call.path["task_id"])
     if not call.query.include_history:
-        return Response(detail_of(task))
+        return Response(encode_detail(task))
     facts = await services.run(services.ops.facts())
-    return Response(detail_of(task, facts.now))
+    return Response(encode_detail(task, facts.now))
 
 
 async def result(services: Services, call: Call[None, ResultQuery]) -> Response:
@@ -94,7 +96,7 @@ async def result(services: Services, call: Call[None, ResultQuery]) -> Response:
         task = await _wait_for(services, call, services.results.wait(wanted), seconds)
     if task is None:
         task = await get_task(services, wanted)
-    return Response(result_of(task), 200 if task.state in TERMINAL else 202)
+    return Response(encode_result(task), 200 if task.state in TERMINAL else 202)
 
 
 async def why(services: Services, call: Call[None, None]) -> Response:
@@ -102,7 +104,7 @@ async def why(services: Services, call: Call[None, None]) -> Response:
     reasons = await services.run(services.ops.why(task_id_of(call.path["task_id"])))
     if reasons is None:
         raise TaskNotFound
-    return Response(why_of(reasons))
+    return Response(encode_why(reasons))
 
 
 async def _wait_for(
