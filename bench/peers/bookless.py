@@ -18,14 +18,15 @@ _QUEUED = State.QUEUED.code
 
 REDIS = """
 local UNTIMED = ''
-local function passage() return {lines = {}} end
-local function note() end
-local function note_run() end
-local function note_worker() end
-local function count_leaving() end
+local function passage_for() return {lines = {}} end
+local function transition_of() return '' end
+local function add_task() end
+local function add_run() end
+local function add_worker_event() end
+local function count_only() end
 local function post() end
 """
-"""In the place of `lua/lib/books.lua`."""
+"""In the place of `lua/lib/accounting.lua`."""
 
 POSTGRES = "-- name: books\nbooked AS (SELECT)\n\n-- name: mention\n"
 """In the place of what `sql/ledger.sql` has up to `mention`. Nobody reads it, so it is not made."""
@@ -36,7 +37,7 @@ _original = files.text
 def _text(package: str, path: str) -> str:
     found = _original(package, path)
     match package.rpartition(".")[2], path:
-        case "redis", "lua/lib/books.lua":
+        case "redis", "lua/lib/accounting.lua":
             return REDIS
         case "postgres", "sql/ledger.sql":
             _, _, rest = found.partition("-- name: mention\n")

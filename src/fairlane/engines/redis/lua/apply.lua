@@ -1,11 +1,13 @@
 #!lua flags=allow-oom
 -- needs: record accounting moves dependents
--- ARGV: '1' when reaping, number of kinds, the lines that the journal would have of all items,
---       per kind: verb, target:label:bucket, state, run, worker, attempt, whether (1 or 0) the task ends,
---       its slot lingers, its place is reset, and how many items are of it,
---       per item, kind by kind: its result; for other moves 20 bytes (see apply.py), then its error.
--- Answers which items come too late; if any type has a breaker, the catalogue's version and triples of
--- kind, lane, and how many runs ended there.
+-- Apply moves to executing tasks.
+-- ARGV: '1' when reaping, the number of kinds, the journal lines of all items as one text;
+--       per kind: verb, target:label:bucket, state, run (the outcome in the history), worker id, attempt,
+--       three flags (1 or 0: the task ends, its slot lingers, its place is reset), number of items;
+--       per item, kind by kind: the result of a completion; for other moves 20 bytes (see apply.py), then
+--       the error.
+-- Returns the positions of late items, whose fence no longer matches; and if any type has a breaker, the
+-- catalogue's version and triples of kind, lane and number of runs that ended.
 local reaping, kind_count, lines = ARGV[1] == '1', tonumber(ARGV[2]), ARGV[3]
 local first_item = 4 + 10 * kind_count
 
@@ -14,7 +16,7 @@ for k = 4, first_item - 1, 10 do
     local worker, attempt = ARGV[k + 4], pack('>I4', ARGV[k + 5])
     kinds[#kinds + 1] = {
         verb = ARGV[k],
-        change = EXECUTING .. ':' .. ARGV[k + 1],
+        transition = EXECUTING .. ':' .. ARGV[k + 1],
         state = tonumber(ARGV[k + 2]),
         run = ARGV[k + 3],
         worker = worker,
@@ -25,9 +27,9 @@ for k = 4, first_item - 1, 10 do
         lingers = ARGV[k + 7] == '1',
         resets = ARGV[k + 8] == '1',
         count = tonumber(ARGV[k + 9]),
-        passages = {},  -- by the end of a record
-        beginnings = {},  -- of records after their end, by what they began with
-        by_lane = {},  -- how many runs ended, where breakers count
+        passages = {},  -- by the last fields of a record
+        beginnings = {},  -- first fields of ended records, by those before the end
+        by_lane = {},  -- number of runs that ended, if there are breakers
         held = gathered('SREM', HELD .. worker),
     }
 end
@@ -39,41 +41,43 @@ end
 local records = call('HMGET', LIVE, unpack(ids))
 local breakers = call('EXISTS', CIRCUITS) == 1
 
+-- Return whether a task's time limit has passed or its worker is dead.
 local function is_overdue(id, worker)
     local deadline = call('ZSCORE', DEADLINES, id)
     return (deadline and tonumber(deadline) <= now) or is_dead(worker)
 end
 
--- What a kind makes of records that end alike, in lane, level, attempt and worker: their passage, and
--- the slots they free. False where the fence is another one's.
-local function passage_of(kind, ending)
-    local through = sub(ending, ATTEMPT - LANE + 1) == kind.fence
-    if through then
+-- Return the passage of a kind for records with the same last fields (lane, level, attempt, worker), with
+-- the slots that they free. Return false if the fence does not match.
+local function move_passage(kind, ending)
+    local passage = sub(ending, ATTEMPT - LANE + 1) == kind.fence
+    if passage then
         local place = sub(ending, 1, ATTEMPT - LANE)
         local slots = slots_of(place)
-        through = passage(kind.verb, place, kind.worker, kind.change)
-        through.slots = call('EXISTS', slots) == 1 and gathered('SREM', slots)
+        passage = passage_for(kind.verb, place, kind.worker, kind.transition)
+        passage.slots = call('EXISTS', slots) == 1 and gathered('SREM', slots)
     end
-    kind.passages[ending] = through
-    return through
+    kind.passages[ending] = passage
+    return passage
 end
 
--- How a record begins after its task's end, up to STARTED_AT.
-local function beginning_at_end(kind, old)
+-- Return the fields before STARTED_AT of a record after its task's end.
+local function ended_beginning(kind, old)
     local new = beginning(old, kind.state) .. NONE .. bytes_of(old, CLAIMED_AT)
     kind.beginnings[old] = new
     return new
 end
 
--- The record of a task that will run again.
-local function given_back(record, kind, numbers, after)
+-- Return the record of a task that will run again.
+local function rerun_record(record, kind, numbers, after)
     local due_at = pack('>I8', now + after)
     local times = kind.resets and due_at .. due_at or sub(record, READY_AT, CREATED_AT - 1)
     local rest = times .. bytes_of(record, CREATED_AT) .. numbers .. sub(record, EXPIRES_AT, WORKER - 1) .. UNHELD
     return moved(record, kind.state, kind.state == QUEUED and NONE or due_at, NONE, NONE, rest)
 end
 
-local function give_back(id, record)
+-- Queue a task again, or let it wait until it is due.
+local function enter_again(id, record)
     later('HSET', LIVE, id, record)
     later('HDEL', PROGRESS, id)
     watch_expiry(id, record)
@@ -84,7 +88,7 @@ local function give_back(id, record)
     end
 end
 
--- A slot stays taken while its worker, which lives, still runs the task.
+-- Keep the slot of a run taken as long as its worker is alive and still runs the task.
 local function linger(run, kind, place, slots)
     if not is_dead(kind.worker) then
         later('HSET', LINGERING .. kind.worker, run, place)
@@ -93,24 +97,25 @@ local function linger(run, kind, place, slots)
     end
 end
 
--- Everything but a completion: what is left of the run, and perhaps the task runs again.
-local function end_badly(id, record, kind, started_at, item)
+-- Apply any move except a completion, and add the run to the task's history.
+local function apply_move(id, record, kind, started_at, item)
     local problem = sub(item, 21)
     if kind.ends then
         local rest = sub(record, READY_AT, RETRIES - 1) .. sub(item, 1, 2) .. sub(record, RETURNS)
         finish(id, moved(record, kind.state, NONE, bytes_of(record, CLAIMED_AT), started_at, rest), kind.state)
     else
-        give_back(id, given_back(record, kind, sub(item, 1, 12), read('>I8', item, 13)))
+        enter_again(id, rerun_record(record, kind, sub(item, 1, 12), read('>I8', item, 13)))
     end
     record_run(id, kind.attempt, kind.worker, started_at, kind.run, problem)
     if problem ~= '' then
         later('HSET', ERRORS, id, problem)
     elseif kind.again then
-        later('HDEL', ERRORS, id)  -- only a task that ran before can have one
+        later('HDEL', ERRORS, id)  -- only a task with earlier attempts can have one
     end
 end
 
--- The loop that every task passes through makes as few strings as it can: most of its time is theirs.
+-- Every task passes through this loop. It creates as few strings as possible, because they take most of
+-- its time.
 local late, done, ready, i = {}, {}, false, 0
 for _, kind in ipairs(kinds) do
     local passages, beginnings, held = kind.passages, kind.beginnings, kind.held
@@ -119,12 +124,12 @@ for _, kind in ipairs(kinds) do
         i = i + 1
         local id, record, item = ids[i], records[i], ARGV[first_item + i - 1]
         local ending = record and byte(record) == EXECUTING and sub(record, LANE)
-        local through = ending and passages[ending]
-        if ending and through == nil then
-            through = passage_of(kind, ending)
+        local passage = ending and passages[ending]
+        if ending and passage == nil then
+            passage = move_passage(kind, ending)
         end
-        -- Of two reports under one fence the first is applied and the second judged like a late one.
-        if not through or done[id] or (reaping and not is_overdue(id, kind.worker)) then
+        -- Of two reports under one fence the first is applied, and the second is late.
+        if not passage or done[id] or (reaping and not is_overdue(id, kind.worker)) then
             late[#late + 1] = i
         else
             done[id] = true
@@ -142,27 +147,28 @@ for _, kind in ipairs(kinds) do
                 started_at = pack('>I8', now - duration)
             end
             if kind.lingers then
-                linger(run, kind, place_of(record), through.slots)
-            elseif through.slots then
-                through.slots[#through.slots + 1] = run
-                ready = true  -- another one may run in its place
+                linger(run, kind, place_of(record), passage.slots)
+            elseif passage.slots then
+                passage.slots[#passage.slots + 1] = run
+                ready = true  -- another task may take the slot
             end
-            note_run(through, lines, at, duration)
+            add_run(passage, lines, at, duration)
             if kind.state == COMPLETED then
                 local old = sub(record, 1, STARTED_AT - 1)
-                local new = beginnings[old] or beginning_at_end(kind, old)
+                local new = beginnings[old] or ended_beginning(kind, old)
                 finish(id, new .. started_at .. sub(record, READY_AT, LANE - 1) .. ending .. item, COMPLETED)
                 if kind.again then
                     later('HDEL', ERRORS, id)
                 end
             else
-                end_badly(id, record, kind, started_at, item)
+                apply_move(id, record, kind, started_at, item)
                 ready = ready or kind.state == QUEUED
             end
         end
     end
 end
 
+-- Return the worker that reported an item.
 local function worker_of_item(i)
     for _, kind in ipairs(kinds) do
         if i <= kind.count then
@@ -172,7 +178,7 @@ local function worker_of_item(i)
     end
 end
 
--- A worker that reports too late has let go of the run, whatever became of the task.
+-- A worker that reports late no longer runs the task, so its lingering slot is free.
 if not reaping then
     for _, i in ipairs(late) do
         local worker, run = worker_of_item(i), sub(lines, LINE * i - LINE + 1, LINE * i - LINE + 20)
@@ -191,7 +197,7 @@ if ready or freed > 0 or bonds_left == 0 then
     wake()
 end
 
--- How many runs of each kind ended in each lane, where a breaker may want to know.
+-- The number of runs of each kind that ended in each lane, for circuit breakers.
 local runs = {}
 if breakers then
     for k, kind in ipairs(kinds) do

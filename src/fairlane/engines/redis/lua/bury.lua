@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- needs: record accounting moves
--- ARGV: where lost workers are counted, then workers to declare dead, if their lease has run out.
+-- Declare workers dead whose lease has expired.
+-- ARGV: the counter of lost workers, then worker ids. Returns the workers that are dead now.
 local buried = {}
 for i = 2, #ARGV do
     local worker = ARGV[i]
@@ -8,8 +9,8 @@ for i = 2, #ARGV do
     if status and status ~= 'dead' and seen_at + lease <= now then
         later('HSET', WORKER_HASH .. worker, 'status', 'dead')
         later('ZADD', DEAD_WORKERS, seen_at, worker)
-        free_lingering(worker)
-        note_worker('worker_dead', worker)
+        free_lingering_slots(worker)
+        add_worker_event('worker_dead', worker)
         buried[#buried + 1] = worker
     end
 end

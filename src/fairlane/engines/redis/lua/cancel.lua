@@ -1,6 +1,8 @@
 #!lua flags=allow-oom
 -- needs: record accounting moves dependents
--- ARGV: the states that can be cancelled (as bytes), then ids.
+-- Cancel tasks.
+-- ARGV: the states that can be cancelled (one byte each), then task ids. Returns triples in their order:
+--       1 if cancelled or 0, the state before (0 if there is no task), its worker.
 local allowed = ARGV[1]
 local ids, answers = {unpack(ARGV, 2)}, {}
 for i, record in ipairs(all_records(ids)) do

@@ -1,3 +1,3 @@
 #!lua flags=no-writes
--- Lanes and controls, and the version they stand at.
+-- Return the version of the catalogue, the controls and the lanes.
 return {catalogue_version, call('HGETALL', CONTROLS), call('ZRANGE', LANES, 0, -1, 'WITHSCORES')}

@@ -1,3 +1,3 @@
 #!lua flags=no-writes
--- ARGV: types. Answers now, and how each fares.
+-- ARGV: types. Returns now, and the circuit of each type (JSON).
 return {now_text, call('HMGET', CIRCUITS, unpack(ARGV))}

@@ -1,9 +1,13 @@
 #!lua flags=allow-oom
 -- needs: record accounting moves dependents due claim_limits claim_order
--- ARGV: version of the catalogue, worker, request, slots, how many to hold ahead, size of a batch,
---       what the worker may take (JSON, see claim.py), how levels age (JSON, likewise), the age in
---       microseconds before which none has, whether (1 or 0) the worker says what it has heard of, and
---       that request.
+-- Give tasks to a worker.
+-- ARGV: the version of the catalogue, worker id, request id, free slots, number of tasks to hold ahead,
+--       batch size, the lanes and limits of the worker (JSON, see claim.py), the aging of levels (JSON,
+--       see claim.py), the age in microseconds at which aging begins, '1' if the worker names the last
+--       request whose answer it has received (else '0'), and the id of that request.
+-- Returns {'granted', microseconds until the next claim is worthwhile ('' if unknown), packed ids, tasks};
+--       {'again', '', packed ids, tasks, request id} for a repeated request; {'stale'} for another version
+--       of the catalogue; {'gone'} for a dead or unknown worker.
 local version, worker, request = ARGV[1], ARGV[2], ARGV[3]
 local slots, ahead, batch = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
@@ -16,13 +20,14 @@ if not status or status == 'dead' then
     return {'gone'}
 end
 
--- What a worker is told of a task: its record, without the worker, then what never changes. One that
--- it runs for the first time is told as it was submitted, which costs nothing.
-local function told_as(record, task)
+-- Return a task as it is sent to the worker: its record without the worker, then the fixed part. The
+-- first attempt is sent as it was submitted, which costs nothing.
+local function as_granted(record, task)
     return sub(record, 1, WORKER - 1) .. UNHELD .. sub(task, HEAD + 1)
 end
 
--- The answer got lost: the same tasks again, but for those that are no longer this worker's.
+-- The worker did not receive the answer: return the same tasks again, except those that it no longer
+-- holds.
 if last_request == request or (ARGV[10] == '1' and (last_request or '') ~= ARGV[11]) then
     local ids, fences, held, again = {}, {}, {}, {}
     for at = 1, #(granted or ''), 20 do
@@ -36,13 +41,13 @@ if last_request == request or (ARGV[10] == '1' and (last_request or '') ~= ARGV[
     for i, record in ipairs(records) do
         if holds(record, fences[i]) then
             held[#held + 1] = ids[i]
-            again[#again + 1] = told_as(record, tasks[i])
+            again[#again + 1] = as_granted(record, tasks[i])
         end
     end
     return {'again', '', table.concat(held), again, last_request or ''}
 end
 
--- The streams that the worker may take from, each with what a limit leaves of it.
+-- Return the streams from which the worker may take tasks, each with the allowance of its type.
 local function open_streams(opening, types)
     local free, limited, found = nil, {}, {}
     if opening.free ~= cjson.null then
@@ -74,9 +79,10 @@ local function open_streams(opening, types)
     return found
 end
 
+-- Pick the first tasks within the limits, and spend tokens for them.
 local function pick()
     local opening = cjson.decode(ARGV[7])
-    -- What is held ahead of its run would use up tokens and slots for nothing.
+    -- A task that a worker holds ahead would use up tokens and slots before it runs.
     local most = math.min(opening.rate > 0 and slots or slots + ahead, batch)
     local limited_slots, types = {most = slots, taken = 0}, {}
     local everything = allowance({type = '', rate = opening.rate, slots = 0, open_until = 0}, most)
@@ -91,34 +97,34 @@ local function pick()
         ids, from = merge(streams, everything.most)
     end
     everything.taken = #ids
-    pay(everything)
+    spend_tokens(everything)
     for _, left in ipairs(types) do
-        pay(left)
+        spend_tokens(left)
     end
     for _, stream in ipairs(streams) do
         if stream.taken > 0 then
             later('ZREMRANGEBYRANK', stream.key, 0, stream.taken - 1)
-            thinned[stream.name] = true
+            shrunk_streams[stream.name] = true
         end
-        stream.level_until = nil  -- `take` goes through it from its oldest task again
+        stream.level_until = nil  -- `take` starts again from the oldest task
     end
     return ids, from
 end
 
--- Claims from a stream are counted apart by the level that age has raised them to. Tasks come oldest
--- first: after one that age has not raised there is none that it has.
-local function passage_of(stream, record)
+-- Return the passage of a claimed task. Claims are counted per effective level. Tasks come oldest first,
+-- so after the first task that age has not raised, no other task of the stream is raised.
+local function claim_passage(stream, record)
     local effective = effective_level(stream, time_of(record, READY_AT))
     local label = effective == stream.level and '' or effective
-    local through = passage('claim', stream.place, worker, QUEUED .. ':' .. EXECUTING .. ':' .. label .. ':-1')
-    stream.unraised = label == '' and through
-    return through
+    local passage = passage_for('claim', stream.place, worker, QUEUED .. ':' .. EXECUTING .. ':' .. label .. ':-1')
+    stream.unraised = label == '' and passage
+    return passage
 end
 
 local FIRST_ATTEMPT, SECOND_VERSION = pack('>I4', 1), pack('>I4', 2)
 
--- Put tasks into the worker's hands; answers what it is told of them, and the runs they are now.
--- The loop makes as few strings as it can: most of its time is theirs.
+-- Give tasks to the worker; return the tasks as they are sent, and their runs. The loop creates as few
+-- strings as possible, because they take most of its time.
 local function take(ids, from)
     local records, tasks = call('HMGET', LIVE, unpack(ids)), call('HMGET', TASKS, unpack(ids))
     local runs, held_by = {}, holder(worker)
@@ -133,14 +139,14 @@ local function take(ids, from)
             local attempt = next_attempt(record)
             run = id .. attempt
             now_live = beginning(record, EXECUTING) .. times .. sub(record, READY_AT, LEVEL) .. attempt .. held_by
-            tasks[i] = told_as(now_live, tasks[i])
-        else  -- it has not moved since its submission, and begins with the record of that
+            tasks[i] = as_granted(now_live, tasks[i])
+        else  -- it has not moved since its submission, so it starts with its record
             record = tasks[i]
             run = id .. FIRST_ATTEMPT
             now_live = first_beginning .. sub(record, READY_AT, LEVEL) .. first_ending
         end
         runs[i] = run
-        live[2 * i + 1] = id  -- behind the command and the key
+        live[2 * i + 1] = id  -- after the command and the key
         live[2 * i + 2] = now_live
         held[i + 2] = run
         if stream.slots then
@@ -149,7 +155,7 @@ local function take(ids, from)
         if any_expiring then
             forget_expiry(id, record)
         end
-        local lines = (stream.unraised or passage_of(stream, record)).lines
+        local lines = (stream.unraised or claim_passage(stream, record)).lines
         lines[#lines + 1] = run
     end
     return tasks, runs
@@ -157,7 +163,7 @@ end
 
 local released = release_due(batch)
 local expired = expire(batch)
-local more_to_resolve = resolve_earlier()
+local more_to_resolve = resolve_left_over()
 release_dependents()
 drop_empty_streams()
 local more_to_expire = expired == batch
@@ -172,7 +178,8 @@ if status == 'active' and not more_to_expire then
         later('HSET', WORKER_HASH .. worker, 'granted', table.concat(runs))
     end
 end
--- An idle worker's claims write nothing, or every one of them would cost the disk something.
+-- A claim without tasks writes nothing within a third of the lease, so that idle workers cost no disk
+-- writes.
 if #answers > 0 or now - seen_at > math.floor(lease / 3) then
     later('HSET', WORKER_HASH .. worker, 'seen_at', now_text)
 end
@@ -180,7 +187,7 @@ write()
 drop_empty_streams()
 post()
 if released + freed > #answers then
-    wake()  -- there is more than this worker took
+    wake()  -- there are more tasks than this worker took
 end
 
 if more_to_expire then

@@ -1,4 +1,4 @@
--- What every script begins with: the store is checked and the clock is read, once.
+-- The beginning of every script: check the store's format and read the clock, once.
 local call = redis.call
 local sub, byte, char = string.sub, string.byte, string.char
 local read, pack = struct.unpack, struct.pack
@@ -12,18 +12,19 @@ local seconds, microseconds = unpack(call('TIME'))
 local now = seconds * 1000000 + microseconds + (clock_offset or 0)
 local stamp = pack('>I8', now)
 
--- A whole number as text: Lua's own way of writing large ones loses digits.
+-- Return a whole number as text. Lua's own conversion loses digits of large numbers.
 local function whole(number)
     return string.format('%.0f', number)
 end
 
 local now_text = whole(now)
 
--- Writes wait here until `write`, so that nothing is written before everything is decided. Those
--- with the same command and key become one call, which is a good third cheaper.
+-- Deferred writes: `later` and `gathered` collect commands, and `write` runs them, so that a script
+-- decides everything before it writes anything. Commands with the same name and key become one call,
+-- which is a third cheaper.
 local waiting, in_order = {}, {}
 
--- The call to which everything with this command and key belongs: loops append to it themselves.
+-- Return the deferred call with this command and key. Hot loops append arguments to it themselves.
 local function gathered(command, key)
     local keys = waiting[command]
     if not keys then
@@ -39,6 +40,7 @@ local function gathered(command, key)
     return arguments
 end
 
+-- Add one or two arguments to the deferred call with this command and key.
 local function later(command, key, first, second)
     local arguments = gathered(command, key)
     arguments[#arguments + 1] = first
@@ -47,8 +49,9 @@ local function later(command, key, first, second)
     end
 end
 
-local MOST_ARGUMENTS = 6000  -- even, so that no pair is torn; Lua itself stops at 8000
+local MOST_ARGUMENTS = 6000  -- even, so that no pair is split; Lua's own limit is 8000
 
+-- Run the deferred calls in the order in which they were first used.
 local function write()
     for _, arguments in ipairs(in_order) do
         if #arguments > MOST_ARGUMENTS then
@@ -63,6 +66,7 @@ local function write()
     waiting, in_order = {}, {}
 end
 
+-- Wake the workers that wait for tasks.
 local function wake()
     call('PUBLISH', WAKE, '')
 end

@@ -1,3 +1,4 @@
 #!lua flags=allow-oom
--- ARGV: where something is counted that is no transition, how many times.
+-- Add to a counter that counts no transition.
+-- ARGV: the counter, the number to add.
 return call('HINCRBY', TALLY, ARGV[1], ARGV[2])

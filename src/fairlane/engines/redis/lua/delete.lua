@@ -1,6 +1,8 @@
 #!lua flags=allow-oom
 -- needs: record accounting moves dependents deletion
--- ARGV: the states that can be deleted (as bytes), then ids.
+-- Delete tasks. A retrying task is cancelled first, so that its dependents are released.
+-- ARGV: the states that can be deleted (one byte each), then task ids. Returns pairs in their order: 1 if
+--       deleted or 0, the state before (0 if there is no task).
 local allowed = ARGV[1]
 local ids, answers, gone = {unpack(ARGV, 2)}, {}, {}
 for i, record in ipairs(all_records(ids)) do
@@ -21,7 +23,7 @@ release_dependents()
 for _, each in ipairs(gone) do
     local id, record, state = unpack(each)
     remove(id, state)
-    note(passage('delete', place_of(record), '', state .. ':0::-1'), run_of(id, record))
+    add_task(passage_for('delete', place_of(record), '', state .. ':0::-1'), run_of(id, record))
 end
 write_removed()
 post()

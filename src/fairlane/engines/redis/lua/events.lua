@@ -1,12 +1,14 @@
 #!lua flags=no-writes
--- ARGV: from which entry on, how many transitions they are to tell of at least (0 for none), and how many
---       entries at the most. Answers the newest entry there ever was, and those entries.
+-- Read journal entries.
+-- ARGV: the id of the first entry, the number of transitions after which to stop (0 for none), and the
+--       largest number of entries. Returns the id of the newest entry ever written, and the entries.
 local from, wanted, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 if call('EXISTS', JOURNAL) == 0 then
     return {'0-0', {}}
 end
 
--- An entry tells of one transition or of hundreds: so one is read at first, and twice as many each time.
+-- An entry holds one transition or hundreds of them. So the first read takes one entry, and each further
+-- read twice as many.
 local entries, size = {}, 1
 while wanted > 0 and #entries < most do
     local some = call('XRANGE', JOURNAL, from, '+', 'COUNT', math.min(size, most - #entries))

@@ -1,6 +1,7 @@
 #!lua flags=no-writes
 -- needs: record moves
--- ARGV: how many to name. Answers triples: why, id, record, each with the task as submitted.
+-- Find tasks of dead workers and tasks whose time limit has passed.
+-- ARGV: the largest number of tasks. Returns per task: cause, id, record, the task as submitted.
 local most = tonumber(ARGV[1])
 local found = {}
 

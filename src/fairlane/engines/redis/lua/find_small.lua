@@ -1,10 +1,13 @@
 #!lua flags=no-writes
--- ARGV: '+', or '(' and the id to go on below; how many; states (as bytes); a worker ('' for any); number
---       of lanes (0 for all of them) and those lanes. Answers texts of ids that together have the newest so
---       many tasks of those states, in no order and with others among them; or nothing if that is no way,
---       because they are too many where ids are in another order.
+-- Find tasks in states that have few tasks.
+-- ARGV: '+', or '(' and the id below which to continue; the largest number of tasks (the limit); states
+--       (one byte each); a worker id ('' for any); the number of lanes (0 for all), then the lanes.
+-- Returns packed ids per state, unordered. Together they contain the newest tasks in those states, up to
+--       the limit, and possibly other tasks. Returns nothing if a set that is not ordered by id has more
+--       tasks than the limit.
 local below, most, states, worker, lane_count = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 
+-- Return the packed fields of a hash, unless there are too many.
 local function keys_of(hash)
     return call('HLEN', hash) <= most and table.concat(call('HKEYS', hash))
 end
@@ -43,13 +46,13 @@ local function executing()
     return table.concat(ids)
 end
 
--- What waits for its time, or for others.
+-- Tasks that wait until they are due, or for their parents.
 local function waiting()
     local bound = keys_of(BONDS)
     return bound and call('ZCARD', DUE) <= most and bound .. table.concat(call('ZRANGE', DUE, 0, -1))
 end
 
-local function of_state(state)
+local function ids_in_state(state)
     if state == QUEUED then
         return queued()
     elseif state == EXECUTING then
@@ -64,7 +67,7 @@ end
 
 local found = {}
 for i = 1, #states do
-    found[i] = of_state(byte(states, i))
+    found[i] = ids_in_state(byte(states, i))
     if not found[i] then
         return {}
     end

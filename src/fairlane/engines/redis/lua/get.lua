@@ -1,6 +1,7 @@
 #!lua flags=no-writes
 -- needs: record
--- ARGV: ids. Answers now, then lists in their order.
+-- ARGV: task ids. Returns now, then lists in their order: records, tasks as submitted, runs, errors,
+--       progress.
 local function all(key)
     return call('HMGET', key, unpack(ARGV))
 end

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- needs: record accounting
--- ARGV: worker, load, health (JSON, '' to leave it), how many runs to name,
---       then pairs of a status and the one that follows it after this beat.
+-- Renew a worker's lease.
+-- ARGV: worker id, load, health (JSON, '' to keep it), the largest number of lingering runs to return,
+--       then pairs of a status and the status that follows it after this heartbeat.
 local worker = ARGV[1]
 local status, lease = unpack(call('HMGET', WORKER_HASH .. worker, 'status', 'lease'))
 if not status or status == 'dead' then
@@ -10,7 +11,7 @@ end
 for i = 5, #ARGV, 2 do
     if ARGV[i] == status then
         if ARGV[i + 1] ~= status then
-            note_worker('worker_' .. ARGV[i + 1], worker)
+            add_worker_event('worker_' .. ARGV[i + 1], worker)
         end
         status = ARGV[i + 1]
         break

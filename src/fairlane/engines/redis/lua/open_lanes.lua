@@ -1,6 +1,6 @@
 #!lua
 -- needs: catalogue
--- ARGV: how many lanes there may be, then the lanes to open (JSON).
+-- ARGV: the largest number of lanes, then the lanes to open (JSON).
 local most, open = tonumber(ARGV[1]), call('ZCARD', LANES)
 local last = open
 for i = 2, #ARGV do

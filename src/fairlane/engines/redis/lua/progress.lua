@@ -1,6 +1,8 @@
 #!lua flags=allow-oom
 -- needs: record accounting
--- ARGV: worker, then per task: id, attempt in bytes, percent and message (JSON).
+-- Store the progress of executing tasks.
+-- ARGV: worker id, then per task: id, attempt in bytes, percent and message (JSON). Returns a verdict per
+--       task.
 local worker = ARGV[1]
 local ids = {}
 for i = 2, #ARGV, 3 do
@@ -9,11 +11,11 @@ end
 
 local verdicts = {}
 for i, record in ipairs(all_records(ids)) do
-    local id, attempt, said = ids[i], ARGV[3 * i], ARGV[3 * i + 1]
+    local id, attempt, report = ids[i], ARGV[3 * i], ARGV[3 * i + 1]
     if holds(record, attempt .. holder(worker)) then
         later('HSET', LIVE, id, sub(record, 1, UPDATED_AT - 1) .. stamp .. sub(record, DUE_AT))
-        later('HSET', PROGRESS, id, stamp .. said)
-        note(passage('progress', place_of(record), worker), id .. attempt)
+        later('HSET', PROGRESS, id, stamp .. report)
+        add_task(passage_for('progress', place_of(record), worker), id .. attempt)
         verdicts[i] = 'applied'
     else
         verdicts[i] = record and 'stale' or 'missing'

@@ -18,7 +18,7 @@ local function take_away(ids, state, ended_at)
                 end
                 removed = removed + 1
                 remove(ids[i], state)
-                count_leaving(place_of(record), state .. ':0::-1')
+                count_only(place_of(record), state .. ':0::-1')
             end
         end
     end
@@ -91,7 +91,7 @@ for _, key in ipairs(over(IDEMPOTENCY_ENDS, now)) do
 end
 for _, worker in ipairs(over(DEAD_WORKERS, now - ARGV[1])) do
     if call('EXISTS', HELD .. worker) == 0 then
-        free_lingering(worker)
+        free_lingering_slots(worker)
         later('DEL', WORKER_HASH .. worker)
         later('ZREM', WORKERS, worker)
         later('ZREM', DEAD_WORKERS, worker)

@@ -1,5 +1,6 @@
 #!lua flags=no-writes
 -- needs: record heads
--- ARGV: whether (1 or 0) to tell workers and specs, then ids. Answers ids, heads, workers, specs.
+-- Read the heads of tasks.
+-- ARGV: two flags (1 or 0: return workers, return specs), then ids. Returns ids, heads, workers, specs.
 local ids = {unpack(ARGV, 3)}
-return {table.concat(ids), glance_at(ids, ARGV[1] == '1', ARGV[2] == '1')}
+return {table.concat(ids), read_heads(ids, ARGV[1] == '1', ARGV[2] == '1')}

@@ -1,14 +1,16 @@
 #!lua flags=allow-oom
 -- needs: record accounting moves
--- ARGV: the states that can be replayed (as bytes), those of them that are ends (as bytes), the move:
---       verb, state, retry_count ('' to keep it), returns, level ('' to keep it); the label of a task
---       that changes its level, then ids.
+-- Replay tasks.
+-- ARGV: the states that can be replayed and the terminal states (one byte each); the move: verb, state,
+--       retry_count ('' to keep it), returns, level ('' to keep it); the label under which a change of
+--       level is counted; then task ids. Returns pairs in their order: 1 if replayed or 0, the state
+--       before (0 if there is no task).
 local allowed, terminal = ARGV[1], ARGV[2]
 local move = {verb = ARGV[3], state = tonumber(ARGV[4]), label = ''}
 local retries_after, returns_after, level, moved_label = ARGV[5], pack('>H', ARGV[6]), ARGV[7], ARGV[8]
 local ids, answers, ready = {unpack(ARGV, 9)}, {}, false
 
--- The record of a task that is ready again.
+-- Return the record of a task that is queued again.
 local function requeued(record)
     local retries = retries_after == '' and sub(record, RETRIES, RETURNS - 1) or pack('>H', retries_after)
     local expired = time_of(record, EXPIRES_AT) <= now
@@ -18,14 +20,15 @@ local function requeued(record)
     return moved(record, move.state, NONE, NONE, NONE, rest)
 end
 
--- Twin of core/tally.py, keys_of(): a task that changes its level leaves one and enters another.
-local function enter(id, old, new)
-    local from, to, change = place_of(old), place_of(new), change_of(move, old)
+-- Count and journal a replay. Twin of core/tally.py, keys_of(): a task that changes its level leaves one
+-- level and enters another.
+local function account_for(id, old, new)
+    local from, to, transition = place_of(old), place_of(new), transition_of(move, old)
     if from ~= to then
-        count_leaving(from, byte(old) .. ':' .. NOWHERE .. ':' .. moved_label .. ':-1')
-        change = NOWHERE .. ':' .. move.state .. ':' .. moved_label .. ':-1'
+        count_only(from, byte(old) .. ':' .. NOWHERE .. ':' .. moved_label .. ':-1')
+        transition = NOWHERE .. ':' .. move.state .. ':' .. moved_label .. ':-1'
     end
-    note(passage(move.verb, to, '', change), run_of(id, new))
+    add_task(passage_for(move.verb, to, '', transition), run_of(id, new))
 end
 
 local holds_of = #ids > 0 and call('EXISTS', HOLDS) == 1 and call('HMGET', HOLDS, unpack(ids))
@@ -37,7 +40,7 @@ for i, record in ipairs(all_records(ids)) do
             later('HDEL', FINISHED, id)
             later('ZREM', ENDED_BADLY .. state, id)
         else
-            withdraw(id, record)
+            leave(id, record)
         end
         local new = requeued(record)
         later('HSET', LIVE, id, new)
@@ -45,7 +48,7 @@ for i, record in ipairs(all_records(ids)) do
         later('HDEL', PROGRESS, id)
         enqueue(id, new)
         watch_expiry(id, new)
-        enter(id, record, new)
+        account_for(id, record, new)
         if holds_of and holds_of[i] then
             call('HSETNX', UNIQUES, sub(holds_of[i], 1, 16), id)
         end

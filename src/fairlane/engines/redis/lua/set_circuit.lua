@@ -1,8 +1,10 @@
 #!lua flags=allow-oom
 -- needs: record slots catalogue
--- ARGV: version of the catalogue, type, how it fared when this was decided, how it fares now, the field
---       of CONTROLS that says until when it is open and its value ('' when it is closed), '1' if that
---       changes, then lanes whose slots are to be counted from now on.
+-- Replace the circuit of a type.
+-- ARGV: the version of the catalogue, type, the circuit from which this was decided, the new circuit, the
+--       field of CONTROLS with the time until which the circuit is open, its value ('' if closed), '1' if
+--       that value changes, then the lanes whose slots must be counted from now on.
+-- Returns 'set', or 'stale' if the catalogue or the circuit has changed.
 local version, type, before, after, field, open_until = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 if catalogue_version ~= version or call('HGET', CIRCUITS, type) ~= before then
     return 'stale'
@@ -15,7 +17,7 @@ if ARGV[7] == '1' then
 end
 write()
 if ARGV[7] == '1' then
-    -- One that opened has a new time at which to try: those who wait have to hear of it too.
+    -- An opened circuit sets a new time for the next claim, so waiting workers must wake up too.
     wake()
 end
 return 'set'

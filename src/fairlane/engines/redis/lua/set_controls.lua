@@ -1,9 +1,11 @@
 #!lua flags=allow-oom
 -- needs: record slots catalogue
--- ARGV: version of the catalogue, '1' when more may be claimed now, a type whose circuit is closed
---       ('' for none), how it fares from now on ('' when it has no breaker any more), number of lanes
---       whose slots are to be counted from now on, these lanes, then pairs of a field of CONTROLS and
---       its value ('' to take it away).
+-- Set controls.
+-- ARGV: the version of the catalogue, '1' if more tasks can be claimed now, a type whose circuit is reset
+--       ('' for none), its new circuit ('' to remove it with its breaker), the number of lanes whose
+--       slots must be counted from now on, these lanes, then pairs of a field of CONTROLS and its value
+--       ('' to remove it).
+-- Returns 'set', or 'stale' for another version of the catalogue.
 local version, wakes, type, circuit, lane_count = ARGV[1], ARGV[2] == '1', ARGV[3], ARGV[4], tonumber(ARGV[5])
 if catalogue_version ~= version then
     return 'stale'

@@ -1,6 +1,8 @@
 #!lua flags=allow-oom
 -- needs: record accounting
--- ARGV: worker, then per task: id, attempt in bytes, how many microseconds ago it began.
+-- Note that claimed tasks have started.
+-- ARGV: worker id, then per task: id, attempt in bytes, microseconds since its start. Returns a verdict per
+--       task.
 local worker = ARGV[1]
 local ids = {}
 for i = 2, #ARGV, 3 do
@@ -16,7 +18,7 @@ for i, record in ipairs(all_records(ids)) do
         if timeout > 0 then
             later('ZADD', DEADLINES, whole(began + timeout * 1000000), id)
         end
-        note(passage('start', place_of(record), worker), id .. attempt)
+        add_task(passage_for('start', place_of(record), worker), id .. attempt)
         verdicts[i] = 'applied'
     else
         verdicts[i] = record and 'stale' or 'missing'

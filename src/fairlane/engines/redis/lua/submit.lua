@@ -1,13 +1,18 @@
 #!lua
 -- needs: record accounting moves dependents admission
--- ARGV: version of the catalogue, microseconds an idempotency key lasts, the smallest id, number of
---       groups, of tasks, of special tasks,
---       per group: lane and level, tasks, delay in microseconds, run_at in bytes (or '' for a delay),
---       per task, group by group: id, body (see record.py),
---       per special task, in the order of the batch: its position; idempotency key ('' for none),
---       fingerprint; unique key and states ('' for none), period ('' for none), mode; parents: '' for
---       none, or '1' if tolerant and '0' if not, then per parent its id, and in two bytes its position
---       if it comes earlier in the batch, or 0.
+-- Store new tasks, all or none.
+-- ARGV: the version of the catalogue, the lifetime of an idempotency key in microseconds, the smallest
+--       task id, the numbers of groups, tasks and special tasks;
+--       per group: lane and level in bytes, number of tasks, delay in microseconds, run_at in bytes ('' if
+--       the delay counts);
+--       per task, group by group: id, body (see record.py);
+--       per special task (with a key or parents), in the order of the batch: its position in ids;
+--       idempotency key ('' for none), fingerprint; unique key and states in bytes ('' for none), period
+--       in microseconds ('' for none), mode; parents: '' for none, else '1' if tolerant or '0' if not,
+--       then per parent its id, and in two bytes its position if it is earlier in the batch, else 0.
+-- Returns {'stored', now, the state of each group, pairs of position and state for tasks with another
+--       state, and for tasks that are not stored: position, id of the earlier task, its state, its
+--       created_at}; or {'stale'} for another version of the catalogue; or {reason} for a refusal.
 local known_version, window = ARGV[1], tonumber(ARGV[2])
 local groups, tasks, specials = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local first_group, first_task = 7, 7 + 4 * groups
@@ -22,13 +27,14 @@ for i = 1, tasks do
     ids[i] = ARGV[first_task + 2 * i - 2]
 end
 
--- Tasks that are stored already, by position: their submission is repeated, its answer got lost.
+-- Tasks of the batch that are answered with an earlier task, by position. First those whose ids are
+-- stored already: the client repeats a submission because it did not get the answer.
 local known, known_positions = {}, {}
 local function answer_with(position, id)
     known[position] = id
     known_positions[#known_positions + 1] = position
 end
--- Ids grow with time, so most batches lie beyond everything that is stored.
+-- Ids grow with time, so most batches have larger ids than everything stored.
 if #call('ZRANGE', INDEX, '[' .. ARGV[3], '+', 'BYLEX', 'LIMIT', 0, 1) > 0 then
     for i, stored in ipairs(call('HMGET', TASKS, unpack(ids))) do
         if stored then
@@ -37,46 +43,48 @@ if #call('ZRANGE', INDEX, '[' .. ARGV[3], '+', 'BYLEX', 'LIMIT', 0, 1) > 0 then
     end
 end
 
--- What becomes of tasks with parents, by id: CANCELLED for the doomed; SCHEDULED for those that wait,
--- with their bonds. Those whose parents have all ended well are like any other.
-local fates, bonds = {}, {}
+-- The initial states of tasks with parents, by id: CANCELLED for doomed tasks; SCHEDULED for those that
+-- wait, with their bonds. A task without a pending or failed parent is stored like any other.
+local initial_states, bonds = {}, {}
 
--- False when there is no such parent. See core/dependencies.py, bond().
-local function decide_fate(id, parents)
+-- Decide the initial state of a task with parents by the rule of bond() in core/dependencies.py. Return
+-- false if a parent does not exist.
+local function decide_initial_state(id, parents)
     local pending = {sub(parents, 1, 1)}
     for at = 2, #parents, 18 do
         local parent, position = sub(parents, at, at + 15), read('>H', parents, at + 16)
         local state
         if position > 0 and not known[position] then
-            state = fates[parent] or QUEUED
+            state = initial_states[parent] or QUEUED
         elseif position == 0 or known[position] == parent then
-            state = state_of(parent)
+            state = parent_state(parent)
         end
         if not state then
             return false
         elseif state == FAILED or state == DEAD_LETTER or state == CANCELLED then
             if pending[1] == '0' then
-                fates[id] = CANCELLED
+                initial_states[id] = CANCELLED
             end
         elseif state ~= COMPLETED then
             pending[#pending + 1] = parent
         end
     end
-    if #pending > 1 and not fates[id] then
-        fates[id] = SCHEDULED
+    if #pending > 1 and not initial_states[id] then
+        initial_states[id] = SCHEDULED
         bonds[id] = pending
     end
     return true
 end
 
--- A reason to refuse the whole batch, or nothing.
+-- Admit one special task: answer it with an earlier task, or let it take its keys. Return a reason if
+-- the whole batch must be refused.
 local function admit(s)
     local position, key, fingerprint, hold = tonumber(ARGV[s]), ARGV[s + 1], ARGV[s + 2], ARGV[s + 3]
     local id = ids[position]
     if known[position] then
         return
     end
-    local earlier = key ~= '' and holder_of(key)
+    local earlier = key ~= '' and key_holder(key)
     if earlier then
         if earlier.fingerprint ~= fingerprint then
             return 'conflict'
@@ -86,14 +94,14 @@ local function admit(s)
     end
     if hold ~= '' then
         local mode = ARGV[s + 5]
-        local double, record = double_of(hold, ARGV[s + 4])
-        if double and mode == 'existing' then
-            answer_with(position, double)
+        local duplicate, record = duplicate_of(hold, ARGV[s + 4])
+        if duplicate and mode == 'existing' then
+            answer_with(position, duplicate)
             return
-        elseif record and mode == 'replace' and waits(record) then
-            replaced[#replaced + 1] = {double, record}
-            known_states[double] = MOVE_REPLACE.state
-        elseif double then
+        elseif record and mode == 'replace' and is_waiting(record) then
+            replaced[#replaced + 1] = {duplicate, record}
+            known_states[duplicate] = MOVE_REPLACE.state
+        elseif duplicate then
             return 'duplicate'
         end
     end
@@ -110,15 +118,15 @@ for s = first_special, #ARGV, 7 do
         return {refusal}
     end
 end
--- Only now is it known which tasks are replaced, wherever in the batch that happens.
+-- Parents come second, because any task of the batch can replace a parent.
 for s = first_special, #ARGV, 7 do
     local position, parents = tonumber(ARGV[s]), ARGV[s + 6]
-    if parents ~= '' and not known[position] and not decide_fate(ids[position], parents) then
+    if parents ~= '' and not known[position] and not decide_initial_state(ids[position], parents) then
         return {'unknown'}
     end
 end
 
--- Keys whose window is over make room for the new ones.
+-- Delete expired idempotency keys, at most two for each new one.
 if next(taken_keys) then
     for _, key in ipairs(call('ZRANGE', IDEMPOTENCY_ENDS, '-inf', now_text, 'BYSCORE', 'LIMIT', 0, 2 * specials)) do
         if not taken_keys[key] then
@@ -129,27 +137,28 @@ if next(taken_keys) then
 end
 
 local FIRST_ATTEMPT, FIRST_VERSION = '\0\0\0\0', '\0\0\0\1'
-local EXPIRY = EXPIRES_AT - RETRIES + 1  -- where it stands in a body
-local stored, index = gathered('HSET', TASKS), gathered('ZADD', INDEX)  -- always of one length
-local states, position, ready, doomed, told_apart, children_of = {}, 0, false, {}, {}, {}
+local EXPIRY = EXPIRES_AT - RETRIES + 1  -- its position in a body
+local stored, index = gathered('HSET', TASKS), gathered('ZADD', INDEX)  -- always of the same length
+local states, position, ready, doomed, other_states, children_of = {}, 0, false, {}, {}, {}
 
-local function entering(place, state)
-    local through = passage('submit', place, '', '0:' .. state .. '::-1')
-    through.between = FIRST_ATTEMPT .. UNTIMED
-    return through
+-- Return the passage of new tasks.
+local function submit_passage(place, state)
+    local passage = passage_for('submit', place, '', '0:' .. state .. '::-1')
+    passage.between = FIRST_ATTEMPT .. UNTIMED
+    return passage
 end
 
--- How a record begins, up to RETRIES.
+-- Return the fields of a new record before RETRIES.
 local function first_head(state, due_at, ready_at, run_at)
     return char(state) .. FIRST_VERSION .. stamp .. due_at .. NONE .. NONE .. ready_at .. run_at .. stamp
 end
 
--- A task that waits for others, or will never run.
-local function store_bound(id, i, place, task)
+-- Store a task that waits for its parents, or is doomed.
+local function store_dependent(id, i, place, task)
     later('HSET', TASKS, id, task)
-    told_apart[#told_apart + 1] = {i, fates[id]}
-    note(entering(place, SCHEDULED), id)
-    if fates[id] == CANCELLED then
+    other_states[#other_states + 1] = {i, initial_states[id]}
+    add_task(submit_passage(place, SCHEDULED), id)
+    if initial_states[id] == CANCELLED then
         doomed[#doomed + 1] = {id, sub(task, 1, HEAD)}
         return
     end
@@ -176,31 +185,31 @@ for g = first_group, first_task - 1, 4 do
     local ready_at = scheduled and run_at or stamp
     local head = first_head(state, scheduled and run_at or NONE, ready_at, run_at)
     local stream = stream_of(place)
-    local line_up = gathered('ZADD', scheduled and DUE or QUEUE .. stream)
-    local score, through, lines = whole(read('>i8', ready_at)), nil, nil
+    local wait_queue = gathered('ZADD', scheduled and DUE or QUEUE .. stream)
+    local score, passage, lines = whole(read('>i8', ready_at)), nil, nil
     for i = position + 1, position + count_here do
         if not known[i] then
             local id, body = ids[i], ARGV[first_task + 2 * i - 1]
-            local fate = fates[id]
-            local at, next = #index + 1, #line_up + 1
+            local initial_state = initial_states[id]
+            local at, next = #index + 1, #wait_queue + 1
             index[at], index[at + 1] = '0', id
-            if fate then
-                store_bound(id, i, place, first_head(SCHEDULED, NONE, ready_at, run_at) .. body)
+            if initial_state then
+                store_dependent(id, i, place, first_head(SCHEDULED, NONE, ready_at, run_at) .. body)
             else
-                if not through then
-                    through = entering(place, state)
-                    lines = through.lines
+                if not passage then
+                    passage = submit_passage(place, state)
+                    lines = passage.lines
                 end
                 stored[at], stored[at + 1] = id, head .. body
-                line_up[next], line_up[next + 1] = score, id
+                wait_queue[next], wait_queue[next + 1] = score, id
                 lines[#lines + 1] = id
             end
-            if sub(body, EXPIRY, EXPIRY + 7) ~= NONE and fate ~= CANCELLED then
+            if sub(body, EXPIRY, EXPIRY + 7) ~= NONE and initial_state ~= CANCELLED then
                 later('ZADD', EXPIRING, whole(read('>i8', body, EXPIRY)), id)
             end
         end
     end
-    if through and not scheduled then
+    if passage and not scheduled then
         later('SADD', STREAMS, stream)
         ready = true
     end
@@ -229,4 +238,4 @@ local answers = {}
 for i, record in ipairs(all_records(earlier)) do
     answers[i] = {known_positions[i], earlier[i], byte(record), whole(time_of(record, CREATED_AT))}
 end
-return {'stored', now_text, states, told_apart, answers}
+return {'stored', now_text, states, other_states, answers}

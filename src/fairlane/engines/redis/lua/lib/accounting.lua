@@ -1,83 +1,87 @@
--- The books of one script: its transitions counted, and told in one entry of the journal.
+-- Accounting: count the transitions of one script, and write them as one journal entry.
 --
--- A passage is tasks of one lane and level that went through the same transition. An entry of the
--- journal has a field `at`, and then one per passage. Its name is "verb lane:level worker" (the
--- worker may be empty), its value 28 bytes a task: the run, and how many microseconds it took (-1:
--- untimed). What a worker itself went through is named "verb worker" and has no value. Entries are
--- numbered without a gap, so that a reader notices what it missed.
+-- A passage is a group of tasks of one lane and level that make the same transition in one script. A
+-- journal entry has a field `at`, then one field per passage. The field's name is "verb lane:level
+-- worker" (the worker may be empty). Its value has 28 bytes per task: the run, and its duration in
+-- microseconds (-1: untimed). An event of a worker itself has the name "verb worker" and no value.
+-- Entries are numbered without a gap, so that a reader notices when it has missed one.
 local UNTIMED = string.rep('\255', 8)
-local passages, told = {}, {}
+local passages_by_key, passages = {}, {}
 
--- `change` is source:target:label:bucket, see core/tally.py; without one nothing is counted.
-local function passage(verb, place, worker, change)
-    local key = verb .. place .. worker .. (change or '')
-    local found = passages[key]
+-- Return the passage for a transition; create it if this is its first task. `transition` is
+-- source:target:label:bucket, see core/tally.py; without it the passage is not counted.
+local function passage_for(verb, place, worker, transition)
+    local key = verb .. place .. worker .. (transition or '')
+    local found = passages_by_key[key]
     if not found then
         local stream = stream_of(place)
         found = {name = verb .. ' ' .. stream .. ' ' .. worker, lines = {}, duration = 0}
-        found.tally = change and stream .. ':' .. change
-        passages[key] = found
-        told[#told + 1] = found
+        found.tally = transition and stream .. ':' .. transition
+        passages_by_key[key] = found
+        passages[#passages + 1] = found
     end
     return found
 end
 
--- What is counted of a task with this record that moves, untimed.
-local function change_of(move, record)
+-- Return the transition of a task with this record under a move, untimed.
+local function transition_of(move, record)
     return byte(record) .. ':' .. move.state .. ':' .. move.label .. ':-1'
 end
 
--- One task went through it. (That all of its passage are untimed is written when it is posted; for new
--- tasks, whose lines are mere ids, also that this is no attempt: `between`.)
-local function note(through, run)
-    local lines = through.lines
+-- Add one untimed task to a passage. `post` appends `between` to each line: the missing duration, and
+-- for new tasks, whose lines are only ids, also attempt 0.
+local function add_task(passage, run)
+    local lines = passage.lines
     lines[#lines + 1] = run
 end
 
--- Lines that were taken over as they came: those that follow each other are one slice.
-local function take_over(through)
-    if through.block then
-        through.lines[#through.lines + 1] = sub(through.block, through.from, through.ends - 1)
+-- Copy the lines that `add_run` has marked. Neighbouring lines are copied as one slice.
+local function flush_lines(passage)
+    if passage.block then
+        passage.lines[#passage.lines + 1] = sub(passage.block, passage.from, passage.ends - 1)
     end
 end
 
--- One task that ran for a time (microseconds) went through it; its line stands in `block` from `at` on.
-local function note_run(through, block, at, duration)
-    if through.ends ~= at then
-        take_over(through)
-        through.block, through.from = block, at
+-- Add one task that ran for `duration` microseconds. Its line starts at position `at` of `block`.
+local function add_run(passage, block, at, duration)
+    if passage.ends ~= at then
+        flush_lines(passage)
+        passage.block, passage.from = block, at
     end
-    through.ends, through.times = at + LINE, (through.times or 0) + 1
+    passage.ends, passage.times = at + LINE, (passage.times or 0) + 1
     if duration > 0 then
-        through.duration = through.duration + duration
+        passage.duration = passage.duration + duration
     end
 end
 
-local function note_worker(verb, worker)
-    told[#told + 1] = {name = verb .. ' ' .. worker, lines = {}}
+-- Add an event of a worker itself.
+local function add_worker_event(verb, worker)
+    passages[#passages + 1] = {name = verb .. ' ' .. worker, lines = {}}
 end
 
--- Counted, but not told: a task leaves a level for another, where its passage is told; or is pruned.
-local function count_leaving(place, change)
-    local through = passage('', place, '', change)
-    through.untold = true
-    through.lines[#through.lines + 1] = ''
+-- Count a transition without a journal entry: a pruned task, or a task that leaves its level for
+-- another one, whose passage is in the journal.
+local function count_only(place, transition)
+    local passage = passage_for('', place, '', transition)
+    passage.counted_only = true
+    passage.lines[#passage.lines + 1] = ''
 end
 
+-- Write the counters and the journal entry of this script.
 local function post()
     local entry = {'at', now_text}
-    for _, through in ipairs(told) do
-        take_over(through)
-        if through.tally then
-            call('HINCRBY', TALLY, through.tally, through.times or #through.lines)
-            if through.duration > 0 then
-                call('HINCRBY', TALLY_TIME, through.tally, whole(through.duration))
+    for _, passage in ipairs(passages) do
+        flush_lines(passage)
+        if passage.tally then
+            call('HINCRBY', TALLY, passage.tally, passage.times or #passage.lines)
+            if passage.duration > 0 then
+                call('HINCRBY', TALLY_TIME, passage.tally, whole(passage.duration))
             end
         end
-        if not through.untold then
-            entry[#entry + 1] = through.name
-            local between = through.times and '' or through.between or UNTIMED
-            entry[#entry + 1] = table.concat(through.lines, between) .. (through.lines[1] and between or '')
+        if not passage.counted_only then
+            entry[#entry + 1] = passage.name
+            local between = passage.times and '' or passage.between or UNTIMED
+            entry[#entry + 1] = table.concat(passage.lines, between) .. (passage.lines[1] and between or '')
         end
     end
     if #entry > 2 then

@@ -1,9 +1,10 @@
--- What decides whether a submission is stored: idempotency keys, unique keys, parents. Nothing is
--- written here, so all of it can still be refused.
+-- Decide whether a submission is stored: idempotency keys, unique keys, parents. Writes are only
+-- deferred here, so the whole batch can still be refused.
 
--- Who holds an idempotency key: an earlier task within its window, or one of this very batch.
+-- Return the holder of an idempotency key: a task of this batch, or a stored task whose key has not
+-- expired.
 local taken_keys = {}
-local function holder_of(key)
+local function key_holder(key)
     if taken_keys[key] then
         return taken_keys[key]
     end
@@ -13,16 +14,17 @@ local function holder_of(key)
     end
 end
 
+-- Give an idempotency key to a new task.
 local function take_key(key, id, fingerprint, window)
     taken_keys[key] = {id = id, fingerprint = fingerprint}
     later('HSET', IDEMPOTENCY, key, id .. fingerprint .. pack('>I8', now + window))
     later('ZADD', IDEMPOTENCY_ENDS, whole(now + window), key)
 end
 
--- Which task makes a unique one a duplicate: see core/uniqueness.py, Hold.blocks(). The second answer
--- is its record, nil for a task of this very batch.
+-- Return the task that makes a unique task a duplicate, as Hold.blocks() in core/uniqueness.py decides,
+-- and its record (nil for a task of this batch).
 local taken_holds, replaced = {}, {}
-local function double_of(hold, period)
+local function duplicate_of(hold, period)
     local key, states = sub(hold, 1, 16), read('>H', hold, 17)
     if taken_holds[key] then
         return taken_holds[key]
@@ -36,22 +38,23 @@ local function double_of(hold, period)
     end
 end
 
--- Whether a holder gives way to a replacement: it is in one of WAITING in core/states.py.
-local function waits(record)
+-- Return whether a holder can be replaced: its state is one of WAITING in core/states.py.
+local function is_waiting(record)
     local state = byte(record)
     return state == SCHEDULED or state == QUEUED or state == RETRYING
 end
 
+-- Give a unique key to a new task.
 local function take_hold(hold, id)
     taken_holds[sub(hold, 1, 16)] = id
     later('HSET', UNIQUES, sub(hold, 1, 16), id)
     later('HSET', HOLDS, id, hold)
 end
 
--- The state of a task that is stored, as far as parents go: any state that is no end counts as queued. One
--- that was replayed counts as it first ended until all that waited for it then have been told.
+-- Return the state of a stored task as a parent; every state that is not an end counts as queued. A
+-- replayed task keeps its first end state until all dependents of that end are resolved.
 local known_states = {}
-local function state_of(id)
+local function parent_state(id)
     if not known_states[id] and call('HEXISTS', TASKS, id) == 1 then
         local first_end, finished = call('HGET', ENDED_PARENTS, id), call('HGET', FINISHED, id)
         known_states[id] = first_end and tonumber(first_end) or finished and byte(finished) or QUEUED

@@ -1,21 +1,22 @@
--- How much of what is limited may be claimed now. The rules are those of core/lanes.py: refilled(),
--- allowance() and opens_in(); here they run where nobody else claims at the same time.
-local opening_wait  -- microseconds until something may be claimed that may not be now
+-- How many tasks of limited types may be claimed now. The rules are those of core/lanes.py: refilled(),
+-- allowance() and opens_in(). They run in the script, where no other claim runs at the same time.
+local opening_wait  -- microseconds until the first closed limit allows a claim again
 
--- Tokens in a type's bucket by now.
-local function tokens_of(type, rate)
+-- Return the tokens in a type's bucket, refilled up to now, and the time of the refill.
+local function refilled(type, rate)
     local burst = math.max(1, rate)
     local stored = call('HGET', BUCKETS, type)
     if not stored then
         return burst, now
     end
     local tokens, at = string.match(stored, '(%S+) (%S+)')
-    -- A clock that steps back must not take tokens away, nor give them twice.
+    -- A clock that steps back must not remove tokens, and must not add them twice.
     local gained = math.max(0, now - at) * rate / 1000000
     return math.min(burst, tokens + gained), math.max(now, tonumber(at))
 end
 
--- What may still be taken of a type; `shared` is what all limited types share.
+-- Return what a claim may still take of a type. `shared` is the allowance of all limited types
+-- together.
 local function allowance(quota, most, shared)
     local left = {type = quota.type, most = most, taken = 0, shared = shared, counted = quota.slots > 0}
     local wait = 0
@@ -27,7 +28,7 @@ local function allowance(quota, most, shared)
         left.most = math.min(left.most, math.max(0, quota.slots - held))
     end
     if quota.rate > 0 then
-        left.tokens, left.at = tokens_of(quota.type, quota.rate)
+        left.tokens, left.at = refilled(quota.type, quota.rate)
         left.most = math.min(left.most, math.floor(left.tokens))
         wait = (1 - left.tokens) / quota.rate * 1000000
     end
@@ -41,7 +42,7 @@ local function allowance(quota, most, shared)
     return left
 end
 
--- Take one task, if neither its type nor what all share is used up.
+-- Take one task, unless the allowance of its type or the shared one is used up.
 local function take_one(left)
     local shared = left.shared
     if left.taken >= left.most or shared.taken >= shared.most then
@@ -51,7 +52,8 @@ local function take_one(left)
     return true
 end
 
-local function pay(left)
+-- Write the bucket of a type without the tokens of the tasks that were taken.
+local function spend_tokens(left)
     if left.tokens and left.taken > 0 then
         later('HSET', BUCKETS, left.type, string.format('%.17g %.0f', left.tokens - left.taken, left.at))
     end

@@ -1,9 +1,10 @@
--- The first tasks over several streams, by effective priority, then ready_at, then id.
+-- Find the first tasks of several streams, by effective priority, then ready_at, then id.
 --
 -- Within a stream ready_at only grows, so effective priority only falls: each stream is in order
--- already, and a heap of streams by their first task merges them, reading as far as it takes.
+-- already. A heap of streams, ordered by their first tasks, merges them and reads no further than
+-- necessary.
 
--- Ids compare as numbers: Lua compares texts by the server's locale.
+-- Compare ids as numbers, because Lua compares texts by the server's locale.
 local function id_before(a, b)
     local a1, a2, a3 = read('>I6I6I4', a)
     local b1, b2, b3 = read('>I6I6I4', b)
@@ -26,8 +27,9 @@ end
 
 local youth, levels = tonumber(ARGV[9]), nil
 
--- What a task of the stream counts as. A level's segments, youngest first, are pairs of an age they
--- end at (-1: never) and a level. What was found last holds for everything that is no younger.
+-- Return the effective level of a task of the stream. The segments of a level, youngest first, are
+-- pairs of the age at which they end (-1: never) and the effective level. The level found last is
+-- valid for tasks up to `level_until`, so it is not computed again.
 local function effective_level(stream, ready_at)
     if now - ready_at < youth then
         stream.effective = stream.level
@@ -52,7 +54,8 @@ local function effective_level(stream, ready_at)
     return stream.effective
 end
 
--- Step to the stream's next task; false at its end. Reads twice as much each time it reads.
+-- Step to the stream's next task; return false at its end. Each read is twice as large as the one
+-- before.
 local function advance(stream)
     stream.next = stream.next + 2
     if stream.next > #stream.chunk then
@@ -92,7 +95,8 @@ local function remove_first(heap)
     end
 end
 
--- Up to `most` tasks: their ids, and the stream that each is from. `stream.left`: what a limit leaves.
+-- Return the ids of up to `most` tasks, and the stream of each. `stream.left` is the allowance of a
+-- limited stream.
 local function merge(streams, most)
     local heap, ids, from = {}, {}, {}
     if most < 1 then
@@ -111,7 +115,7 @@ local function merge(streams, most)
     while #heap > 0 and #ids < most do
         local stream = heap[1]
         if stream.left and not take_one(stream.left) then
-            remove_first(heap)  -- exhausted: the rest of this stream stays
+            remove_first(heap)  -- its allowance is used up: the rest of the stream stays
         else
             ids[#ids + 1], from[#from + 1] = stream.id, stream
             stream.taken = stream.taken + 1
@@ -125,8 +129,8 @@ local function merge(streams, most)
     return ids, from
 end
 
--- The same where there is nothing to merge: a stream without a limit is taken as it is. (Reading it
--- without the times that only a merge compares is twice as fast.)
+-- Do the same for a single stream without a limit, where there is nothing to merge. Reading it without
+-- scores, which only a merge compares, is twice as fast.
 local function take_first(stream, most)
     local ids, from = call('ZRANGE', stream.key, 0, most - 1), {}
     for i = 1, #ids do

@@ -1,7 +1,7 @@
--- Tasks are taken away, with everything that is left of them but idempotency keys.
+-- Delete tasks and everything stored about them, except their idempotency keys.
 local removed_ids = {}
 
--- A task that has ended, in this state.
+-- Mark a task that ended in this state for deletion by `write_removed`.
 local function remove(id, state)
     removed_ids[#removed_ids + 1] = id
     if state ~= COMPLETED then
@@ -9,6 +9,7 @@ local function remove(id, state)
     end
 end
 
+-- Delete the tasks that were marked.
 local function write_removed()
     if #removed_ids == 0 then
         return

@@ -1,6 +1,8 @@
--- Tasks end, and with them what hangs on their ends: bonds and unique keys.
+-- End tasks, and do what follows from their ends: release dependents and unique keys.
+--
+-- A bond is what a dependent waits for: its tolerance and the ids of its parents that have not ended.
 
--- A task has ended; `record` is the new one, with the result behind it.
+-- Note that a task ended. `record` is the new record, followed by the result.
 local ended_records, ended_by_state = {'HSET', FINISHED}, {}
 local function finish(id, record, state)
     local next = #ended_records + 1
@@ -13,25 +15,25 @@ local function finish(id, record, state)
     ids[#ids + 1] = id
 end
 
--- A task that waits or runs ends by a move.
+-- Apply a move that ends a waiting or executing task.
 local function end_by(move, id, record)
     local worker, run = worker_of(record), run_of(id, record)
     if byte(record) == EXECUTING then
-        let_go(move, id, record, run, worker)
+        take_from_worker(move, id, record, run, worker)
         record_run(id, sub(record, ATTEMPT, WORKER - 1), worker, bytes_of(record, STARTED_AT), move.run, move.error)
     else
-        withdraw(id, record)
+        leave(id, record)
     end
     local times = bytes_of(record, CLAIMED_AT) .. bytes_of(record, STARTED_AT)
     finish(id, beginning(record, move.state) .. NONE .. times .. sub(record, READY_AT), move.state)
     set_error(id, move.error)
-    note(passage(move.verb, place_of(record), worker, change_of(move, record)), run)
+    add_task(passage_for(move.verb, place_of(record), worker, transition_of(move, record)), run)
 end
 
--- How many bonds this script may still resolve, and how many tasks became ready by it.
+-- The number of bonds that this script may still resolve, and of tasks that it has made ready.
 local bonds_left, freed = BATCH, 0
 
--- No parent is left: a task is ready, or waits for its time like any other.
+-- Let a task without pending parents go on: queue it, or let it wait until it is due.
 local function set_free(id, record)
     if time_of(record, RUN_AT) > now then
         local due = sub(record, 1, DUE_AT - 1) .. bytes_of(record, RUN_AT) .. sub(record, CLAIMED_AT)
@@ -41,22 +43,24 @@ local function set_free(id, record)
         local ready = moved(record, MOVE_FREE.state, NONE, NONE, NONE, stamp .. sub(record, RUN_AT))
         later('HSET', LIVE, id, ready)
         enqueue(id, ready)
-        note(passage(MOVE_FREE.verb, place_of(record), '', change_of(MOVE_FREE, record)), run_of(id, record))
+        local transition = transition_of(MOVE_FREE, record)
+        add_task(passage_for(MOVE_FREE.verb, place_of(record), '', transition), run_of(id, record))
         freed = freed + 1
     end
 end
 
--- The bond of a child without one of its parents.
+-- Return the bond of a dependent without one of its parents.
 local function without(bond, parent)
     local at = string.find(bond, parent, 2, true)
-    while at % 16 ~= 2 do  -- by chance, across two ids
+    while at % 16 ~= 2 do  -- a match across two ids, by chance
         at = string.find(bond, parent, at + 1, true)
     end
     return sub(bond, 1, at - 1) .. sub(bond, at + 16)
 end
 
--- A parent ended in a state: what that means for a child is said by core/dependencies.py, bond().
-local function resolve(id, parent, state)
+-- Free or doom a dependent whose parent ended in a state, or let it wait for its other parents. The
+-- rule is bond() in core/dependencies.py.
+local function resolve_dependent(id, parent, state)
     local bond = without(call('HGET', BONDS, id), parent)
     local met = state == COMPLETED or sub(bond, 1, 1) == '1'
     if met and #bond > 1 then
@@ -75,35 +79,35 @@ local function resolve(id, parent, state)
     end_by(MOVE_DOOM, id, record)
 end
 
--- Resolve the bonds to a parent, as far as this script may; true when none is left.
-local function resolve_all(parent, state)
+-- Resolve the dependents of a parent, up to the limit of this script. Return true if none is left.
+local function resolve_dependents(parent, state)
     local children = CHILDREN .. parent
     local count = call('SCARD', children)
     if count > 0 and bonds_left > 0 then
         for _, id in ipairs(call('SPOP', children, bonds_left)) do
-            resolve(id, parent, state)
+            resolve_dependent(id, parent, state)
             count, bonds_left = count - 1, bonds_left - 1
         end
     end
     return count == 0
 end
 
--- What depends on tasks that ended in this script, and on tasks that were doomed by it in turn.
--- Claims see to what is too much.
+-- Resolve the dependents of tasks that ended in this script, and of the tasks that this dooms in turn.
+-- Later claims resolve what exceeds the limit.
 local function resolve_ended()
     if call('EXISTS', BONDS) == 0 then
         return
     end
     write()
-    ended_by_state[CANCELLED] = ended_by_state[CANCELLED] or {}  -- where the doomed join in
+    ended_by_state[CANCELLED] = ended_by_state[CANCELLED] or {}  -- doomed tasks are added here
     local looked_at, more = {}, true
     while more do
         more = false
         for state, ids in pairs(ended_by_state) do
-            local known = #ids  -- it grows meanwhile
+            local known = #ids  -- the list grows during the loop
             for i = (looked_at[state] or 0) + 1, known do
                 more = true
-                if not resolve_all(ids[i], state) then
+                if not resolve_dependents(ids[i], state) then
                     call('HSETNX', ENDED_PARENTS, ids[i], state)
                 end
             end
@@ -113,14 +117,14 @@ local function resolve_ended()
     write()
 end
 
--- What earlier scripts could not see to; true when there is still something left.
-local function resolve_earlier()
+-- Resolve dependents that earlier scripts have left over. Return true if some are still left.
+local function resolve_left_over()
     if call('EXISTS', ENDED_PARENTS) == 0 then
         return false
     end
     local parents = call('HRANDFIELD', ENDED_PARENTS, BATCH, 'WITHVALUES')
     for i = 1, #parents, 2 do
-        if resolve_all(parents[i], tonumber(parents[i + 1])) then
+        if resolve_dependents(parents[i], tonumber(parents[i + 1])) then
             call('HDEL', ENDED_PARENTS, parents[i])
         end
     end
@@ -128,13 +132,13 @@ local function resolve_earlier()
     return call('EXISTS', ENDED_PARENTS) == 1
 end
 
--- Whether a state is in a set of them, stored as core/uniqueness.py has it: counts().
+-- Return whether a stored set of states contains a state: counts() in core/uniqueness.py.
 local function counts(states, state)
     return math.floor(states / 2 ^ state) % 2 == 1
 end
 
--- A unique key is given up by a holder whose end does not count.
-local function give_up_keys(ids, state)
+-- Release the unique keys of tasks that ended in a state that does not count.
+local function release_unique_keys(ids, state)
     for i, hold in ipairs(call('HMGET', HOLDS, unpack(ids))) do
         if hold and not counts(read('>H', hold, 17), state) then
             local key = sub(hold, 1, 16)
@@ -145,8 +149,8 @@ local function give_up_keys(ids, state)
     end
 end
 
--- What ended in one state at once is one entry, of which prune can do with a batch at a time.
-local function tell_ended(ids, state)
+-- List tasks that ended in one state: one stream entry per batch, so that prune can delete it at once.
+local function list_ended(ids, state)
     for from = 1, #ids, BATCH do
         local upto = math.min(from + BATCH - 1, #ids)
         call('XADD', ENDED .. state, '*', 'at', now_text, 'ids', table.concat(ids, '', from, upto))
@@ -161,7 +165,7 @@ local function tell_ended(ids, state)
     end
 end
 
--- Everything that follows from the ends of tasks. Nothing may be refused from here on.
+-- Write what follows from the ends of tasks. The script must not refuse anything after this.
 local function release_dependents()
     write()
     if not next(ended_by_state) then
@@ -173,9 +177,9 @@ local function release_dependents()
     for state, ids in pairs(ended_by_state) do
         if #ids > 0 then
             call('HDEL', LIVE, unpack(ids))
-            tell_ended(ids, state)
+            list_ended(ids, state)
             if any_holds then
-                give_up_keys(ids, state)
+                release_unique_keys(ids, state)
             end
         end
     end

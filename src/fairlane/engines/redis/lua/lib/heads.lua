@@ -1,15 +1,15 @@
--- What a filter looks at in tasks. Redis cannot read a part of a value, so payloads and results are read
--- here although they are not told: after too many bytes of them, looking ends early.
+-- Read the parts of tasks that a filter needs. Redis cannot read a part of a hash value, so payloads and
+-- results are read here as well, although they are not returned. A script stops after MOST_BYTES of them.
 local MOST_BYTES, AT_ONCE = 8000000, 50
 
--- Where the spec stands behind the record in a task as submitted, see record.py.
+-- Return the spec of a task as submitted; see record.py for the layout.
 local function spec_of(task)
     local key_length, spec_length = read('>HI4', task, HEAD + 3)
     return sub(task, HEAD + 9 + key_length, HEAD + 8 + key_length + spec_length)
 end
 
--- The records of a few tasks (false for one that is gone), their specs if asked for, and how many bytes
--- were read.
+-- Return the records of a few tasks (false for one that does not exist), their specs if wanted, and the
+-- number of bytes read.
 local function records_of(ids, with_specs)
     local records, live = call('HMGET', FINISHED, unpack(ids)), call('HMGET', LIVE, unpack(ids))
     local wanted, places, specs, bytes = {}, {}, {}, 0
@@ -32,9 +32,9 @@ local function records_of(ids, with_specs)
     return records, specs, bytes
 end
 
--- Answers the heads of records as one text (zeros for a task that is gone), workers and specs as lists if
--- they are asked for.
-local function glance_at(ids, with_workers, with_specs)
+-- Return the heads of records as one text (zeros for a task that does not exist), and lists of workers
+-- and specs if wanted.
+local function read_heads(ids, with_workers, with_specs)
     local heads, workers, specs, read_so_far = {}, {}, {}, 0
     local GONE = string.rep('\0', HEAD)
     for from = 1, #ids, AT_ONCE do

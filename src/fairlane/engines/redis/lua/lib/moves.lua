@@ -1,36 +1,37 @@
--- Tasks come and go: what has to be written where.
+-- Put tasks into the sets of their states, and take them out.
 
--- A task is ready: it queues up at its place.
+-- Queue a ready task in the stream of its lane and level.
 local function enqueue(id, record)
     local stream = stream_of(place_of(record))
     later('ZADD', QUEUE .. stream, whole(time_of(record, READY_AT)), id)
     later('SADD', STREAMS, stream)
 end
 
--- A task waits (again): if it has an expiry, that counts.
+-- Watch the expiry of a waiting task, if it has one.
 local function watch_expiry(id, record)
     if bytes_of(record, EXPIRES_AT) ~= NONE then
         later('ZADD', EXPIRING, whole(time_of(record, EXPIRES_AT)), id)
     end
 end
 
+-- Stop watching the expiry of a task.
 local function forget_expiry(id, record)
     if bytes_of(record, EXPIRES_AT) ~= NONE then
         later('ZREM', EXPIRING, id)
     end
 end
 
--- Streams that may have become empty; `write` must have run.
-local thinned = {}
+-- Remove streams that have become empty. Call `write` first.
+local shrunk_streams = {}
 local function drop_empty_streams()
-    for stream in pairs(thinned) do
+    for stream in pairs(shrunk_streams) do
         if call('EXISTS', QUEUE .. stream) == 0 then
             call('SREM', STREAMS, stream)
         end
     end
 end
 
--- A task no longer waits for its parents.
+-- Remove the bond of a task to its parents.
 local function unbind(id)
     local bond = call('HGET', BONDS, id)
     if bond then
@@ -41,12 +42,12 @@ local function unbind(id)
     end
 end
 
--- A waiting task leaves the place where it waits.
-local function withdraw(id, record)
+-- Take a waiting task out of the set of its state.
+local function leave(id, record)
     if byte(record) == QUEUED then
         local stream = stream_of(place_of(record))
         later('ZREM', QUEUE .. stream, id)
-        thinned[stream] = true
+        shrunk_streams[stream] = true
     elseif bytes_of(record, DUE_AT) == NONE then
         unbind(id)
     else
@@ -55,13 +56,14 @@ local function withdraw(id, record)
     forget_expiry(id, record)
 end
 
+-- Return whether a worker is dead or unknown.
 local function is_dead(worker)
     local status = call('HGET', WORKER_HASH .. worker, 'status')
     return not status or status == 'dead'
 end
 
--- A move takes a task from its worker. The slot may stay taken until the worker lets go, too.
-local function let_go(move, id, record, run, worker)
+-- Take a task from its worker by a move. If its slot lingers, it stays taken until the worker reports.
+local function take_from_worker(move, id, record, run, worker)
     later('SREM', HELD .. worker, run)
     if bytes_of(record, STARTED_AT) ~= NONE then
         later('ZREM', DEADLINES, id)
@@ -73,7 +75,7 @@ local function let_go(move, id, record, run, worker)
     end
 end
 
--- The error that users read, in place of the one before ('' for none).
+-- Replace the error of a task ('' for none).
 local function set_error(id, error)
     if error == '' then
         later('HDEL', ERRORS, id)
@@ -82,15 +84,15 @@ local function set_error(id, error)
     end
 end
 
--- A run that did not complete goes into the task's history.
+-- Add a run that did not complete to the task's history.
 local function record_run(id, attempt, worker, started_at, outcome, problem)
     local run = attempt .. started_at .. stamp .. pack('>BBI4', #worker, #outcome, #problem)
     local earlier = call('HGET', RUNS, id) or ''
     later('HSET', RUNS, id, earlier .. run .. worker .. outcome .. problem)
 end
 
--- A worker is gone: the slots it had yet to let go of are free.
-local function free_lingering(worker)
+-- Free the lingering slots of a worker that is dead or leaves.
+local function free_lingering_slots(worker)
     local runs = call('HGETALL', LINGERING .. worker)
     for i = 1, #runs, 2 do
         later('HDEL', LINGERING .. worker, runs[i])

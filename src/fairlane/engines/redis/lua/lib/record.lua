@@ -1,21 +1,23 @@
--- Records: see record.py for their layout.
+-- Read and build records; see record.py for their layout.
 local NONE = string.rep('\0', 8)
-local UNHELD = '\0'  -- a worker's id of no length
+local UNHELD = '\0'  -- an empty worker id
 
+-- Return a time field as a number.
 local function time_of(record, field)
     return (read('>i8', record, field))
 end
 
+-- Return a field of 8 bytes as stored.
 local function bytes_of(record, field)
     return sub(record, field, field + 7)
 end
 
--- Lane and level in three bytes: where a task queues up.
+-- Return lane and level in three bytes: the place where a task queues.
 local function place_of(record)
     return sub(record, LANE, LEVEL)
 end
 
--- The same as text, which names its queue.
+-- Return the name of the stream of a place: lane:level.
 local stream_names = {}
 local function stream_of(place)
     local name = stream_names[place]
@@ -27,7 +29,7 @@ local function stream_of(place)
     return name
 end
 
--- The set of runs that take up the lane's slots.
+-- Return the key of the set of runs that take slots of the lane.
 local slot_names = {}
 local function slots_of(place)
     local name = slot_names[place]
@@ -38,22 +40,24 @@ local function slots_of(place)
     return name
 end
 
+-- Return the run of a task: its id and its attempt.
 local function run_of(id, record)
     return id .. sub(record, ATTEMPT, WORKER - 1)
 end
 
--- The worker's id as it stands in a record: its length, then itself.
+-- Return a worker's id as a record stores it: its length, then the id.
 local function holder(worker)
     return char(#worker) .. worker
 end
 
+-- Return the id of the worker that holds a task.
 local function worker_of(record)
     return sub(record, WORKER + 1, WORKER + byte(record, WORKER))
 end
 
--- How a record begins after a transition: state, version, updated_at. The tasks of a batch have few
--- different versions, so what was made once is used again.
-local beginnings = {}  -- by state, then by the version before
+-- Return the first fields of a record after a transition: state, version, updated_at. The tasks of a
+-- batch have few different versions, so results are cached.
+local beginnings = {}  -- by state, then by the previous version
 local function beginning(record, state)
     local version = sub(record, VERSION, UPDATED_AT - 1)
     local of_state = beginnings[state] or {}
@@ -66,12 +70,12 @@ local function beginning(record, state)
     return found
 end
 
--- The record after a transition. `rest` and `tail` are everything from READY_AT on.
-local function moved(record, state, due_at, claimed_at, started_at, rest, tail)
-    return beginning(record, state) .. due_at .. claimed_at .. started_at .. rest .. (tail or '')
+-- Return the record after a transition. `rest` is everything from READY_AT on.
+local function moved(record, state, due_at, claimed_at, started_at, rest)
+    return beginning(record, state) .. due_at .. claimed_at .. started_at .. rest
 end
 
--- What the next attempt is called, in four bytes.
+-- Return the number of the next attempt, in four bytes.
 local attempts = {}
 local function next_attempt(record)
     local last = sub(record, ATTEMPT, WORKER - 1)
@@ -83,8 +87,8 @@ local function next_attempt(record)
     return found
 end
 
--- The records of tasks that have not ended; false where there is none. A task that has not moved
--- since its submission has its record in front of what was submitted.
+-- Return the records of tasks that have not ended (false where there is none), and the tasks as
+-- submitted. A task that has not moved since its submission has its record at the start of the latter.
 local function live_records(ids)
     if #ids == 0 then
         return {}
@@ -97,7 +101,7 @@ local function live_records(ids)
     return records, tasks
 end
 
--- The records of tasks wherever they stand; false for those that do not exist.
+-- Return the records of tasks in any state; false for those that do not exist.
 local function all_records(ids)
     local records = live_records(ids)
     local finished = #ids > 0 and call('HMGET', FINISHED, unpack(ids))
@@ -107,7 +111,7 @@ local function all_records(ids)
     return records
 end
 
--- Whether a worker executes a task as this attempt. `fence`: attempt, length of its id, its id.
+-- Return whether a task is executing under this fence: attempt, length of the worker's id, the id.
 local function holds(record, fence)
     return record and byte(record) == EXECUTING and sub(record, ATTEMPT, ATTEMPT + #fence - 1) == fence
 end

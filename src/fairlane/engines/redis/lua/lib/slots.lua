@@ -1,5 +1,6 @@
--- Controls are set, and slots counted where one of them asks for it.
+-- Set controls, and start to count slots where a control needs that.
 
+-- Set a field of a hash; remove it if the value is ''.
 local function set_or_drop(key, field, value)
     if value == '' then
         later('HDEL', key, field)
@@ -8,7 +9,7 @@ local function set_or_drop(key, field, value)
     end
 end
 
--- Count what is in workers' hands of the lanes that stand in ARGV, which nobody did so far.
+-- Fill the sets of slots of the lanes ARGV[first] to ARGV[last] with the runs that workers hold now.
 local function count_slots(first, last)
     if last < first then
         return
