@@ -15,6 +15,7 @@ from starlette.routing import Mount, Router
 from starlette.types import ASGIApp
 
 from fairlane import Fairlane
+from fairlane.core.states import State
 from fairlane.server import create_app, lifespan
 from tests.conftest import Servers
 from tests.fixtures.stores import World, opened
@@ -108,3 +109,20 @@ async def test_under_a_prefix_that_looks_like_a_path_of_its_own(world: World) ->
     async with lifespan(mounted):
         pass
     assert await world.depth() == 1
+
+
+async def test_it_opens_the_store_with_the_first_request_and_follows_inline(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    async with Fairlane(f"sqlite:///{path}") as app:
+        mounted = create_app(app)
+        assert not path.exists()
+        async with served(mounted) as ask:
+            assert (await ask("POST", "/api/v1/tasks", TASK))[0] == 201
+            assert path.exists()
+            with app.inline():
+                for _ in range(2):
+                    assert (await ask("POST", "/api/v1/tasks", TASK))[0] == 201
+                assert (await app.stats()).by_status[State.QUEUED] == 2
+            assert (await app.stats()).by_status[State.QUEUED] == 1
+        async with lifespan(mounted):
+            pass
