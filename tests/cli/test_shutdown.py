@@ -53,7 +53,7 @@ def test_the_third_time_it_is_over(ends: Ends, loop: asyncio.AbstractEventLoop) 
     stopping = shutdown.Stopping(loop, lambda: None, 3600.0)
     for _ in range(3):
         stopping.signalled()
-    assert ends.get_nowait() == ("The worker was told to stop three times", 1)
+    assert ends.get_nowait() == ("Three signals to stop were received", 1)
     stopping.cancel()
 
 

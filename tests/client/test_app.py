@@ -195,7 +195,7 @@ async def test_options_that_cannot_be_are_refused_where_they_are_given(app: Fair
         app.task(isolation="thread")  # type: ignore[call-overload]
     with pytest.raises(InvalidHandler, match="classes of exceptions"):
         app.task(retry_on="OSError")  # type: ignore[call-overload]
-    with pytest.raises(InvalidHandler, match="two tasks by the name of work"):
+    with pytest.raises(InvalidHandler, match="Two tasks have the name work"):
         app.task(name="work")(lambda: None)
     with pytest.raises(InvalidHandler, match="cannot name a task type"):
         app.task(lambda: None)

@@ -215,7 +215,7 @@ def yields() -> Iterator[int]:
         (by_position, "by position only"),
         (context_second, "make that its first"),
         (unreadable, "Nowhere"),
-        (two_models, "cannot come from JSON"),
+        (two_models, "cannot be decoded from JSON"),
         (yields, "yields"),
         (functools.partial(by_position, 1), "A task is a function"),
         (Opaque(), "A task is a function"),

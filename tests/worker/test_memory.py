@@ -35,7 +35,7 @@ def test_what_is_said() -> None:
     plain = explained(out_of_memory(), 1_000)
     assert isinstance(plain, Failed)
     assert plain.error.message == (
-        "The handler wanted more memory than its memory_limit of 1,000 bytes."
+        "The handler needed more memory than its memory_limit of 1,000 bytes."
     )
     assert plain.error.retriable
     told = Failed(TaskError.of("Unable to allocate 7 GiB", code="MemoryError"), 5.0)

@@ -68,7 +68,7 @@ async def test_a_run_that_wants_too_much_memory_fails_and_nothing_else(app: Fair
     assert task.error is not None
     assert (task.status, task.error.code) == (State.DEAD_LETTER, "MemoryError")
     assert task.error.message == (
-        "The handler wanted more memory than its memory_limit of 67,108,864 bytes."
+        "The handler needed more memory than its memory_limit of 67,108,864 bytes."
     )
     assert "isolated.py" in (task.error.traceback or "")
     assert first["bytes"] == other["bytes"] == 32 * 1024**2

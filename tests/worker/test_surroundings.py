@@ -111,7 +111,7 @@ async def test_a_worker_does_not_begin_without_what_its_handlers_want(quick: Fai
     @quick.task
     async def wanting(db: Annotated[str, Shared("db")] = GIVEN) -> None: ...
 
-    with pytest.raises(InvalidHandler, match="wanting wants db"):
+    with pytest.raises(InvalidHandler, match="wanting needs db"):
         await Worker(quick, Config()).run(signals=False)
 
 

@@ -81,7 +81,7 @@ class Stopping:
                 self._timers.append(_end_in(LEAVING_SECONDS, late))
                 self._timers.append(_timer(HEARING_SECONDS, self._end_if_blocked))
             case _:
-                _end("The worker was told to stop three times", 1)
+                _end("Three signals to stop were received", 1)
 
     def cancel(self) -> None:
         for timer in self._timers:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from fairlane.client import requests
 from fairlane.client.batching import Batcher, ResultWaiter, wait_sync
-from fairlane.client.connection import Connection
+from fairlane.client.connection import StoreConnection
 from fairlane.client.definitions import Definitions
 from fairlane.client.inline import Inline, run_in_thread
 from fairlane.core import limits
@@ -58,7 +58,7 @@ class Fairlane(Definitions):
     ):
         super().__init__()
         keys = keys_of(encryption_keys)
-        self._connection = Connection(url, keys, token, engine, migrate=migrate)
+        self._connection = StoreConnection(url, keys, token, engine, migrate=migrate)
         self._guard = threading.Lock()
         self._inline: Inline | None = None
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState]

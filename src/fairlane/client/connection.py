@@ -15,7 +15,7 @@ from fairlane.core.sealing import Key
 T = TypeVar("T")
 
 
-class Connection:
+class StoreConnection:
     """The store at a URL. `migrate`: migrate its schema, instead of only checking the version."""
 
     def __init__(

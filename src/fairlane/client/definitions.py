@@ -86,7 +86,7 @@ class Definitions(Application):
         """Add a task that was defined elsewhere."""
         if task.name in self.tasks:
             raise InvalidHandler(
-                f"There are two tasks by the name of {task.name}: give one of them another, "
+                f"Two tasks have the name {task.name}: give one of them another, "
                 '@app.task(name="…").'
             )
         self.tasks[task.name] = task

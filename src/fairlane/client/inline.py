@@ -16,7 +16,6 @@ from fairlane.core.backend import Backend
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Report
 from fairlane.core.outcomes import TimedOut
-from fairlane.runtime.completing import completing
 from fairlane.runtime.execution import (
     Lifespan,
     Middleware,
@@ -26,6 +25,7 @@ from fairlane.runtime.execution import (
     settlement_of,
 )
 from fairlane.runtime.task import TaskFunction
+from fairlane.runtime.transaction import completing_transaction
 
 MOST_RUNS = 1_000
 """The most runs of one call of `work`: a task could snooze for ever."""
@@ -107,7 +107,7 @@ class InlineRun:
         self._backend.run_sync(self._backend.ops.progress(self.task.worker_id, [report]))
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        return completing(self._backend, self)
+        return completing_transaction(self._backend, self)
 
 
 def run_in_thread(work: Coroutine[Any, Any, None]) -> None:

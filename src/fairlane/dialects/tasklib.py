@@ -155,7 +155,7 @@ class TaskLib:
         known = self._tasks.get(name)
         if known is not None and _place(known.function) != _place(definition.function):
             raise InvalidHandler(
-                f"There are two tasks by the name of {name}, in {known.function.__module__} and in "
+                f"Two tasks have the name {name}, in {known.function.__module__} and in "
                 f"{definition.function.__module__}: rename one of them."
             )
         self._tasks[name] = definition

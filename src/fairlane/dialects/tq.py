@@ -12,7 +12,7 @@ from fairlane.client.app import Fairlane
 from fairlane.core.errors import InvalidStoreURL
 from fairlane.dialects.errors import AlreadyInitialised, NotInitialised
 from fairlane.dialects.tq_batch import hurry_retries, run_batch
-from fairlane.dialects.tq_types import Handler, Settings, TaskTypeContext, prepare_store
+from fairlane.dialects.tq_types import Handler, QueueSettings, TaskTypeContext, prepare_store
 from fairlane.dialects.tq_workers import LoopThread
 from fairlane.wire import spec
 from fairlane.wire.spec import QueueStats, SpecTask
@@ -40,7 +40,7 @@ class TaskQueue:
     ) -> None:
         self._app = prepare_store(Fairlane(_url(db, url)))
         self._batch_size = batch_size
-        self._settings = Settings(poll_interval / 1000, task_timeout, enable_worker)
+        self._settings = QueueSettings(poll_interval / 1000, task_timeout, enable_worker)
         self._thread = LoopThread("fairlane-tq")
         self._types: dict[str, TaskTypeContext] = {}
 

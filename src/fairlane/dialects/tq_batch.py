@@ -36,10 +36,10 @@ async def hurry_retries(app: Fairlane, tasks: Tasks) -> None:
 
 async def run_batch(app: Fairlane, tasks: Tasks, most: int) -> int:
     """Run up to `most` tasks and return how many ran. To the store this is a short-lived worker."""
-    newcomer = Config(concurrency=1).new_worker(frozenset(tasks))
+    new = Config(concurrency=1).new_worker(frozenset(tasks))
     ops = app.backend.ops
-    worker_id = await app.run(ops.register(newcomer))
-    worker = msgspec.structs.replace(newcomer, worker_id=worker_id)
+    worker_id = await app.run(ops.register(new))
+    worker = msgspec.structs.replace(new, worker_id=worker_id)
     heartbeat = Heartbeat(app.backend, worker.worker_id, worker.lease, dict, _nothing, _nothing)
     heartbeat.start()
     threads = Threads()

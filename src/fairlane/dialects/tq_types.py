@@ -21,8 +21,8 @@ Handler = Callable[[Any], Any]
 """Takes the payload and returns the result, or a coroutine that does."""
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """Settings for all types of a queue. Times are in seconds."""
+class QueueSettings(msgspec.Struct, frozen=True):
+    """QueueSettings for all types of a queue. Times are in seconds."""
 
     poll_interval: float
     task_timeout: float | None
@@ -32,7 +32,9 @@ class Settings(msgspec.Struct, frozen=True):
 class TaskTypeContext:
     """A task type. Methods return the context itself, so that calls can be chained."""
 
-    def __init__(self, type: str, app: Fairlane, thread: LoopThread, settings: Settings) -> None:
+    def __init__(
+        self, type: str, app: Fairlane, thread: LoopThread, settings: QueueSettings
+    ) -> None:
         self._type = type
         self._settings = settings
         self._timeout = settings.task_timeout

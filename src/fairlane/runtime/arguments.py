@@ -82,13 +82,13 @@ class Arguments:
     def _check_parameter(self, parameter: inspect.Parameter, hint: Any) -> None:
         if parameter.kind is parameter.VAR_POSITIONAL:
             raise InvalidHandler(
-                f"{self._name} takes *{parameter.name}: a payload has names, so give its "
-                "parameters names."
+                f"{self._name} takes *{parameter.name}: arguments are stored by name, so give "
+                "each parameter a name."
             )
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise InvalidHandler(
-                f"{self._name} takes {parameter.name} by position only: a payload has names, so "
-                "take the / out of its parameters."
+                f"{self._name} takes {parameter.name} by position only: arguments are stored by "
+                "name, so remove the / from its parameters."
             )
         if hint is Context:
             raise InvalidHandler(
@@ -144,13 +144,13 @@ class Arguments:
 
 def _read(handler: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
     if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
-        raise InvalidHandler(f"{handler!r} yields: a task returns once.")
+        raise InvalidHandler(f"{handler!r} is a generator: a task must return its result.")
     try:
         return inspect.signature(handler), get_type_hints(handler, include_extras=True)
     except (NameError, TypeError, ValueError, AttributeError) as error:
         raise InvalidHandler(
             f"The type hints of {handler!r} cannot be read: {error}. A task is a function, and "
-            "what its hints name is imported at the top of its module."
+            "its module imports all types that the hints name."
         ) from None
 
 
@@ -167,4 +167,6 @@ def _decoder(name: str, fields: Sequence[Any], *, strict: bool) -> msgspec.json.
         )
         return msgspec.json.Decoder(struct, dec_hook=from_builtins)
     except TypeError as error:
-        raise InvalidHandler(f"The parameters of {name} cannot come from JSON: {error}.") from None
+        raise InvalidHandler(
+            f"The parameters of {name} cannot be decoded from JSON: {error}."
+        ) from None

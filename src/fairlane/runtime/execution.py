@@ -67,7 +67,7 @@ async def enter_lifespans(
         missing = set(task.arguments.shared.values()) - set(shared)
         if missing:
             raise InvalidHandler(
-                f"{task.name} wants {', '.join(sorted(missing))}, which no lifespan provides."
+                f"{task.name} needs {', '.join(sorted(missing))}, which no lifespan provides."
             )
     return shared
 
@@ -122,11 +122,11 @@ def returned(value: Any, most: int = limits.RESULT_BYTES) -> Outcome:
     try:
         result = encoded(value)
     except BaseException as error:  # noqa: BLE001 (a value's own code runs here)
-        return _for_good(BAD_RESULT, f"The result has no form in JSON: {text_of(error)}.")
+        return _for_good(BAD_RESULT, f"The result cannot be encoded as JSON: {text_of(error)}.")
     if len(result) > most:
         return _for_good(
             RESULT_TOO_LARGE,
-            f"The result has {len(result):,} bytes of JSON, at most {most:,} are kept: store it "
+            f"The result has {len(result):,} bytes of JSON, the limit is {most:,}: store it "
             "elsewhere and return a reference to it.",
         )
     return Completed(result)

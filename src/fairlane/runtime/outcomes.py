@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Retry(Exception):
-    """The run failed: retry it `after` so many seconds (None: as the retry policy says)."""
+    """The run failed: retry it `after` these seconds (None: as the retry policy says)."""
 
     def __init__(
         self, message: str = "The handler asked to be run again.", *, after: float | None = None

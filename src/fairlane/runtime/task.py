@@ -69,14 +69,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
                     f"retry_on and no_retry_on are classes of exceptions, not {each!r}."
                 )
         if self.isolation not in {None, "process"}:
-            raise InvalidHandler(
-                f'isolation is "process", or left out; it cannot be {self.isolation!r}.'
-            )
+            raise InvalidHandler(f'isolation is "process" or is left out. Got {self.isolation!r}.')
         most = self.memory_limit
         if most is not None and (self.isolation is None or not isinstance(most, int) or most < 1):
             raise InvalidHandler(
-                "memory_limit is a whole number of bytes, 1 or more, and goes with "
-                'isolation="process": only a process of its own can be kept within it.'
+                "memory_limit is a whole number of bytes, 1 or more, and requires "
+                'isolation="process".'
             )
 
 

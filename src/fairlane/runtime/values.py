@@ -37,14 +37,14 @@ def from_builtins(hint: type, value: Any) -> Any:
     if pydantic is not None and issubclass(hint, pydantic.BaseModel):
         # As JSON, because a strict model takes a date as text from JSON only.
         return hint.model_validate_json(msgspec.json.encode(value))  # type: ignore[attr-defined]
-    raise TypeError(f"{hint.__name__} cannot be made from JSON")
+    raise TypeError(f"{hint.__name__} cannot be decoded from JSON")
 
 
 def _to_builtins(value: Any) -> Any:
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
         return value.model_dump(mode="json", by_alias=True, round_trip=True)
-    raise TypeError(f"{value.__class__.__name__} has no form in JSON")
+    raise TypeError(f"{value.__class__.__name__} cannot be encoded as JSON")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_to_builtins)

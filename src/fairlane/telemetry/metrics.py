@@ -177,7 +177,7 @@ def _workers(stats: Stats, counts: Counts) -> Iterator[Metric]:
             (("dead",), workers.dead),
         ],
     )
-    # A worker may hold a little more than it can run at once, to have it at hand.
+    # A worker may hold a few more tasks than it can run at once.
     used = min(1.0, workers.used_capacity / workers.total_capacity) if workers.total_capacity else 0
     yield _gauge(
         "worker_capacity_used_ratio",

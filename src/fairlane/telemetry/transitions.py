@@ -63,7 +63,7 @@ def enable() -> None:
     logger.setLevel(logging.INFO)
 
 
-class Transition(msgspec.Struct, frozen=True, gc=False):
+class LoggedTransition(msgspec.Struct, frozen=True, gc=False):
     """One step of a task that a worker made."""
 
     event: str
@@ -102,11 +102,11 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
         return {**fields, **self.more}
 
 
-def settled(task: Claimed, settlement: Settlement, move: Move | None) -> Transition:
+def settled(task: Claimed, settlement: Settlement, move: Move | None) -> LoggedTransition:
     """Return the transition of a settled run. Without a move the store refused to record it."""
     more: dict[str, object] = {}
     if move is None:
-        return Transition("refused", task, settlement.seconds, more)
+        return LoggedTransition("refused", task, settlement.seconds, more)
     if move.label:
         more["reason"] = move.label
     if move.error is not None and move.error.code is not None:
@@ -114,7 +114,7 @@ def settled(task: Claimed, settlement: Settlement, move: Move | None) -> Transit
         more["error_code"] = move.error.code
     if move.verb is Verb.RETRY:
         more["retry_in_seconds"] = round(move.after, 3)
-    return Transition(_EVENTS[move.verb], task, settlement.seconds, more)
+    return LoggedTransition(_EVENTS[move.verb], task, settlement.seconds, more)
 
 
 class TransitionLog:
@@ -129,7 +129,7 @@ class TransitionLog:
         handlers = _json_handlers() if tasks else []
         if handlers is None:
             for task, duration in zip(tasks, seconds or repeat(None), strict=False):
-                Transition(event, task, duration).log()
+                LoggedTransition(event, task, duration).log()
             return
         for handler, formatter in handlers:
             lines = "\n".join(map(encode, self._objects(event, tasks, seconds, formatter)))
@@ -154,7 +154,7 @@ class TransitionLog:
                 yield from lines(like, now, ids, durations)
             else:
                 for task, duration in zip(alike, durations or repeat(None), strict=False):
-                    yield formatter.line(Transition(event, task, duration).record())
+                    yield formatter.line(LoggedTransition(event, task, duration).record())
 
     def _like(
         self, kind: tuple[object, ...], formatter: JsonFormatter, event: str, task: Claimed
@@ -162,7 +162,7 @@ class TransitionLog:
         if kind not in self._lines:
             if len(self._lines) >= _KINDS:
                 self._lines.clear()
-            self._lines[kind] = formatter.line(Transition(event, task).record())
+            self._lines[kind] = formatter.line(LoggedTransition(event, task).record())
         return self._lines[kind]
 
 

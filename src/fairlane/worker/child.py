@@ -25,7 +25,7 @@ from fairlane.runtime.execution import Call, Surroundings, enter_lifespans, exec
 from fairlane.worker.loading import load
 from fairlane.worker.logs import send_to_worker
 from fairlane.worker.memory import explained, limit_memory, out_of_memory
-from fairlane.worker.messages import LENGTH, Broken, Ended, Hello, Order, Reported, encode, order
+from fairlane.worker.messages import LENGTH, Broken, Order, Reported, RunEnded, Setup, encode, order
 
 _PR_SET_PDEATHSIG = 1
 
@@ -63,7 +63,7 @@ class ChildRun:
         self._worker.send(Reported(percent, message))
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        raise NotSupported('ctx.transaction() is not there for a task with isolation="process".')
+        raise NotSupported('A task with isolation="process" has no ctx.transaction().')
 
 
 class Child:
@@ -85,7 +85,7 @@ class Child:
             while (ordered := await self._orders.get()) is not None:
                 outcome = await self._outcome(ordered.task, around)
                 self._busy = False
-                self._worker.send(Ended.of(outcome))
+                self._worker.send(RunEnded.of(outcome))
         await app.aclose()
 
     async def _outcome(self, task: Claimed, around: Surroundings) -> Outcome:
@@ -123,12 +123,12 @@ def main() -> None:
     greeting = worker.receive()
     if greeting is None:
         return
-    hello = msgspec.msgpack.decode(greeting, type=Hello)
-    sys.path[:] = hello.path
+    setup = msgspec.msgpack.decode(greeting, type=Setup)
+    sys.path[:] = setup.path
     try:
-        app = load(hello.target)
-        app.url, app.encryption_keys, app.token = hello.url, hello.keys, hello.token
-        send_to_worker(worker.send, hello.levels)
+        app = load(setup.target)
+        app.url, app.encryption_keys, app.token = setup.url, setup.keys, setup.token
+        send_to_worker(worker.send, setup.levels)
         asyncio.run(Child(app, worker).serve())
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the worker reports it)
         worker.send(Broken(text_of(error)))

@@ -53,17 +53,17 @@ def check_processes(tasks: Tasks, target: str | None) -> None:
     if not apart:
         return
     if sys.platform != "linux" and any(task.terms.memory_limit for task in apart):
-        raise InvalidWorker("memory_limit needs Linux: no other system keeps a process within it.")
+        raise InvalidWorker("memory_limit needs Linux.")
     wanted = {task.name for task in apart}
     names = ", ".join(sorted(wanted))
     if target is None:
         raise InvalidWorker(
-            f"{names}: a process of its own has to import the application. Tell the worker where "
-            'it is, Config(target="module:app"), or start it by `fairlane worker --app module:app`.'
+            f"{names}: a child process must import the application. Name it with "
+            'Config(target="module:app") or `fairlane worker --app module:app`.'
         )
     missing = wanted - load(target).tasks.keys()
     if missing:
         raise InvalidWorker(
             f"The application {target} has no task {', '.join(sorted(missing))} when it is "
-            "imported: define tasks where the module is imported, not where it is run."
+            'imported: define tasks at import time, not under `if __name__ == "__main__"`.'
         )

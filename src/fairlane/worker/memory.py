@@ -46,8 +46,8 @@ def explained(outcome: Outcome, most: int | None) -> Outcome:
     """Return the outcome with an error message that names the limit."""
     if most is None or not isinstance(outcome, Failed) or not exhausted(outcome):
         return outcome
-    said = "" if outcome.error.message == CODE else f" ({outcome.error.message})"
-    message = f"The handler wanted more memory than its memory_limit of {most:,} bytes{said}."
+    detail = "" if outcome.error.message == CODE else f" ({outcome.error.message})"
+    message = f"The handler needed more memory than its memory_limit of {most:,} bytes{detail}."
     error = msgspec.structs.replace(outcome.error, message=message)
     return Failed(error, outcome.after)
 

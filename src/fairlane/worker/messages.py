@@ -11,7 +11,7 @@ from fairlane.core.outcomes import Completed, Failed, Outcome, Snoozed
 from fairlane.core.sealing import Key
 
 
-class Hello(msgspec.Struct):
+class Setup(msgspec.Struct):
     """The first message to a child: where the application is (`path`, `target`), what it needs to
     submit tasks (`url`, `keys`, `token`), and the worker's log levels."""
 
@@ -36,7 +36,7 @@ class Reported(msgspec.Struct, tag=True):
     message: str | None
 
 
-class Ended(msgspec.Struct, tag=True):
+class RunEnded(msgspec.Struct, tag=True):
     """The outcome of a run: a result, an error, or a snooze."""
 
     result: bytes | None = None
@@ -44,7 +44,7 @@ class Ended(msgspec.Struct, tag=True):
     after: float | None = None
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Ended:
+    def of(cls, outcome: Outcome) -> RunEnded:
         match outcome:
             case Completed(result):
                 return cls(result=result)
@@ -53,7 +53,7 @@ class Ended(msgspec.Struct, tag=True):
             case Snoozed(after):
                 return cls(after=after)
             case _:
-                raise AssertionError(f"a handler cannot bring about {outcome}")
+                raise AssertionError(f"a handler cannot have the outcome {outcome}")
 
     @property
     def outcome(self) -> Outcome:
@@ -84,7 +84,7 @@ class Broken(msgspec.Struct, tag=True):
     message: str
 
 
-FromChild = Reported | Ended | Logged | Broken
+FromChild = Reported | RunEnded | Logged | Broken
 
 LENGTH = struct.Struct("!I")
 

@@ -25,11 +25,11 @@ from fairlane.worker.memory import exhausted
 from fairlane.worker.messages import (
     LENGTH,
     Broken,
-    Ended,
-    Hello,
     Logged,
     Order,
     Reported,
+    RunEnded,
+    Setup,
     encode,
     from_child,
 )
@@ -77,7 +77,7 @@ class Processes:
         except (asyncio.CancelledError, OSError) as error:
             if child is not None:
                 await child.kill()
-            return Failed(TaskError.of(f"The process was given up. {error}", code=PROCESS_DIED))
+            return Failed(TaskError.of(f"The process was killed. {error}", code=PROCESS_DIED))
         if child.runs == self._runs or exhausted(outcome):
             self._dismiss(child)
         else:
@@ -118,8 +118,8 @@ class Processes:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,  # so that it is killed together with all that it starts
             )
-        hello = Hello(sys.path, self._target, self._url, levels(), self._keys, self._token)
-        writer.write(encode(hello))
+        setup = Setup(sys.path, self._target, self._url, levels(), self._keys, self._token)
+        writer.write(encode(setup))
         return ChildProcess(process, reader, writer)
 
 
@@ -132,7 +132,7 @@ class ChildProcess:
         self._process = process
         self._reader = reader
         self._writer = writer
-        self._received: asyncio.Queue[Reported | Ended | Broken | None] = asyncio.Queue()
+        self._received: asyncio.Queue[Reported | RunEnded | Broken | None] = asyncio.Queue()
         self._listening = asyncio.ensure_future(self._listen())
         self._end = asyncio.ensure_future(self._watch())
         self.runs = 0
@@ -152,7 +152,7 @@ class ChildProcess:
                     raise Died(await self._describe_end())
                 case Reported(percent, message):
                     run.progress(percent, message)
-                case Ended() as ended:
+                case RunEnded() as ended:
                     return ended.outcome
                 case Broken(message):
                     await self.kill()

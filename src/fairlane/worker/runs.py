@@ -11,7 +11,7 @@ from typing import Any
 
 from fairlane.core.backend import Backend
 from fairlane.core.model import Claimed, Report
-from fairlane.runtime.completing import completing
+from fairlane.runtime.transaction import completing_transaction
 
 
 class Stop(Enum):
@@ -80,4 +80,4 @@ class CurrentRun:
             self._report(Report(self.task.task_id, self.task.attempt, percent, message))
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        return completing(self._backend, self)
+        return completing_transaction(self._backend, self)

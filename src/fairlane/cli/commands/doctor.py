@@ -132,8 +132,8 @@ def _encryption(keys: Sequence[Key]) -> Iterator[Check]:
     if keys:
         first, *others = (key.id for key in keys)
         older = f"; what {', '.join(others)} sealed can be read" if others else ""
-        told = f"Payloads and results are sealed with the key {first}{older}."
-        yield Check("encryption", CheckStatus.OK, told)
+        message = f"Payloads and results are sealed with the key {first}{older}."
+        yield Check("encryption", CheckStatus.OK, message)
 
 
 def _installed(package: str) -> str | None:
@@ -165,13 +165,13 @@ def _check_work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[
     oldest = max(
         (band.oldest_age_seconds for band in stats.queues.values() if band.depth), default=0.0
     )
-    told = (
+    message = (
         f"{queued:,} queued"
         + (f" (the oldest for {span(oldest)})" if queued else "")
         + f", {executing:,} executing, {stats.by_status[State.SCHEDULED]:,} scheduled, "
         f"{stats.by_status[State.RETRYING]:,} to be retried."
     )
-    yield Check("tasks", CheckStatus.WARNING if oldest > HOUR else CheckStatus.OK, told)
+    yield Check("tasks", CheckStatus.WARNING if oldest > HOUR else CheckStatus.OK, message)
     # A silent worker is dead only once maintenance has found it: count its tasks as well.
     late = len(overdue) + sum(len(each.current_tasks) for each in facts.workers if each.lost)
     if late:

@@ -23,7 +23,7 @@ class Completable(Protocol):
 
 
 @asynccontextmanager
-async def completing(backend: Backend, run: Completable) -> AsyncIterator[Any]:
+async def completing_transaction(backend: Backend, run: Completable) -> AsyncIterator[Any]:
     """Yield the connection. The end of the block completes the task and commits everything.
 
     The result of such a task is null: its effects are in the database. Raises LeaseLost, and rolls
