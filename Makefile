@@ -133,10 +133,10 @@ bench-peers: $(PEERS:%=.venv-peers/%/.installed) ## Install the queues that Fair
 screenshots: setup ## Make pictures of every page of the dashboard, in build/screenshots
 	$(BIN)/python -m tools.screenshots
 
-vendor: setup ## Fetch the libraries of the dashboard anew, as tools/vendor.py names them
+vendor: setup ## Fetch the libraries of the dashboard that tools/vendor.py names
 	$(BIN)/python -m tools.vendor
 
-api-types: setup ## Describe the API's answers to the dashboard anew, out of the OpenAPI document
+api-types: setup ## Write the types of the API for the dashboard, from the OpenAPI document
 	$(BIN)/python -m tools.api_types
 
 docs: setup ## Check that the links between the pages resolve

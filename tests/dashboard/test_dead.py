@@ -63,7 +63,7 @@ async def test_from_the_first_to_the_last(alone: Dashboard) -> None:
 
     dialog = await ask(group(page, "flaky"), "Replay")
     await expect(dialog).to_contain_text("Replay 2 dead letters of flaky?")
-    await dialog.get_by_label("Allow all their retries anew").uncheck()
+    await dialog.get_by_label("Reset their retry counts").uncheck()
     await dialog.get_by_label("Priority").select_option("low")
     await answer(dialog, "Replay")
     for task_id in flaky:
@@ -103,7 +103,7 @@ async def test_some_of_a_list(dashboard: Dashboard) -> None:
     await letter(page, ids[2]).get_by_label("Select").click(modifiers=["Shift"])
     await expect(whole(page)).to_contain_text("3 selected")
     await letter(page, ids[1]).get_by_label("Select").uncheck()
-    await confirm(whole(page), "Delete", "Delete 2 dead letters? They cannot be brought back.")
+    await confirm(whole(page), "Delete", "Delete 2 dead letters? They cannot be restored.")
     await expect(letters(page)).to_have_count(2)
     left = await site.world.run(site.world.ops.get(ids))
     assert [task is None for task in left] == [True, False, True, False]

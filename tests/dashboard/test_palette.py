@@ -65,11 +65,11 @@ async def test_the_keyboard_is_enough(dashboard: Dashboard) -> None:
     await page.keyboard.press("ArrowUp")
     await expect(options.last).to_have_attribute("aria-selected", "true")
     await field.fill("nothing is called this")
-    await expect(page.get_by_role("dialog")).to_contain_text("Nothing is called that")
+    await expect(page.get_by_role("dialog")).to_contain_text("No match")
     await page.keyboard.press("Escape")
     await expect(opener).to_be_focused()
     await page.keyboard.press("?")
-    await expect(page.get_by_role("dialog", name="Keys")).to_contain_text("To the next task")
+    await expect(page.get_by_role("dialog", name="Keys")).to_contain_text("Next task")
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
     # What is typed into a field goes there.
@@ -89,7 +89,7 @@ async def test_commands(alone: Dashboard) -> None:
     assert site.ask("GET", "api/v1/control")["paused"] is True
     await sought(page, "resume")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("status").last).to_contain_text("Everything goes on.")
+    await expect(page.get_by_role("status").last).to_contain_text("Everything is resumed.")
     assert site.ask("GET", "api/v1/control")["paused"] is False
     await sought(page, "colours")
     await page.keyboard.press("Enter")

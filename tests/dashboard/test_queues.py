@@ -142,7 +142,7 @@ async def test_many_types_are_sorted_and_found(dashboard: Dashboard) -> None:
     await expect(table.locator("[aria-sort=descending]")).to_contain_text("Tasks")
     await expect(table.locator("tbody tr")).to_have_count(10)
     await page.get_by_label("Find").fill("nothing like it")
-    await expect(page.get_by_text("No type has this in its name.")).to_be_visible()
+    await expect(page.get_by_text("No type's name contains this.")).to_be_visible()
 
 
 async def test_everything_at_once(alone: Dashboard) -> None:
@@ -154,7 +154,7 @@ async def test_everything_at_once(alone: Dashboard) -> None:
     heading = page.locator(".page-heading")
     await heading.get_by_label("All types together, tasks/s").fill("50")
     await heading.get_by_role("button", name="Set", exact=True).click()
-    await expect(force).to_contain_text("All types together begin at most 50 tasks a second.")
+    await expect(force).to_contain_text("All types together start at most 50 tasks a second.")
     await confirm(heading, "Pause everything", "Pause everything?")
     await expect(force).to_contain_text("Everything is paused")
     everything = (await controls(site)).everything

@@ -79,7 +79,7 @@ async def test_a_task_that_waits_says_why_and_can_be_cancelled_and_deleted(
     await expect(fact(page, "Idempotency key")).to_have_text(str(stored.idempotency_key))
     await expect(fact(page, "Trace id")).to_contain_text(stored.trace_id)
     await expect(fact(page, "Expires")).to_contain_text("in 1.9 h")
-    await expect(fact(page, "A run may take")).to_have_text("1.5 min")
+    await expect(fact(page, "Timeout")).to_have_text("1.5 min")
     await expect(fact(page, "Retries")).to_have_text(
         "up to 5, after 10 s, 20 s, 40 s … at most 1 min"
     )
@@ -119,7 +119,7 @@ async def test_a_dead_letter_is_read_and_replayed_on_other_terms(dashboard: Dash
     assert await copied(page) == task_id
 
     dialog = await press(page, "Replay")
-    await dialog.get_by_label("Allow all its retries anew").uncheck()
+    await dialog.get_by_label("Reset its retry count").uncheck()
     await dialog.get_by_label("Priority").select_option("high")
     await dialog.get_by_role("button", name="Replay").click()
     await expect(error).to_contain_text("Not on attempt 2.")
@@ -177,7 +177,7 @@ async def test_a_running_task_is_followed_and_cancelled(dashboard: Dashboard) ->
     await site.reaches(doomed, "executing")
     await dashboard.open(f"tasks/{doomed}")
     dialog = await press(page, "Cancel task")
-    await expect(dialog).to_contain_text("Its worker is told to stop")
+    await expect(dialog).to_contain_text("Its worker is asked to stop")
     await dialog.get_by_role("button", name="Cancel task").click()
     await site.reaches(doomed, "cancelled")
     await expect(page.get_by_role("heading", level=1)).to_have_text("hold cancelled")

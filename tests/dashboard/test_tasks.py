@@ -88,13 +88,13 @@ async def test_filters_are_chips_in_the_address(dashboard: Dashboard) -> None:
     await page.get_by_label("scheduled 1").check(force=True)
     await expect(rows(page)).to_have_count(1)
     await expect(row(page, later)).to_contain_text("scheduled")
-    await page.get_by_role("button", name="Without status scheduled").click()
+    await page.get_by_role("button", name="Remove status scheduled").click()
     await page.get_by_label("Queue", exact=True).select_option("sorting")
     await expect(rows(page)).to_have_count(2)
     await page.get_by_label("Priority", exact=True).select_option("high")
     await expect(rows(page)).to_have_count(1)
     await expect(row(page, red)).to_contain_text("team:red: one")
-    await page.get_by_role("button", name="Without priority high").click()
+    await page.get_by_role("button", name="Remove priority high").click()
     await page.get_by_label("Tag").fill("team:blue")
     await page.get_by_label("Tag").press("Enter")
     await expect(rows(page)).to_have_count(1)
@@ -103,7 +103,7 @@ async def test_filters_are_chips_in_the_address(dashboard: Dashboard) -> None:
     await page.get_by_label("Worker").fill("nobody")
     await page.get_by_label("Worker").press("Enter")
     await expect(page.get_by_role("heading", name="No task matches")).to_be_visible()
-    await page.get_by_role("button", name="Without worker nobody").click()
+    await page.get_by_role("button", name="Remove worker nobody").click()
     await expect(rows(page)).to_have_count(1)
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     await page.get_by_label("Since").fill(tomorrow.strftime("%Y-%m-%dT%H:%M"))
@@ -112,7 +112,7 @@ async def test_filters_are_chips_in_the_address(dashboard: Dashboard) -> None:
         re.compile(r"type=sorted.*queue=sorting.*tag=team%3Ablue.*since=")
     )
     await page.get_by_role("link", name="Clear all filters").click()
-    await expect(page.get_by_label("Filters in force")).to_have_count(0)
+    await expect(page.get_by_label("Active filters")).to_have_count(0)
 
 
 async def test_a_filter_that_cannot_be_says_so(dashboard: Dashboard) -> None:
@@ -146,7 +146,7 @@ async def test_a_task_is_changed_from_its_row(dashboard: Dashboard) -> None:
     await page.keyboard.press("Enter")
     await expect(line).to_be_focused()
     await line.get_by_role("button", name="Delete").click()
-    await answer(page, "cannot be brought back", "Delete")
+    await answer(page, "cannot be restored", "Delete")
     await expect(line).to_have_count(0)
     assert await states(site, [task_id]) == {None}
 
@@ -255,7 +255,7 @@ async def test_a_store_without_tasks_says_how_to_begin(alone: Dashboard) -> None
     page = await alone.open("tasks")
     await expect(page.get_by_role("heading", name="No tasks yet")).to_be_visible()
     await page.get_by_role("button", name="Pause everything").click()
-    await answer(page, "Tasks that run go on", "Pause everything")
+    await answer(page, "Running tasks continue", "Pause everything")
     await expect(page.get_by_role("button", name="Resume everything")).to_be_visible()
     await page.get_by_label("All types together").fill("2.5")
     await page.get_by_role("button", name="Set", exact=True).click()

@@ -49,7 +49,7 @@ async def test_workers_and_what_they_have(dashboard: Dashboard) -> None:
     await expect(other).to_contain_text("far version 9.9")
     await expect(other).to_contain_text("20 queues: queue-10, queue-11")
     await expect(other).to_contain_text("and 8 more")
-    await expect(other).to_contain_text("all types · able to gpu")
+    await expect(other).to_contain_text("all types · capabilities: gpu")
     await expect(other.locator(".worker-health")).to_have_text("memory 25 MBdisk free low")
     await expect(card(page, "Active")).to_contain_text("of 2")
     await expect(card(page, "Places")).to_contain_text(str(CONCURRENCY + 4))

@@ -1,5 +1,5 @@
-"""The dashboard: a page that is a client of the public API and `/ws`, and of nothing else.
+"""The dashboard: a page that uses the public API and `/ws`, and nothing else.
 
-All of it is in `static/`: plain ES modules that a browser runs as they are. Here is only what it
-takes to hand them out.
+It is all in `static/`: plain ES modules that a browser runs as they are. `assets` reads them, for
+the server to serve. `types/` describes the API to the type checker.
 """

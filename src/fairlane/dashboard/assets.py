@@ -1,7 +1,7 @@
-"""The files of the dashboard, as a browser gets them.
+"""The files of the dashboard, ready to be served.
 
-Their addresses carry a digest of them all, so that a browser may keep them for good, and modules
-can name each other by plain relative paths.
+Their addresses contain a digest of all files, so that browsers can cache them for ever, and modules
+can import each other by plain relative paths.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ KINDS: Final[Mapping[str, bytes]] = {
     ".js": b"text/javascript; charset=utf-8",
     ".svg": b"image/svg+xml",
 }
-"""What is handed out; all else in there (licences) is for those who read the sources."""
+"""What is served; other files there (licences, types) are for readers of the source."""
 
 IMPORT: Final = re.compile(
     r"""(?:^|[;}])(?:import|export)\b[^;"']*?\bfrom\s*["'](\.[^"']+)["']""", re.M
 )
-"""How modules name others. Those that are loaded only when they are needed are named otherwise."""
+"""A static import. Modules that are loaded on demand are imported in another way."""
 
 
 class Asset(msgspec.Struct, frozen=True):
-    """A file, as it is and compressed."""
+    """A file, plain and compressed."""
 
     kind: bytes
     body: bytes
@@ -42,7 +42,7 @@ class Asset(msgspec.Struct, frozen=True):
 
 
 class Assets(msgspec.Struct, frozen=True):
-    """The page, and all that it loads by their paths below `assets/{version}/`."""
+    """The page, and the files that it loads, by their path below `assets/{version}/`."""
 
     version: str
     shell: Asset
@@ -51,7 +51,7 @@ class Assets(msgspec.Struct, frozen=True):
 
 @cache
 def assets() -> Assets:
-    """All files, read once."""
+    """Read all files, once."""
     found = {
         path.relative_to(FOLDER).as_posix(): path.read_bytes()
         for path in sorted(FOLDER.rglob("*"))
@@ -75,8 +75,10 @@ def _digest(files: Mapping[str, bytes]) -> str:
 
 
 def _shell(template: str, version: str, files: Mapping[str, bytes]) -> str:
-    """The page, which names the modules of its frame at once: a browser would learn of them one by
-    one."""
+    """Return the page with a preload of every module that it needs at first.
+
+    Otherwise a browser would discover them one by one.
+    """
     base = f"assets/{version}"
     modules = sorted(_imported("main.js", files))
     preloads = "\n    ".join(f'<link rel="modulepreload" href="{base}/{name}">' for name in modules)
@@ -84,7 +86,7 @@ def _shell(template: str, version: str, files: Mapping[str, bytes]) -> str:
 
 
 def _imported(name: str, files: Mapping[str, bytes]) -> set[str]:
-    """A module and all that it does not run without, by their names."""
+    """Return the names of a module and of all that it imports statically, directly or not."""
     found = {name}
     waiting = [name]
     while waiting:

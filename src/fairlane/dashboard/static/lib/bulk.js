@@ -10,7 +10,7 @@ import { post } from "./api.js";
 
 /** The routes that change many tasks. */
 export const ROUTES = /** @type {const} */ ({
-  replay: "api/v1/tasks/retry",
+  replay: "api/v1/tasks/replay",
   cancel: "api/v1/tasks/cancel",
   delete: "api/v1/tasks/delete",
 });

@@ -1,9 +1,9 @@
 // @ts-check
 // Events from the server: one WebSocket for the whole page.
 //
-// Nothing is drawn from an event. Events arrive in bundles, a few times a second, and whoever follows them
-// fetches again what they may have changed. So a thousand events a second cost as little as ten, and what
-// is shown is never pieced together wrongly. For the same reason a connection that was lost needs no
+// Nothing is drawn from an event. Events arrive in bundles, a few times a second, and a page that follows
+// them fetches again what they may have changed. So a thousand events a second cost as little as ten, and
+// what is shown is never pieced together wrongly. For the same reason a connection that was lost needs no
 // replay: everything is fetched again once it is back.
 
 import { urlOf } from "./api.js";

@@ -8,7 +8,7 @@ import { spaced } from "./format.js";
 /** @import { ReplayTerms, TaskSummary } from "../../types/api.js" */
 
 /** Make a task ready to run again. @param {TaskSummary} task @param {ReplayTerms} [terms] */
-export const replay = ({ task_id: id }, terms = {}) => post(`api/v1/tasks/${segment(id)}/retry`, terms);
+export const replay = ({ task_id: id }, terms = {}) => post(`api/v1/tasks/${segment(id)}/replay`, terms);
 
 /** Make a waiting task ready to run. Its failures still count. @param {TaskSummary} task */
 export const runNow = (task) => replay(task, { reset_retry_count: false });
@@ -31,11 +31,11 @@ export const runNowQuestion = ({ status, depends_on: parents }) =>
 /** @param {TaskSummary} task */
 export const cancelQuestion = ({ task_type: type, status }) =>
   status === "executing"
-    ? `Cancel this ${type}? Its worker is told to stop, and what it may still report is refused.`
+    ? `Cancel this ${type}? Its worker is asked to stop, and a result that still arrives is refused.`
     : `Cancel this ${type}? It will not run.`;
 
 /** @param {TaskSummary} task */
 export const deleteQuestion = ({ task_type: type, status }) =>
   status === "retrying"
-    ? `Delete this ${type}? It will not be tried again, and nothing is left of it.`
-    : `Delete this ${type}? Nothing is left of it, and it cannot be brought back.`;
+    ? `Delete this ${type}? It will not be retried, and cannot be restored.`
+    : `Delete this ${type}? It cannot be restored.`;

@@ -63,14 +63,12 @@ async function load(abort) {
 
 const Nothing = () => html`<${Empty} title="No dead letters">
   <p>
-    A task that failed, and whose retries are used up, ends here: nothing is lost, and nothing runs in
-    circles.
+    A task that failed, and has no retries left, ends here. It does not run again until you replay it.
   </p>
   <p>
-    You can then look what went wrong, put it right, and replay them: all, those that failed alike, or one.
+    Find out what went wrong, fix it, and replay them: all, a group with the same failure, or a single one.
   </p>
   <p class="muted">
-    How often a task is retried is said where it is defined, or
-    with <code>fairlane submit --max-retries</code>
+    Set the number of retries where the task is defined, or with <code>fairlane submit --max-retries</code>
   </p>
 </${Empty}>`;

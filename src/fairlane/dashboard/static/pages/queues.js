@@ -91,9 +91,9 @@ async function load(abort) {
 }
 
 const Nothing = () => html`<${Empty} title="No queues and no types yet">
-  <p>A queue is there once a task was submitted to it, and so is a type:</p>
+  <p>A queue or a type appears with its first task:</p>
   <pre><code>fairlane submit echo '{"say": "hello"}' --queue mail</code></pre>
   <p>
-    Queues keep kinds of work apart that have workers of their own: <code>fairlane worker --queues mail</code>
+    Use queues to give some tasks their own workers: <code>fairlane worker --queues mail</code>
   </p>
 </${Empty}>`;

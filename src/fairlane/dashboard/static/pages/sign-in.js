@@ -30,7 +30,7 @@ export function SignIn() {
       ${error && html`<p class="error-text" role="alert">${error}</p>`}
       <button class="button primary" disabled=${busy}>Sign in</button>
       <p id="hint" class="muted">
-        Make one with <code>fairlane token create --name you --scope read</code>; changing anything takes
+        Make one with <code>fairlane token create --name you --scope read</code>; changes need
         the scope <code>admin</code>.
       </p>
     </form>

@@ -102,8 +102,7 @@ const Head = ({ task, refresh }) => html`<div class="page-heading">
 </div>`;
 
 const DELETED = "It was deleted while you looked at it.";
-const NEVER_SEEN =
-  "It was deleted, or cleaned up some time after it ended; or its id was cut off on its way here.";
+const NEVER_SEEN = "It was deleted by somebody or by the cleanup, or its id is incomplete.";
 
 /** @param {{ id: string, type?: string }} props */
 const Gone = ({ id, type }) => html`

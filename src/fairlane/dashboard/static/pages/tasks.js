@@ -96,8 +96,8 @@ function Nothing({ view, next }) {
   const { filter, cursor } = view;
   if (next) {
     return html`<${Empty} title="None so far">
-      <p>There are more tasks to look through than is done at once.</p>
-      <a class="button" href=${linkTo({ ...view, cursor: next })}>Look further</a>
+      <p>The server stopped searching, because there are many tasks.</p>
+      <a class="button" href=${linkTo({ ...view, cursor: next })}>Search further</a>
     </${Empty}>`;
   }
   if (cursor) {
@@ -107,7 +107,7 @@ function Nothing({ view, next }) {
   }
   if (isUnfiltered(filter)) return html`<${NoTasks} />`;
   return html`<${Empty} title="No task matches">
-    <p>There may be some if fewer things are asked for at once.</p>
+    <p>Remove a filter to see more.</p>
     <a class="button" href=${link("tasks")}>Clear all filters</a>
   </${Empty}>`;
 }

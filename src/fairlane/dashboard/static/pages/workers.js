@@ -46,7 +46,7 @@ const One = ({ worker, id, refresh }) =>
   worker
     ? html`<ul class="workers"><${Worker} worker=${worker} refresh=${refresh} open /></ul>`
     : html`<${Empty} title="This worker is no longer known">
-      <p>It has left; or it died, and was cleared away some time after that.</p>
+      <p>It has left, or it died and was removed some time later.</p>
       <p><code>${id}</code></p>
       <a class="button" href=${link("tasks", { worker: id })}>The tasks that it ran</a>
     </${Empty}>`;
@@ -65,7 +65,8 @@ function All({ workers, refresh }) {
       html`<details class="disclosure">
         <summary>${counted(dead.length, "dead worker")}</summary>
         <p class="muted">
-          They fell silent. What they had was given to others; they are cleared away by themselves.
+          They sent no heartbeat for too long. Their tasks went back to the queue. They are removed
+          automatically.
         </p>
         <ul class="workers">${dead.map((each) => shown(each))}</ul>
       </details>`
@@ -83,7 +84,7 @@ function Totals({ workers }) {
     <li class="card" data-tone="good">
       <span>Active</span><b>${count(active.length)}</b>
       <small class="muted">
-        ${active.length < workers.length ? `of ${count(workers.length)}` : "all that are there"}
+        ${active.length < workers.length ? `of ${count(workers.length)}` : "all of them"}
       </small>
     </li>
     <li class="card" data-tone="info">
@@ -99,7 +100,7 @@ function Totals({ workers }) {
     </li>
     <li class="card" data-tone=${free ? "plain" : "warning"}>
       <span>Free</span><b>${count(free)}</b>
-      <small class="muted">${free ? "for what comes" : "what comes has to wait"}</small>
+      <small class="muted">${free ? "for new tasks" : "new tasks have to wait"}</small>
     </li>
   </ul>`;
 }

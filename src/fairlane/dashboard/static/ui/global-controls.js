@@ -7,7 +7,8 @@ import { useResource } from "../lib/resource.js";
 import { ActionButton } from "./action-button.js";
 import { RateInput } from "./limit-inputs.js";
 
-export const PAUSE_QUESTION = "Pause everything? Tasks that run go on; no other begins until you resume.";
+export const PAUSE_QUESTION =
+  "Pause everything? Running tasks continue; no other task starts until you resume.";
 
 /** @param {boolean} paused */
 export const setPaused = (paused) => post("api/v1/control", { paused });

@@ -29,7 +29,7 @@ export function ReplayTerms({ terms, question, many = false, priority }) {
     <span>${question}</span>
     <span class="replay-terms">
       <label class="inline"><input type="checkbox" defaultChecked onChange=${onChecked(setReset)} />
-        Allow all ${many ? "their" : "its"} retries anew</label>
+        Reset ${many ? "their retry counts" : "its retry count"}</label>
       <label class="inline">Priority
         <select onChange=${onValue(setPriority)}>
           <option value="">${priority}</option>

@@ -91,7 +91,7 @@ export function LetterActions({ letters, of = "", changed }) {
     return html`<${ReplayTerms} terms=${terms} question=${question} many priority="as before" />`;
   }
 
-  const deleteQuestion = () => questionOf("Delete", "They cannot be brought back.");
+  const deleteQuestion = () => questionOf("Delete", "They cannot be restored.");
 
   /** @param {Promise<number>} change @param {string} done */
   async function report(change, done) {

@@ -23,7 +23,7 @@ const TITLES = ["Failure", "Count", "Seen", "Retriable", "Example"];
 
 /** @param {Props & { analysis: Resource<AnalysisView> }} props */
 export const FailureGroups = ({ analysis, view, changed }) =>
-  html`<${Panel} title="What went wrong" hint="alike failures are one" flush>
+  html`<${Panel} title="What went wrong" hint="grouped by failure" flush>
     ${fetched(
       analysis,
       (data) => html`<${GroupTable} analysis=${data} view=${view} changed=${changed} />`,
@@ -59,7 +59,7 @@ function GroupTable({ analysis: { groups, analysed, complete }, view, changed })
     }
     ${
       !complete &&
-      html`<p class="table-footer muted">Only the newest ${count(analysed)} dead letters were looked at.</p>`
+      html`<p class="table-footer muted">Only the newest ${count(analysed)} dead letters were analysed.</p>`
     }`;
 }
 
@@ -70,9 +70,9 @@ function GroupRow({ group, exact, chosen, changed }) {
   return html`<tr role="row" aria-selected=${chosen}>
     <th role="rowheader" scope="row" class="name">
       <a href=${linkTo(chosen ? {} : { type, failure })} aria-current=${chosen}
-        title=${chosen ? "Show all dead letters" : "Show these alone"}>${type}</a>
+        title=${chosen ? "Show all dead letters" : "Show only these"}>${type}</a>
       ${code && html`<${Badge} tone="danger">${code}</${Badge}>`}
-      <div class="failure-shape" title=${shape}>${shape || "without a message"}</div>
+      <div class="failure-shape" title=${shape}>${shape || "no message"}</div>
     </th>
     <td role="cell" class="number"><b>${count(group.count)}</b></td>
     <td role="cell" class="muted">
@@ -80,7 +80,9 @@ function GroupRow({ group, exact, chosen, changed }) {
       <${Ago} at=${group.last_seen} />
     </td>
     <td role="cell" data-title="Retriable"
-      title="How many failed with an error that may pass by itself">${percent(group.retriable_share)}</td>
+      title="The share that failed with an error that a retry may solve">
+      ${percent(group.retriable_share)}
+    </td>
     <td role="cell" data-title="Example"><${TaskLink} id=${group.example} /></td>
     <td role="cell" class="row-actions">
       <${LetterActions} letters=${letters} of=${` of ${type}`} changed=${changed} />

@@ -26,13 +26,13 @@ export function Cleanup() {
   async function question() {
     const { count, exact } = await get("api/v1/tasks/count", filter());
     const some = `${exact ? "" : "more than "}${counted(count, "completed task")}`;
-    return `Delete ${some}? They cannot be brought back.`;
+    return `Delete ${some}? They cannot be restored.`;
   }
 
   const cleanUp = async () => `${counted(await changeAll("delete", filter()), "task")} deleted.`;
 
   return html`<${Panel} title="Cleanup"
-    hint="What has ended is deleted by itself after a while: completed tasks after a day.">
+    hint="Ended tasks are deleted automatically, completed ones after a day.">
     <div class="row">
       <label class="inline">Delete completed tasks that ended more than
         <select value=${seconds} onChange=${onValue((value) => setSeconds(Number(value)))}>

@@ -25,7 +25,7 @@ export function RecentFailures() {
           <${StateBadge} state=${task.status} /><${Ago} at=${task.completed_at ?? task.updated_at} />
         </li>`,
       )}
-      ${tasks.length === 0 && html`<li class="muted">None. May it stay so.</li>`}
+      ${tasks.length === 0 && html`<li class="muted">None.</li>`}
     </ul>`,
   );
 }

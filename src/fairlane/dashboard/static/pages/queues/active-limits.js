@@ -31,7 +31,7 @@ function pausesOf({ paused, paused_queues: queues, types }, time) {
     (each) => `${each.type} for another ${duration(Math.ceil(secondsOpen(each, time)))}`,
   );
   return [
-    paused && "Everything is paused: what runs goes on, and no other task begins.",
+    paused && "Everything is paused: running tasks continue, and no other task starts.",
     queues.length && `${counted(queues.length, "queue")} paused: ${listed(queues)}.`,
     stopped.length &&
       `${counted(stopped.length, "type")} paused: ${listed(stopped.map(({ type }) => type))}.`,
@@ -48,7 +48,7 @@ function limitsOf({ rate_limit: rate, types }) {
     { number: rules.filter((each) => each.circuit_breaker).length, how: "by a circuit breaker" },
   ].filter(({ number }) => number);
   return [
-    rate && `All types together begin at most ${counted(rate, "task")} a second.`,
+    rate && `All types together start at most ${counted(rate, "task")} a second.`,
     kinds.length &&
       `Limited: ${kinds.map(({ number, how }) => `${counted(number, "type")} ${how}`).join(", ")}.`,
   ].filter(Boolean);

@@ -26,7 +26,7 @@ export function CircuitBadge({ type: { circuit_breaker: breaker, open_until: unt
   if (left <= 0) {
     return html`<${Badge} tone="warning" title=${`One task at a time is tried. ${terms}`}>trying</${Badge}>`;
   }
-  return html`<${Badge} tone="danger" title=${`No task begins until then. ${terms}`}>
+  return html`<${Badge} tone="danger" title=${`No task starts until then. ${terms}`}>
     open for ${duration(Math.ceil(left))}
   </${Badge}>`;
 }
@@ -47,7 +47,7 @@ export function BreakerForm({ type, breaker, set }) {
       value=${terms[name]} onInput=${onValue((value) => setTerms({ ...terms, [name]: Number(value) }))} />`;
   return html`<div class="row breaker-form" role="group" aria-label=${`Circuit breaker of ${type}`}>
     After ${input("failures", "Failures")} failures within ${input("within_seconds", "Within, seconds")} s,
-    no task of this type begins for ${input("cooldown_seconds", "Cool-down, seconds")} s.
+    no task of this type starts for ${input("cooldown_seconds", "Cool-down, seconds")} s.
     <${ActionButton} small primary disabled=${!complete} run=${() => set(terms)}>Set</${ActionButton}>
     ${breaker && html`<${ActionButton} small danger run=${() => set(null)}>Remove</${ActionButton}>`}
   </div>`;

@@ -64,7 +64,7 @@ export function QueueTable({ queues, all, workers, changed, order, to }) {
           share=${sum ? each.depth / sum : 0} served=${isServed(workers, "queues", each.queue)} />`,
       )}</tbody>
     </table>
-    ${rows.length === 0 && html`<p class="table-footer muted">No queue has this in its name.</p>`}
+    ${rows.length === 0 && html`<p class="table-footer muted">No queue's name contains this.</p>`}
   </${Panel}>`;
 }
 
@@ -106,4 +106,4 @@ const QueueRow = memo(
 /** @param {QueueView} queue */
 const question = ({ queue, depth }) =>
   `Pause the queue ${queue}? ${counted(depth, "task")} queued there will wait until you resume it; ` +
-  "what runs goes on.";
+  "running tasks continue.";

@@ -56,7 +56,7 @@ export function TypeTable({ types, all, workers, changed, order, to }) {
           served=${isServed(workers, "types", each.type)} />`,
       )}</tbody>
     </table>
-    ${rows.length === 0 && html`<p class="table-footer muted">No type has this in its name.</p>`}
+    ${rows.length === 0 && html`<p class="table-footer muted">No type's name contains this.</p>`}
   </${Panel}>`;
 }
 
@@ -133,4 +133,4 @@ function Running({ type: { held, concurrency } }) {
 /** @param {TypeView} type */
 const question = ({ type, by_status: { queued } }) =>
   `Pause the type ${type}? ${counted(queued, "queued task")} will wait until you resume it; ` +
-  "what runs goes on.";
+  "running tasks continue.";

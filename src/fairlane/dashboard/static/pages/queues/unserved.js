@@ -11,7 +11,7 @@ export const isServed = (workers, of, name) =>
   workers.some((worker) => worker.status === "active" && (worker[of]?.includes(name) ?? true));
 
 const TITLE =
-  "No active worker takes tasks from here. Start one, or see on the page of workers what yours take.";
+  "No active worker takes these tasks. Start one, or see on the Workers page which tasks yours take.";
 
 /** @param {{ waiting: boolean }} props Whether a task waits there. */
 export const Unserved = ({ waiting }) =>

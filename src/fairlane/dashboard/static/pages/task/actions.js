@@ -36,7 +36,7 @@ export function Actions({ task, refresh }) {
     return "Deleted.";
   }
   const replayQuestion = () =>
-    html`<${ReplayTerms} terms=${terms} question=${`Make this ${type} ready to run again?`}
+    html`<${ReplayTerms} terms=${terms} question=${`Replay this ${type}? It becomes ready to run again.`}
       priority=${`as it was: ${task.priority}`} />`;
 
   return html`

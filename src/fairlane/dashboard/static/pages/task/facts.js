@@ -32,15 +32,15 @@ export const Facts = ({ task }) => html`<dl class="facts">
   ${times(task).map(
     ([name, at]) => html`<${Fact} key=${name} name=${name} if=${at}><${Ago} at=${at} /></${Fact}>`,
   )}
-  <${Fact} name="A run may take">
-    ${task.timeout_seconds === null ? "as long as it likes" : duration(task.timeout_seconds)}
+  <${Fact} name="Timeout">
+    ${task.timeout_seconds === null ? "no limit" : duration(task.timeout_seconds)}
   </${Fact}>
   <${Fact} name="Retries">${policy(task)}</${Fact}>
   <${Fact} name="Capabilities" if=${task.required_capabilities.length}>
     ${task.required_capabilities.join(", ")}
   </${Fact}>
-  <${Fact} name="Given back" if=${task.returns}>
-    ${counted(task.returns, "time")}: its worker died before it began
+  <${Fact} name="Returned" if=${task.returns}>
+    ${counted(task.returns, "time")}: its worker died before the run began
   </${Fact}>
   <${Fact} name="Idempotency key" if=${task.idempotency_key}>
     <span class="mono">${task.idempotency_key}</span>
@@ -78,7 +78,7 @@ const times = (task) => [
   ["Claimed", task.claimed_at],
   ["Started", task.started_at],
   ["Ended", task.completed_at],
-  ["Next try", task.next_retry_at],
+  ["Next retry", task.next_retry_at],
   ["Expires", task.expires_at],
   ["Updated", task.updated_at],
 ];

@@ -13,7 +13,7 @@ import { Panel } from "../../ui/panel.js";
 /** @type {Partial<Record<State, string>>} */
 const TITLES = {
   retrying: "The last run failed",
-  executing: "The run before failed",
+  executing: "The previous run failed",
   queued: "The last run failed",
 };
 

@@ -29,7 +29,9 @@ export function Parents({ ids, tolerant }) {
     on: EVENTS,
     concerns: ({ data }) => data.task_id !== undefined && ids.includes(data.task_id),
   });
-  const hint = tolerant ? "it runs once they have ended, however" : "it runs once they are completed";
+  const hint = tolerant
+    ? "it runs once they have ended, even if they failed"
+    : "it runs once they are completed";
   return html`<${Panel} title="Depends on" hint=${hint} flush>
     ${fetched(
       parents,

@@ -64,7 +64,7 @@ function Run({ run, longest, badge }) {
       <b>#${number}</b>${badge}
       <span class="run-duration">
         ${started && html`<${Meter} value=${seconds} most=${longest} label=${`took ${took}`} />`}
-        <span>${started ? took : "not begun"}</span>
+        <span>${started ? took : "not started"}</span>
       </span>
       <span class="muted">
         <${Ago} at=${started ?? run.ended_at} />${worker && html` on <${WorkerLink} id=${worker} />`}

@@ -21,11 +21,16 @@ import { amount, bodyOf } from "./query.js";
 const VERBS = {
   replay: {
     label: "Replay",
-    done: "ready again",
+    done: "replayed",
     warning: "They become ready to run, with all their retries.",
   },
-  cancel: { label: "Cancel", done: "cancelled", danger: true, warning: "Those that run are told to stop." },
-  delete: { label: "Delete", done: "deleted", danger: true, warning: "They cannot be brought back." },
+  cancel: {
+    label: "Cancel",
+    done: "cancelled",
+    danger: true,
+    warning: "Workers are asked to stop those that run.",
+  },
+  delete: { label: "Delete", done: "deleted", danger: true, warning: "They cannot be restored." },
 };
 
 /**
@@ -99,7 +104,7 @@ export function BulkActions({ selection, filter, total, progress, setProgress, r
     ${button("replay")}${button("cancel")}${button("delete")}
     ${
       stop
-        ? html`<progress aria-label="How far it is"></progress>
+        ? html`<progress aria-label="Progress"></progress>
         <button type="button" class="button small" onClick=${stop}>Stop</button>`
         : html`<button type="button" class="button link" onClick=${clear}>Clear the selection</button>`
     }

@@ -135,11 +135,11 @@ function ActiveFilters({ filter, set }) {
   const all = NAMES.flatMap((name) =>
     filter[name].map((value) => ({ name, value, text: textOf(name, value) })),
   );
-  return html`<ul class="row active-filters" aria-label="Filters in force">
+  return html`<ul class="row active-filters" aria-label="Active filters">
     ${all.map(
       ({ name, value, text }) => html`<li key=${`${name} ${value}`} class="chip">
         <span class="ellipsis"><span class="muted">${name}</span> ${text}</span>
-        <button type="button" aria-label=${`Without ${name} ${text}`}
+        <button type="button" aria-label=${`Remove ${name} ${text}`}
           onClick=${() => set(withoutValue(filter, name, value))}><${Icon} name="close" /></button>
       </li>`,
     )}

@@ -40,7 +40,7 @@ function TaskList({ worker }) {
         (task) => html`<li key=${task.task_id}>
           <${TaskLink} id=${task.task_id} /><span class="grow ellipsis">${task.task_type}</span>
           <${Progress} progress=${task.progress} />
-          <${Ago} at=${task.started_at} otherwise="not begun" />
+          <${Ago} at=${task.started_at} otherwise="not started" />
         </li>`,
       )}
       ${more && html`<li><a href=${link("tasks", filter)}>All of them</a></li>`}

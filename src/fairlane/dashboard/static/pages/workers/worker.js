@@ -17,6 +17,7 @@ import { healthOf } from "./health.js";
 /** @import { WorkerView } from "../../../types/api.js" */
 
 const MANY = 12;
+const AHEAD = "Tasks that it has claimed, and starts as soon as a place is free.";
 
 /**
  * Return how many places are taken. The load that a worker reports is as old as its last heartbeat.
@@ -57,12 +58,12 @@ export function Worker({ worker, refresh, open = false }) {
       <dt>Serves</dt>
       <dd>
         <${Served} name="queue" some=${worker.queues} /> · <${Served} name="type" some=${worker.types} />
-        ${worker.capabilities.length > 0 && html` · able to <${Names} names=${worker.capabilities} />`}
+        ${worker.capabilities.length > 0 && html` · capabilities: <${Names} names=${worker.capabilities} />`}
       </dd>
-      <dt>Heard of</dt>
+      <dt>Heartbeat</dt>
       <dd>
         <${Ago} at=${worker.last_heartbeat} />
-        ${" "}<span class="muted">· came <${Ago} at=${worker.registered_at} /></span>
+        ${" "}<span class="muted">· registered <${Ago} at=${worker.registered_at} /></span>
       </dd>
       ${worker.health && html`<${Health} health=${worker.health} />`}
     </dl>
@@ -80,11 +81,7 @@ function Load({ worker }) {
       label=${`${load} of ${counted(capacity, "place")} used`} />
     <span>
       <b>${load}</b> of ${capacity}
-      ${
-        ahead > 0 &&
-        html` <span class="muted" title="Tasks that it holds, to begin as soon as it has room.">+ ${ahead}
-        </span>`
-      }
+      ${ahead > 0 && html` <span class="muted" title=${AHEAD}>+ ${ahead}</span>`}
     </span>
   </span>`;
 }
@@ -93,7 +90,7 @@ function Load({ worker }) {
 function Silence({ worker: { last_heartbeat: last, lease_seconds: lease } }) {
   const silent = (now.value - Date.parse(last)) / 1000;
   if (silent <= lease / 2) return null;
-  const title = `After ${lease} s it counts as dead, and its tasks are given to others.`;
+  const title = `After ${lease} s it counts as dead, and its tasks go back to the queue.`;
   return html`<${Badge} tone="warning" title=${title}>
     silent for ${Math.floor(silent)} of ${lease} s
   </${Badge}>`;

@@ -15,7 +15,7 @@ export function commands(shortcuts) {
   /** @type {(Command | false | undefined)[]} */
   const all = [
     admin && { label: "Pause everything", run: pause },
-    admin && { label: "Resume everything", run: () => report(setPaused(false), "Everything goes on.") },
+    admin && { label: "Resume everything", run: () => report(setPaused(false), "Everything is resumed.") },
     { label: "Change colours", hint: `now: ${choice.value}`, run: nextTheme },
     { label: "Show the keys", run: shortcuts },
     session.value?.required && { label: "Sign out", run: signOut },

@@ -75,7 +75,7 @@ export function SearchDialog({ close, shortcuts }) {
     </ul>
     ${
       matches.length === 0 &&
-      html`<p class="muted" role="status">Nothing is called that. The whole id of a task always finds it.</p>`
+      html`<p class="muted" role="status">No match. The complete id of a task always finds it.</p>`
     }
   </${Dialog}>`;
 }

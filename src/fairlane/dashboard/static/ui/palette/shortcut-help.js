@@ -7,11 +7,11 @@ import { Dialog } from "../dialog.js";
 /** @type {[keys: string[], text: string][]} */
 const KEYS = [
   [["Ctrl K", "⌘ K", "/"], "Search, and commands"],
-  [["j", "↓"], "To the next task of the list"],
-  [["k", "↑"], "To the one before"],
+  [["j", "↓"], "Next task"],
+  [["k", "↑"], "Previous task"],
   [["Enter"], "Open the task"],
-  [["x"], "Select it, or no longer"],
-  [["Shift x", "Shift click"], "The same with all from the last one on"],
+  [["x"], "Select or unselect the task"],
+  [["Shift x", "Shift click"], "Select all from the last selected task"],
   [["Escape"], "Clear the selection, close a dialog"],
   [["?"], "This list"],
 ];
