@@ -4,8 +4,8 @@ Times are datetimes in UTC where a user reads them (`Task`, `Worker`, `Event`) a
 since 1970 where an engine computes with them. Payloads and results are JSON as bytes: checked once
 at the door, stored as sent, decoded once by the handler's side.
 
-Structs that come by the thousand are `gc=False`: they cannot be part of a cycle, and the collector
-need not look at each of them again and again.
+Structs that exist by the thousand are `gc=False`: they cannot be part of a cycle, so the garbage
+collector need not visit them.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment(microseconds: int) -> datetime:
-    """An engine's time as a user reads it."""
+    """Convert an engine's time to a datetime."""
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def moment_or_none(microseconds: int | None) -> datetime | None:
-    """An engine's time as a user reads it, where there may be none."""
+    """Convert an engine's time to a datetime; None stays None."""
     return None if microseconds is None else moment(microseconds)
 
 
 def microseconds_of(time: datetime) -> int:
-    """A user's time as an engine computes with it."""
+    """Convert a datetime to an engine's time."""
     return (time - _EPOCH) // timedelta(microseconds=1)
 
 
@@ -60,7 +60,7 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
         reason: str | None = None,
         traceback: str | None = None,
     ) -> TaskError:
-        """An error whose texts are cut to size and safe to store anywhere."""
+        """Make an error whose texts are short enough and safe to store."""
         return cls(
             message=storable(message, limits.ERROR_MESSAGE_CHARACTERS),
             code=None if code is None else storable(code, limits.NAME_LENGTH),
@@ -86,12 +86,12 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """It goes on even if a task it depends on did not complete."""
 
     def encode(self) -> bytes | None:
-        """As engines store it: nothing at all for the most common task."""
+        """Return the spec as engines store it: None for the most common task."""
         return None if self == PLAIN else msgspec.json.encode(self)
 
     @staticmethod
     def decode(stored: bytes | None) -> Spec:
-        """What `encode` was given."""
+        """Return the spec that `encode` was given."""
         return PLAIN if stored is None else _spec_decoder.decode(stored)
 
 
@@ -100,7 +100,7 @@ _spec_decoder = msgspec.json.Decoder(Spec)
 
 
 class NewTask(msgspec.Struct, frozen=True, gc=False):
-    """A checked submission: everything is resolved but the engine's clock. See `submission`."""
+    """A checked submission, complete but for the engine's clock. See `submission`."""
 
     task_id: str
     type: str
@@ -120,15 +120,15 @@ class NewTask(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def depends_on(self) -> tuple[str, ...]:
-        """The tasks that must have ended before it may run."""
+        """Return the tasks that must end before this one may run."""
         return self.spec.depends_on
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):
     """The answer to one submission.
 
-    `known`: nothing was stored, this is an earlier task with the same idempotency key, the same
-    unique key or the same id.
+    `known`: nothing was stored. This is an earlier task with the same idempotency key, unique key
+    or id.
     """
 
     task_id: str
@@ -138,15 +138,15 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """What a worker wants: up to `slots` tasks to run now and `ahead` more to hold.
+    """What a worker asks for: up to `slots` tasks to run now, and `ahead` more to hold.
 
-    What is held ahead never includes types with a rate or concurrency limit. `None` for types or
-    queues means all of them. A repeated `request_id` gets the same tasks again. `wait`: for so many
-    seconds a remote store may keep the answer back until there is a task; others never do.
+    Tasks that are held ahead are never of types with a rate or concurrency limit. None for types or
+    queues means all of them. A repeated `request_id` gets the same tasks again. `wait`: how many
+    seconds a server may wait for a task before it answers; other stores never wait.
 
-    `heard`: the last request whose tasks the worker has heard of, empty before there was one. If it
-    was given others since, it gets those and no new ones: a request that was given up, and goes
-    through after all, leaves nothing in its hands for good. None: it does not say.
+    `heard`: the last request whose answer the worker received, empty if there was none. If the
+    worker was given tasks in a later request, it gets those again and no new ones, so that an
+    answer that was lost leaves no task behind. None: the worker does not say.
     """
 
     worker_id: str
@@ -160,12 +160,12 @@ class Ask(msgspec.Struct, frozen=True):
     heard: str | None = None
 
     def overlooks(self, last: str | None) -> bool:
-        """Whether the worker may not have heard of what it was given last, under this request."""
+        """Return whether the worker may have missed the tasks of its last request."""
         return last == self.request_id or (self.heard is not None and self.heard != (last or ""))
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):
-    """A task in a worker's hands. `(task_id, attempt, worker_id)` is its fence."""
+    """A task that a worker holds. `(task_id, attempt, worker_id)` is its fence."""
 
     task_id: str
     attempt: int
@@ -184,20 +184,20 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def retry(self) -> RetryPolicy:
-        """How long it waits between attempts."""
+        """Return how long it waits between attempts."""
         return self.spec.retry
 
     @property
     def trace_id(self) -> str:
-        """The trace this task belongs to: its own id unless the submitter named one."""
+        """Return the trace this task belongs to: its own id unless the submitter named one."""
         return self.spec.trace_id or self.task_id.replace("-", "")
 
 
 class Grant(msgspec.Struct, frozen=True):
     """The answer to an `Ask`. `next_due_in`: seconds until a claim may find more, if known.
 
-    `request_id`: the earlier request that was given these, in place of anything new; empty if the
-    store knows of none.
+    `request_id` is set if these are the tasks of an earlier request: its id, or empty if the store
+    knows of no earlier request.
     """
 
     tasks: list[Claimed]
@@ -206,14 +206,14 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class Cause(StrEnum):
-    """Why the maintenance takes a task from its worker."""
+    """Why the maintenance takes a task away from its worker."""
 
     LOST = "lost"
     TIMEOUT = "timeout"
 
 
 class Overdue(msgspec.Struct, frozen=True):
-    """An executing task whose worker is dead or whose time is up, with what `decide` needs."""
+    """An executing task whose worker is dead or whose timeout has passed; a `Standing`."""
 
     task_id: str
     attempt: int
@@ -228,7 +228,7 @@ class Overdue(msgspec.Struct, frozen=True):
 
 
 class Verdict(StrEnum):
-    """What became of one item of a batch that was fenced."""
+    """What became of one item of a fenced batch."""
 
     APPLIED = "applied"
     STALE = "stale"
@@ -245,7 +245,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The news that a held task began to run `seconds` ago."""
+    """A report that a held task began to run `seconds` ago."""
 
     task_id: str
     attempt: int
@@ -253,7 +253,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """What a running task last said of itself."""
+    """The last progress that a running task reported."""
 
     percent: float | None
     message: str | None
@@ -261,7 +261,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One finished run. `started_at` is None when it was given back unstarted."""
+    """One finished run. `started_at` is None if it never began."""
 
     number: int
     worker_id: str | None
@@ -272,7 +272,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A task as it stands, with everything there is to know about it."""
+    """A task with everything there is to know about it."""
 
     task_id: str
     type: str
@@ -346,9 +346,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """What a cancellation found. `state` is the state before it, None when there is no such task.
+    """What a cancellation found. `state` is the state before it, None if there is no such task.
 
-    `applied` is False when the task had already ended.
+    `applied` is False if the task had already ended.
     """
 
     task_id: str
@@ -358,9 +358,9 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """What a manual retry found. `state` is the state before it, None when there is no such task.
+    """What a replay found. `state` is the state before it, None if there is no such task.
 
-    `applied` is False when the task is waiting, running or completed: there is nothing to retry.
+    `applied` is False if the task is queued, executing or completed: there is nothing to replay.
     """
 
     task_id: str
@@ -369,9 +369,9 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """What a deletion found. `state` is the state before it, None when there is no such task.
+    """What a deletion found. `state` is the state before it, None if there is no such task.
 
-    `applied` is False when the task is scheduled, queued or executing: cancel it first.
+    `applied` is False if the task is scheduled, queued or executing: cancel it first.
     """
 
     task_id: str
@@ -380,7 +380,7 @@ class Deleted(msgspec.Struct, frozen=True):
 
 
 class Swept(msgspec.Struct, frozen=True):
-    """What became of a batch of tasks that a filter admitted. `cursor`: there may be more."""
+    """What became of a batch of tasks that matched a filter. `cursor`: there may be more."""
 
     matched: int
     applied: int
@@ -388,7 +388,7 @@ class Swept(msgspec.Struct, frozen=True):
 
 
 class WorkerStatus(StrEnum):
-    """Whether a worker gets tasks, and if not, why."""
+    """Whether a worker gets tasks, and why not."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -397,7 +397,7 @@ class WorkerStatus(StrEnum):
 
 
 class NewWorker(msgspec.Struct, frozen=True):
-    """A worker that introduces itself. Its id is random per process start, never reused."""
+    """A worker that registers. Its id is random for each process start, and never reused."""
 
     worker_id: str
     capacity: int = 10
@@ -410,7 +410,7 @@ class NewWorker(msgspec.Struct, frozen=True):
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """A sign of life. `status` is what the worker says of itself; None leaves it as it is."""
+    """A heartbeat. `status` is what the worker reports of itself; None leaves it as it is."""
 
     worker_id: str
     load: int = 0
@@ -419,10 +419,10 @@ class Beat(msgspec.Struct, frozen=True):
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """The answer to a beat.
+    """The answer to a heartbeat.
 
-    `remaining` counts from before the beat was sent; a worker that hears nothing until then stops
-    by itself. `let_go` names tasks (with their attempt) that are no longer this worker's.
+    `remaining` counts from before the heartbeat was sent; a worker that gets no further answer
+    until then stops by itself. `let_go` names runs (task, attempt) that the worker has lost.
     """
 
     remaining: float
@@ -431,7 +431,7 @@ class Pulse(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker as the engine knows it."""
+    """A worker as the store knows it."""
 
     worker_id: str
     status: WorkerStatus
@@ -448,11 +448,11 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     registered_at: datetime
     last_heartbeat: datetime
     lost: bool
-    """Its lease has run out, and nobody has declared it dead yet."""
+    """Its lease has run out, but it is not declared dead yet."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One transition out of the journal. `cursor` is where to go on reading after its entry."""
+    """One transition from the journal. `cursor`: continue reading after its entry."""
 
     cursor: str
     verb: str
@@ -467,10 +467,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Events(msgspec.Struct, frozen=True):
-    """A stretch of the journal. `cursor` is where to go on reading.
+    """A part of the journal. `cursor`: where to continue reading.
 
-    `reset`: what came right after the cursor that was given is no longer kept, so something was
-    missed; the events are the oldest there are.
+    `reset`: the entries after the given cursor have been deleted, so the reader missed some; these
+    events are the oldest that are left.
     """
 
     events: list[Event]

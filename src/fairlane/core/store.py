@@ -1,9 +1,9 @@
 """What every engine can do. Reading this file and `machine.py` is enough to know the system.
 
-An engine is two things: `Operations`, which describe what to do as flows of calls (see `flow`), and
-a driver, which performs them (see `backend`). Every operation takes and answers lists of
-bounded length, one answer per item, and can be repeated without harm. A longer list, or what is no
-task id, raises BatchTooLarge or InvalidTaskId, and changes nothing.
+An engine has two parts: `Operations`, which describe what to do as flows of calls (see `flow`), and
+a driver, which performs them (see `backend`). Every operation takes a list of bounded length,
+returns one answer per item, and can be repeated without harm. It raises BatchTooLarge for a longer
+list and InvalidTaskId for a malformed id; then it changes nothing.
 """
 
 from __future__ import annotations
@@ -50,34 +50,35 @@ from fairlane.core.why import Reason
 
 
 class Store(Protocol):
-    """The hot path: what moves tasks."""
+    """The hot path: the operations that move tasks."""
 
     def submit(self, tasks: Sequence[NewTask]) -> Op[list[Accepted]]:
         """Store up to 1,000 tasks, all or none.
 
-        A task whose idempotency key is known is not stored: its answer names the earlier one.
-        Raises IdempotencyConflict when type or payload differ, TooManyLanes when a task would open
-        one lane too many. A task id that is already stored is answered like a known key.
+        If a task's idempotency key is known, the task is not stored, and its answer names the
+        earlier task. A task id that is already stored is treated like a known key. Raises
+        IdempotencyConflict if type or payload differ from the earlier task, and TooManyLanes if
+        the batch needs more lanes than there may be.
 
-        A unique task that has a double (see `uniqueness`) is not stored and answered with that
-        one, or takes its place, or raises DuplicateTask. Two in one batch: the later one is
-        answered with the earlier one, or raises DuplicateTask.
+        A unique task that has a duplicate (see `uniqueness`) is answered with the duplicate,
+        replaces it, or raises DuplicateTask. Within a batch, the earlier task is the duplicate of
+        the later one.
 
-        A task with parents (see `dependencies`) is scheduled until they have ended, and doomed at
-        once if one of them already ended badly. Raises UnknownDependency.
+        A task with parents (see `dependencies`) is scheduled until they have ended. It is
+        cancelled at once if one of them has already ended badly. Raises UnknownDependency.
         """
 
     def claim(self, ask: Ask) -> Op[Grant]:
-        """Give a worker tasks it may run: by effective priority, then ready_at, then task id.
+        """Hand out tasks to a worker: by effective level, then ready_at, then task id.
 
-        First makes up to 500 due tasks ready, ends up to 500 expired ones and resolves up to 500
-        bonds to parents that have ended. The same `request_id`
-        again gets the same tasks. Counts as a sign of life. A worker that is draining or unhealthy
-        gets none. Raises WorkerGone for one that is unknown or dead.
+        First queues up to 500 due tasks, ends up to 500 expired ones, and releases up to 500
+        dependents of tasks that have ended. The same `request_id` again gets the same tasks. A
+        claim counts as a heartbeat. A worker that is draining or unhealthy gets no tasks. Raises
+        WorkerGone if the worker is unknown or dead.
         """
 
     def start(self, worker_id: str, starts: Sequence[Start]) -> Op[list[Verdict]]:
-        """Note when held tasks really began to run; their time limit counts from then."""
+        """Record when held tasks began to run. Their timeouts count from then."""
 
     def settle(
         self, settlements: Sequence[Settlement], *, reaping: bool = False
@@ -93,22 +94,23 @@ class Store(Protocol):
         """
 
     def progress(self, worker_id: str, reports: Sequence[Report]) -> Op[list[Verdict]]:
-        """Note how far running tasks have come."""
+        """Record the progress of running tasks."""
 
     def heartbeat(self, beat: Beat) -> Op[Pulse]:
         """Renew a worker's lease, and with it its hold on all its tasks. Raises WorkerGone."""
 
     def expired(self, limit: int) -> Op[list[Overdue]]:
-        """Executing tasks whose worker is dead, or that ran past their time limit by now."""
+        """Return executing tasks whose worker is dead, or that have exceeded their timeout."""
 
     def prune(self, retention: Retention) -> Op[Pruned]:
-        """Delete up to 500 tasks that ended longer ago than they are kept, with all that is left of
-        them; and up to 500 each of idempotency keys whose time is over, dead workers that hold
-        nothing, samples, and entries of the journal. Not told in the journal.
+        """Delete up to 500 tasks that are older than the retention allows, with their history.
+
+        Also delete up to 500 each of expired idempotency keys, dead workers that hold nothing,
+        samples, and journal entries. The journal does not mention any of this.
         """
 
     def sample(self) -> Op[bool]:
-        """Note how the counters stand, unless that was done within the last few seconds."""
+        """Save a sample of the counters, unless there is one from the last few seconds."""
 
     def elect(self, role: str, candidate: str, seconds: float) -> Op[bool]:
         """Take or renew a role for a term of `seconds`; False while somebody else has it.
@@ -119,81 +121,78 @@ class Store(Protocol):
 
 
 class Inspect(Protocol):
-    """Looking without touching."""
+    """Reading: none of these operations changes anything."""
 
     def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]:
-        """The tasks with these ids, in that order; up to 1,000."""
+        """Return the tasks with these ids, in that order; up to 1,000."""
 
     def workers(self) -> Op[list[Worker]]:
-        """All workers that are known, the dead ones included until they are cleared away."""
+        """Return all known workers, including dead ones that have not been pruned yet."""
 
     def controls(self) -> Op[Controls]:
-        """What is paused and limited."""
+        """Return what is paused and limited."""
 
     def events(self, after: str | None, limit: int) -> Op[Events]:
-        """Transitions from the journal, oldest first, after a cursor (None: from the oldest).
+        """Return transitions from the journal after a cursor (None: from the start), oldest first.
 
-        Reads whole entries until `limit` transitions are passed. Raises InvalidCursor.
+        Reads whole entries until it has `limit` transitions or more. Raises InvalidCursor.
         """
 
     def tail(self) -> Op[str]:
-        """The cursor after which there is nothing yet: where a reader of news begins."""
+        """Return the cursor of the newest entry: where a reader of new events begins."""
 
     def find(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Found]:
-        """Ids of up to `limit` (at most 1,000) tasks that a filter admits, newest first.
+        """Return the ids of up to `limit` (at most 1,000) tasks that match, newest first.
 
-        Looks at no more than 5,000 tasks. Raises InvalidCursor.
+        Examines at most 5,000 tasks. Raises InvalidCursor.
         """
 
     def facts(self) -> Op[Facts]:
-        """The store at a glance."""
+        """Return the counters, the ends of the streams, the workers and the controls."""
 
     def samples(self, since: int, limit: int) -> Op[list[Sample]]:
-        """How the counters stood from a time on, oldest first: the data of charts."""
+        """Return samples of the counters since a time, oldest first: the data of charts."""
 
     def schedules(self) -> Op[list[Schedule]]:
-        """All schedules, by id."""
+        """Return all schedules, ordered by id."""
 
     def tokens(self) -> Op[list[Token]]:
-        """All tokens and sessions that count at this moment, the oldest first."""
+        """Return all valid tokens and sessions, the oldest first."""
 
     def token(self, digest: bytes) -> Op[Token | None]:
-        """The token or session with this digest, if there is one that counts."""
+        """Return the valid token or session with this digest, if there is one."""
 
     def audit(self, limit: int, cursor: str | None = None) -> Op[AuditPage]:
-        """The audit log, newest first, up to 1,000 entries. Raises InvalidCursor."""
+        """Return up to 1,000 entries of the audit log, newest first. Raises InvalidCursor."""
 
-    # What follows is made from the above, once for all engines: see `queries`.
+    # The core composes the following from the operations above: see `queries`.
 
     def page(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Page]:
-        """A page of tasks."""
+        """Return a page of tasks."""
 
     def total(self, filter: Filter) -> Op[Total]:
-        """How many tasks a filter admits: from the counters where they know."""
+        """Return how many tasks match, from the counters if they can tell."""
 
     def stats(self) -> Op[Stats]:
-        """Depths, ages, workers, throughput, recovery."""
+        """Return depths, ages, workers, throughput and recovery."""
 
     def position(self, task_ids: Sequence[str]) -> Op[list[Position | None]]:
-        """Where tasks stand in the queue and how long they may wait; None for what is not queued.
-
-        Estimates.
-        """
+        """Estimate where tasks stand in the queue and how long they wait; None if not queued."""
 
     def why(self, task_id: str) -> Op[list[Reason] | None]:
-        """Why a waiting task waits; empty for one that does not, None for one that is not there."""
+        """Return why a task waits: empty if it does not wait, None if it does not exist."""
 
     def dlq_analysis(self) -> Op[Analysis]:
-        """Dead letters in groups of alike failures, over the newest 10,000."""
+        """Group the newest 10,000 dead letters by similar failures."""
 
 
 class Control(Protocol):
-    """What operators, and workers about themselves, may change."""
+    """What operators change, and what workers change about themselves."""
 
     def pause(
         self, paused: bool, *, queue: str | None = None, type: str | None = None
     ) -> Op[Controls]:
-        """Stop or resume claims of a queue, a type, or everything. Instant for new claims."""
+        """Pause or resume a queue, a type, or everything. Takes effect with the next claim."""
 
     def limit(
         self,
@@ -203,17 +202,18 @@ class Control(Protocol):
         concurrency: int | None = None,
         breaker: Breaker | Literal[False] | None = None,
     ) -> Op[Controls]:
-        """Set limits of a type; of everything (rate only) when type is None. None: leave as is.
+        """Set the limits of a type, or of everything (rate only) if type is None.
 
-        Setting a breaker, or taking it away by False, closes the circuit.
+        None leaves a limit as it is. Setting a breaker, or removing it with False, closes the
+        circuit.
         """
 
     def cancel(
         self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
     ) -> Op[list[Cancelled]]:
-        """End tasks as cancelled, at once in every state; a holder's slot stays taken.
+        """Cancel tasks that wait or run. The slot of a running task lingers until its run ends.
 
-        `among`: only those that are in one of these states at that moment.
+        `among`: only tasks that are in one of these states at that moment.
         """
 
     def replay(
@@ -224,20 +224,22 @@ class Control(Protocol):
         level: int | None = None,
         among: frozenset[State] | None = None,
     ) -> Op[list[Replayed]]:
-        """Make tasks ready again that failed, died, were cancelled, or wait for their time.
+        """Queue tasks again that failed, died, were cancelled, or wait for their time.
 
-        `attempt` goes on counting. An expiry that has passed is taken away. What still depended on
-        others no longer does. A unique key is taken again if it is free.
+        `attempt` keeps counting. An expiry that has passed is removed. A task that waited for
+        parents no longer does. A task takes its unique key again if it is free.
         """
 
     def delete(
         self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
     ) -> Op[list[Deleted]]:
-        """Take away tasks that have ended, or wait to be retried (those are cancelled first), with
-        all that is left of them. Their idempotency keys are free again."""
+        """Delete tasks that have ended, with their history. Frees their idempotency keys.
+
+        A task that waits for a retry is cancelled first.
+        """
 
     def cancel_where(self, filter: Filter, cursor: str | None = None) -> Op[Swept]:
-        """Cancel what a filter admits, a batch at a time: go on while there is a cursor."""
+        """Cancel a batch of the tasks that match. Repeat while the answer has a cursor."""
 
     def replay_where(
         self,
@@ -247,69 +249,70 @@ class Control(Protocol):
         reset_retry_count: bool = True,
         level: int | None = None,
     ) -> Op[Swept]:
-        """The same for replays."""
+        """Replay a batch of the tasks that match. Repeat while the answer has a cursor."""
 
     def delete_where(self, filter: Filter, cursor: str | None = None) -> Op[Swept]:
-        """The same for deletions."""
+        """Delete a batch of the tasks that match. Repeat while the answer has a cursor."""
 
     def put_schedule(self, schedule: NewSchedule) -> Op[Schedule]:
-        """Store a schedule, new or in the place of the one with this id. At most 10,000."""
+        """Create or replace a schedule. There may be at most 10,000."""
 
     def drop_schedule(self, schedule_id: str) -> Op[bool]:
-        """Take a schedule away; False when there is none."""
+        """Delete a schedule. Returns False if there is none."""
 
     def fire(self, schedule_id: str, tick: int, next_at: int | None) -> Op[bool]:
-        """Move a schedule on from a tick; False when someone else already has."""
+        """Advance a schedule past a tick. Returns False if another process already has."""
 
     def put_token(self, token: NewToken) -> Op[Token]:
         """Store a token, or a session made from one. At most 10,000, of which 9,000 sessions.
 
-        A session expires no later than its token. Raises UnknownToken when that one is gone.
+        A session expires no later than its token. Raises UnknownToken if the token is gone.
         """
 
     def retire_token(self, token_id: str, seconds: float) -> Op[bool]:
-        """Let a token, and the sessions made from it, count for so long at the most; False when
-        there is none."""
+        """Let a token and its sessions expire within `seconds`. Returns False if there is none."""
 
     def drop_token(self, token_id: str) -> Op[bool]:
-        """Take a token away, and the sessions made from it; False when there is none."""
+        """Delete a token and its sessions. Returns False if there is none."""
 
     def record(self, entries: Sequence[NewAudit]) -> Op[None]:
-        """Write up to 500 entries to the audit log. The newest 10,000 are kept."""
+        """Append up to 500 entries to the audit log, which keeps the newest 10,000."""
 
     def register(self, worker: NewWorker) -> Op[str]:
-        """Make a worker known; answers the id it goes by: its own, unless the store gives ids
-        itself. Registering the same one again renews it, unless it is dead."""
+        """Register a worker, or renew it unless it is dead. Returns its id.
+
+        That is its own id, unless the store assigns ids itself.
+        """
 
     def mark(self, worker_id: str, status: WorkerStatus) -> Op[bool]:
-        """Set a worker's status (draining, say). False when there is no such worker, or dead."""
+        """Set a worker's status. Returns False if there is no such worker, or it is dead."""
 
     def bury(self, worker_ids: Sequence[str]) -> Op[list[str]]:
-        """Declare dead those of these workers whose lease has run out; answers which."""
+        """Declare those of these workers dead whose lease has run out. Returns their ids."""
 
     def forget(self, worker_id: str) -> Op[bool]:
-        """A worker leaves. What it still holds is treated as lost. False: not known."""
+        """Remove a worker that leaves. Tasks it still holds count as lost. False: unknown."""
 
 
 class Schema(Protocol):
-    """The store's own shape."""
+    """The version of the store's schema."""
 
     def version(self) -> Op[int]:
-        """The schema version found, 0 for an empty store. Raises NotAFairlaneStore."""
+        """Return the schema's version, 0 for an empty store. Raises NotAFairlaneStore."""
 
     def migrate(self) -> Op[int]:
-        """Bring the schema up to this version of Fairlane; answers the version now."""
+        """Migrate the schema to this version of Fairlane. Returns the version."""
 
     def verify(self) -> Op[None]:
-        """Raise SchemaMissing, SchemaTooOld, SchemaTooNew or NotAFairlaneStore, or do nothing."""
+        """Raise SchemaMissing, SchemaTooOld, SchemaTooNew or NotAFairlaneStore if need be."""
 
 
 class Clock(Protocol):
     """The engine's clock is the clock."""
 
     def shift_clock(self, seconds: float) -> Op[None]:
-        """Move the engine's clock by so much, for everyone who uses this store. For tests only."""
+        """Shift the engine's clock for everyone who uses this store. For tests only."""
 
 
 class Operations(Store, Inspect, Control, Schema, Clock, Protocol):
-    """All of it."""
+    """Everything that an engine can do."""
