@@ -46,7 +46,7 @@ _VARYING = (
 
 
 def shape_of(message: str) -> str:
-    """A message without what varies from one failure to the next."""
+    """Return a message without the parts that vary from one failure to the next."""
     shape = message[: 2 * _SHAPE_CHARACTERS]
     for pattern, stand_in in _VARYING:
         shape = pattern.sub(stand_in, shape)
@@ -54,18 +54,18 @@ def shape_of(message: str) -> str:
 
 
 Failure = tuple[str, str | None, str]
-"""What makes failures alike: their type, code and shape of message."""
+"""What groups failures: their type, code and shape of message."""
 
 
 def failure_of(task: Task) -> Failure:
-    """How a task failed."""
+    """Return how a task failed."""
     if task.error is None:
         return task.type, None, ""
     return task.type, task.error.code, shape_of(task.error.message)
 
 
 def mark_of(failure: Failure) -> str:
-    """A short name for a failure, by which to ask for the tasks that failed so."""
+    """Return a short name for a kind of failure, to find the tasks that failed in this way."""
     return blake2b(msgspec.json.encode(failure), digest_size=8).hexdigest()
 
 

@@ -64,7 +64,7 @@ class NewAudit(msgspec.Struct, frozen=True):
         *,
         address: str = "",
     ) -> NewAudit:
-        """An entry whose texts are cut to size and safe to store anywhere.
+        """Return an entry whose texts are cut to size and safe to store anywhere.
 
         `actor` is a token's name, or `cli:` and the user's; `address` is where a request came from.
         """
@@ -106,14 +106,14 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 def subject_of(queue: str | None, type: str | None) -> str:
-    """What was paused or limited, in words."""
+    """Return what was paused or limited, in words."""
     if queue is not None:
         return f"queue {queue}"
     return "everything" if type is None else f"type {type}"
 
 
 def detail_of(filter: Filter) -> dict[str, Any]:
-    """Which tasks were meant: what a filter asks for, by name."""
+    """Return which tasks were meant: what a filter asks for, by name."""
     asked = {name: getattr(filter, name) for name in filter.__struct_fields__}
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
@@ -133,7 +133,7 @@ def checked(entries: Sequence[NewAudit]) -> None:
 
 
 def checked_limit(limit: int) -> int:
-    """How many entries may be asked for at once."""
+    """Return how many entries may be asked for at once."""
     if isinstance(limit, int) and not isinstance(limit, bool) and 1 <= limit <= limits.PAGE:
         return limit
     raise InvalidLimit(f"From 1 to {limits.PAGE:,} entries are listed at once, not {shown(limit)}.")

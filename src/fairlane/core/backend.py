@@ -1,4 +1,4 @@
-"""How operations get done: what every engine's driver offers, whichever library it is built on."""
+"""How operations are performed: what the driver of every engine offers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def is_server(url: str) -> bool:
-    """Whether the URL of a store is that of a server, which has the store."""
+    """Return whether the URL names a Fairlane server rather than a database."""
     return url.partition(":")[0].lower() in {"http", "https"}
 
 
@@ -31,10 +31,10 @@ class Durability(msgspec.Struct, frozen=True):
 
 
 class Wakeup(Protocol):
-    """A subscription to hints that there may be work. Hints get lost: always wait with a limit."""
+    """Hints that there may be work. Hints get lost: always wait with a timeout."""
 
     async def wait(self, seconds: float) -> bool:
-        """True when hinted, False when that time passed without a hint."""
+        """Return True on a hint, False if `seconds` pass without one."""
 
     async def aclose(self) -> None:
         """Stop listening."""
@@ -66,14 +66,13 @@ class Driver(Protocol):
 
     @property
     def remote(self) -> bool:
-        """Whether the store is behind a server, which does its maintenance, and keeps a claim that
-        may wait until there is a task."""
+        """Whether the store is behind a server, which does the maintenance and lets claims wait."""
 
     async def run(self, op: Op[T]) -> T:
-        """Perform an operation, waiting out short troubles of the store."""
+        """Perform an operation. Retries while the store is briefly unavailable."""
 
     def run_sync(self, op: Op[T]) -> T:
-        """The same from ordinary code."""
+        """Do the same from blocking code."""
 
     def join(self, connection: Any) -> Joined:
         """Perform operations on a caller's own connection, inside the caller's transaction.
@@ -83,25 +82,27 @@ class Driver(Protocol):
         """
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """A transaction of the store's database. It commits at the end of the block, or rolls back
-        when that raises. Raises NotSupported where there is no such thing.
+        """Open a transaction of the store's database.
+
+        It commits at the end of the block, and rolls back if the block raises. Raises NotSupported
+        if the engine has no such transactions.
         """
 
     async def listen(self) -> Wakeup:
         """Begin to receive hints about new work."""
 
     async def durability(self) -> Durability:
-        """What the engine's settings promise."""
+        """Return what the engine's settings promise."""
 
     async def aclose(self) -> None:
-        """Let go of connections, threads and files."""
+        """Close connections, threads and files."""
 
     def close(self) -> None:
-        """The same from ordinary code."""
+        """Do the same from blocking code."""
 
 
 class Backend:
-    """An opened engine: what can be asked (`ops`) and how it gets done (`run`)."""
+    """An opened engine: its operations (`ops`), and how they are performed (`run`)."""
 
     __slots__ = ("driver", "ops", "run", "run_sync")
 

@@ -33,7 +33,7 @@ class TypeFacts(msgspec.Struct, frozen=True):
 
 
 def queues_of(facts: Facts) -> list[QueueFacts]:
-    """Every queue that has had a task or is paused, by name."""
+    """Return every queue that has had a task or is paused, by name."""
     found = census_by(facts, lambda lane: lane.queue)
     oldest: dict[str, int] = {}
     for stream in facts.streams:
@@ -53,7 +53,7 @@ def queues_of(facts: Facts) -> list[QueueFacts]:
 
 
 def types_of(facts: Facts) -> list[TypeFacts]:
-    """Every type that has had a task or that something is set for, by name."""
+    """Return every type that has had a task or that something is set for, by name."""
     found = census_by(facts, lambda lane: lane.type)
     held: Counter[str] = Counter()
     for lane_id, count in facts.held.items():
@@ -68,7 +68,7 @@ def types_of(facts: Facts) -> list[TypeFacts]:
 
 
 def census_by(facts: Facts, name_of: Callable[[Lane], str]) -> dict[str, dict[State, int]]:
-    """How many tasks there are in each state, by what lanes are called."""
+    """Return how many tasks there are in each state, by queue or type."""
     tallies: dict[str, list[Tally]] = {}
     for tally in facts.tallies:
         lane = facts.lanes.get(tally.key.lane)

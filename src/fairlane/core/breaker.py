@@ -1,4 +1,4 @@
-"""The circuit breaker: a type that keeps failing is left alone for a while.
+"""The circuit breaker: a type that keeps failing is not started for a while.
 
 closed ── enough failures within a time ──▶ open ── cool-down over ──▶ half-open
    ▲                                         ▲                            │
@@ -29,7 +29,7 @@ class Breaker(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Circuit(msgspec.Struct, frozen=True, array_like=True):
-    """How a type has fared: when it failed lately, and until when it is left alone.
+    """The recent failures of a type, and until when it is not started.
 
     `open_until` is None while the circuit is closed.
     """
@@ -42,7 +42,7 @@ CLOSED = Circuit()
 
 
 def verdict(move: Move) -> bool | None:
-    """Whether the end of a run speaks for its type (True), against it (False) or not at all."""
+    """Return whether a run counts as a success (True), a failure (False) or neither (None)."""
     if move.verb is Verb.COMPLETE:
         return True
     return False if move.run in _FAILURES else None
@@ -52,7 +52,7 @@ _FAILURES = frozenset({"failed", "timed_out", "lost"})
 
 
 def after(circuit: Circuit, breaker: Breaker, good: int, bad: int, now: int) -> Circuit:
-    """The circuit once so many runs of its type have gone well, and so many failed, at `now`."""
+    """Return the circuit after `good` successes and `bad` failures that ended at `now`."""
     cooldown = int(breaker.cooldown * MICROSECONDS)
     if circuit.open_until is not None:
         if now < circuit.open_until or not good + bad:
@@ -66,7 +66,7 @@ def after(circuit: Circuit, breaker: Breaker, good: int, bad: int, now: int) -> 
 
 
 def checked(breaker: object) -> Breaker:
-    """A breaker that can be set."""
+    """Return the breaker. Raises InvalidLimit if it cannot be set."""
     if (
         isinstance(breaker, Breaker)
         and _whole(breaker.failures)

@@ -7,12 +7,12 @@ from fairlane.core.ids import dashed
 
 
 def cursor_of(mark: str, item_id: str) -> str:
-    """The cursor that goes on after this item. `mark`, a character, tells lists apart."""
+    """Return a cursor after this item. `mark`, one character, names the kind of list."""
     return mark + item_id.replace("-", "")
 
 
 def item_of(mark: str, cursor: str | None) -> str | None:
-    """The item that a cursor goes on after, None to begin with the first."""
+    """Return the item that a cursor stands after; None: begin with the first."""
     if cursor is None:
         return None
     digits = cursor[1:] if isinstance(cursor, str) else ""

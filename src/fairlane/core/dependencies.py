@@ -1,10 +1,9 @@
 """Tasks that wait for other tasks.
 
-A task with `depends_on` is scheduled until every one of its parents has ended. A parent that
-completed lets it go on; one that ended otherwise dooms it, or not, as its policy says. An engine
-resolves what waits for a parent in the operation that ends the parent, up to a batch; what is left
-then is seen to by the next claims. A parent counts as it first ended: replaying it changes nothing
-for tasks that were resolved before.
+A task with `depends_on` is scheduled until all of its parents have ended. If a parent does not
+complete, the task is cancelled ("doomed"), unless its policy says otherwise. The operation that
+ends a parent releases its dependents, up to a batch; the next claims release the others. The first
+end of a parent counts: a replay changes nothing for dependents that were released before.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from fairlane.core.text import shown
 
 
 class OnParentFailure(StrEnum):
-    """What becomes of a task one of whose parents failed, died or was cancelled."""
+    """What happens to a task if one of its parents fails, dies or is cancelled."""
 
     CANCEL = "cancel"
     CONTINUE = "continue"
@@ -36,14 +35,17 @@ class Bond(Enum):
 
 
 def bond(parent: State, *, tolerant: bool) -> Bond:
-    """How a task stands to its parent. `tolerant`: it goes on whatever becomes of the parent."""
+    """Return what a parent's state means for a task that depends on it.
+
+    `tolerant`: the task runs however the parent ends.
+    """
     if parent in LIVE:
         return Bond.PENDING
     return Bond.MET if tolerant or parent is State.COMPLETED else Bond.BROKEN
 
 
 def checked_parents(depends_on: object) -> tuple[str, ...]:
-    """The ids of parents, each once, in the order they were given."""
+    """Return the ids of parents, each once, in the order they were given."""
     if depends_on is None or depends_on == ():
         return ()
     if isinstance(depends_on, str) or not isinstance(depends_on, Iterable):
@@ -58,7 +60,7 @@ def checked_parents(depends_on: object) -> tuple[str, ...]:
 
 
 def checked_policy(policy: object) -> OnParentFailure:
-    """What a caller means by `on_parent_failure`."""
+    """Return what a caller means by `on_parent_failure`."""
     if policy == OnParentFailure.CANCEL:  # nearly always
         return OnParentFailure.CANCEL
     if policy == OnParentFailure.CONTINUE:
@@ -67,7 +69,7 @@ def checked_policy(policy: object) -> OnParentFailure:
 
 
 def parents_elsewhere(tasks: Sequence[NewTask]) -> list[str]:
-    """The parents of a batch that must be in the store already, each once.
+    """Return the parents of a batch that must be in the store already, each once.
 
     A parent in the same batch comes before its children, so there are no circles.
     """

@@ -44,7 +44,7 @@ class Document(msgspec.Struct, frozen=True):
     version: int = 0
 
     def counts(self, now: int) -> bool:
-        """Whether it has not expired."""
+        """Return whether it has not expired."""
         return self.expires_at is None or self.expires_at > now
 
 

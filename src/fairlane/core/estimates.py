@@ -44,12 +44,12 @@ def _wait(ahead: float, facts: Facts) -> float | None:
 
 
 def _completed(facts: Facts) -> float:
-    """Tasks that completed within the last minute."""
+    """Return tasks that completed within the last minute."""
     return since(facts, sample_of(facts.tallies, facts.now), MINUTE).completed
 
 
 class Outlook(msgspec.Struct, frozen=True):
-    """What whoever submits can be told at once: queued tasks by queue and level, and their pace."""
+    """Queued tasks by queue and level, and their pace: what a submission is answered with."""
 
     depths: Mapping[str, Mapping[int, int]]
     depth: int
@@ -58,14 +58,14 @@ class Outlook(msgspec.Struct, frozen=True):
     """Tasks that completed lately."""
 
     def newcomer(self, queue: str, level: int) -> Position:
-        """Where a task stands that is queued now."""
+        """Return the position of a task that is queued now."""
         levels = self.depths.get(queue, {})
         ahead = sum(depth for each, depth in levels.items() if each >= level)
         return Position(1 + ahead, ahead / self.per_second if self.per_second else None)
 
 
 def outlook_of(facts: Facts) -> Outlook:
-    """The outlook as the facts have it."""
+    """Make an outlook from facts."""
     depths: dict[str, Counter[int]] = {}
     for stream in facts.streams:
         lane = facts.lanes.get(stream.lane)

@@ -74,7 +74,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def sample_of(tallies: Iterable[Tally], now: int) -> Sample:
-    """The counters as a sample."""
+    """Return the counters as a sample."""
     count = dict.fromkeys(Sample.__struct_fields__, 0)
     seconds = 0.0
     depths = dict.fromkeys(Band, 0)
@@ -155,7 +155,7 @@ def samples(self: Documents, since: int, limit: int) -> Flow[list[Sample]]:
 
 
 def sample_in(value: bytes) -> Sample:
-    """A sample out of its document."""
+    """Return a sample out of its document."""
     # Those that PostgreSQL kept before they were documents are msgpack.
     return (_json if value.startswith(b"[") else _msgpack).decode(value)
 

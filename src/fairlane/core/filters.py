@@ -1,8 +1,9 @@
-"""Which tasks a reader means.
+"""Filters: which tasks a reader asks for.
 
-A filter is a conjunction; what it leaves out admits everything. Lists run from the newest task to
-the oldest, by task id, and go on after a cursor. An engine looks at a bounded number of tasks a
-call, so a page may be short or even empty although there is more: the cursor says so.
+A filter is a conjunction; a condition that it leaves out matches every task. Lists run from the
+newest task to the oldest, by task id, and continue after a cursor. An engine examines a bounded
+number of tasks per call, so a page may be short or even empty although there are more tasks: then
+it has a cursor.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks that fulfil all of it. None, or no tags, means any. Times are microseconds.
+    """The conditions that a task must meet. None, or no tags, means any. Times are microseconds.
 
     `since` and `until` bound the time of submission, `ended_before` the time of the end (and leaves
     out what has not ended).
@@ -56,13 +57,13 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.tags) or self.workflow_id is not None or self.schedule_id is not None
 
     def admits_lane(self, lane: Lane) -> bool:
-        """Whether tasks of this lane may be among them."""
+        """Return whether tasks of this lane may match."""
         return (self.types is None or lane.type in self.types) and (
             self.queues is None or lane.queue in self.queues
         )
 
     def admits_spec(self, stored: bytes | None) -> bool:
-        """Whether a task with this spec, as it is stored, may be among them."""
+        """Return whether a task with this stored spec may match."""
         spec = Spec.decode(stored)
         return (
             self.tags.items() <= spec.tags.items()
@@ -78,7 +79,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
         completed_at: int | None,
         worker_id: str | None,
     ) -> bool:
-        """Whether a task may be among them by what changes in it (and by when it was made)."""
+        """Return whether a task with these values may match."""
         return (
             (self.states is None or state in self.states)
             and (self.levels is None or level in self.levels)
@@ -130,7 +131,7 @@ def new_filter(
     workflow_id: str | None = None,
     schedule_id: str | None = None,
 ) -> Filter:
-    """A filter in a caller's words: one value or several, checked."""
+    """Return a checked filter from what a caller gave: one value or several."""
     return Filter(
         states=_several(status, _state),
         types=_several(type, _name),
@@ -150,12 +151,12 @@ _TASKS = "t"
 
 
 def cursor_of(task_id: str) -> str:
-    """The cursor that goes on after this task."""
+    """Return a cursor after this task."""
     return cursors.cursor_of(_TASKS, task_id)
 
 
 def task_id_of(cursor: str | None) -> str | None:
-    """The task that a cursor goes on after, None to begin with the newest."""
+    """Return the task that a cursor stands after; None: begin with the newest."""
     return cursors.item_of(_TASKS, cursor)
 
 

@@ -34,7 +34,7 @@ class Mode(Enum):
 
     READ = "read"
     WRITE = "write"
-    """One call: whole or not at all by itself, where the engine has such calls."""
+    """Calls that are atomic one by one."""
     TRANSACTION = "transaction"
     """Several calls that take effect together."""
     SCHEMA = "schema"
@@ -59,15 +59,15 @@ class Op(Generic[T_co]):
         self._limit = limit
 
     def within(self, seconds: float) -> Op[T_co]:
-        """The same, for someone who would rather hear soon that the store is in trouble."""
+        """Return the same operation with a limit on retries while the store is unavailable."""
         return Op(self.name, self.mode, self._start, seconds)
 
     def patience(self, usual: float) -> float:
-        """How many seconds to wait out troubles of a store."""
+        """Return how many seconds to retry while the store is unavailable."""
         return min(self._limit, usual)
 
     def flow(self) -> Flow[T_co]:
-        """A fresh run of it."""
+        """Start the operation from the beginning."""
         return self._start()
 
     def __repr__(self) -> str:
@@ -87,22 +87,22 @@ def _operation(mode: Mode, method: Method[Self, P, T]) -> Operation[Self, P, T]:
 
 
 def reads(method: Method[Self, P, T]) -> Operation[Self, P, T]:
-    """Marks an operation that changes nothing."""
+    """Mark an operation that changes nothing."""
     return _operation(Mode.READ, method)
 
 
 def writes(method: Method[Self, P, T]) -> Operation[Self, P, T]:
-    """Marks an operation whose calls are each whole by themselves."""
+    """Mark an operation each of whose calls is atomic by itself."""
     return _operation(Mode.WRITE, method)
 
 
 def transacts(method: Method[Self, P, T]) -> Operation[Self, P, T]:
-    """Marks an operation whose calls belong into one transaction."""
+    """Mark an operation whose calls belong into one transaction."""
     return _operation(Mode.TRANSACTION, method)
 
 
 def alters(method: Method[Self, P, T]) -> Operation[Self, P, T]:
-    """Marks an operation on the schema itself."""
+    """Mark an operation on the schema itself."""
     return _operation(Mode.SCHEMA, method)
 
 

@@ -1,6 +1,6 @@
 """How a task came to be as it is: derived from what is stored of it, not stored twice.
 
-What left no trace is not told: when a retry became due, when a dead letter was replayed.
+Steps that leave no trace are missing: when a retry became due, when a dead letter was replayed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def history_of(task: Task) -> list[Step]:
-    """The states that a task went through, oldest first."""
+    """Return the states that a task went through, oldest first."""
     steps = [*_beginning(task)]
     for run in task.attempts:
         steps += _run(run)
@@ -36,7 +36,7 @@ def history_of(task: Task) -> list[Step]:
 
 
 def _in_order(steps: list[Step]) -> list[Step]:
-    """The same, none before the one that led to it: when a run began is its worker's word."""
+    """Return the steps with times that never go back: a run's start is its worker's word."""
     at = steps[0].at
     ordered = []
     for step in steps:
@@ -90,7 +90,7 @@ _AFTER: Final = {
 
 
 def _present(task: Task, last: Step) -> Iterator[Step]:
-    """What happened since the last run ended."""
+    """Return what happened since the last run ended."""
     if task.state is State.EXECUTING:
         since = task.claimed_at or task.updated_at
         yield Step(task.state, since, task.worker_id, task.attempt)

@@ -55,7 +55,7 @@ def new_ids(count: int) -> list[str]:
 
 
 def new_id() -> str:
-    """One fresh id."""
+    """Return one fresh id."""
     tick, number = _reserved(1)
     return _WHOLE % (
         tick >> 28,
@@ -67,7 +67,7 @@ def new_id() -> str:
 
 
 def _reserved(count: int) -> tuple[int, int]:
-    """A time and the first of `count` numbers that nobody else in this process gets with it."""
+    """Reserve `count` numbers for a tick; return the tick and the first number."""
     # 48 bits of milliseconds and 12 of fractions of one make the time part (RFC 9562, method 3);
     # the 62 random bits start in their lower half and grow by one per id within the same tick.
     global _last_tick, _last_random
@@ -82,29 +82,29 @@ def _reserved(count: int) -> tuple[int, int]:
 
 
 def pack(ids: Iterable[str]) -> bytes:
-    """Ids as they are written down in bulk: 16 bytes each."""
+    """Return ids as they are written down in bulk: 16 bytes each."""
     return bytes.fromhex("".join(ids).replace("-", ""))
 
 
 def unpack(packed: bytes) -> list[str]:
-    """What `pack` was given."""
+    """Return what `pack` was given."""
     return [dashed(packed[start : start + PACKED].hex()) for start in range(0, len(packed), PACKED)]
 
 
 def is_id(value: object) -> TypeGuard[str]:
-    """Whether it is an id in canonical form."""
+    """Return whether `text` is an id in canonical form."""
     return isinstance(value, str) and _SHAPE.match(value) is not None
 
 
 def checked(task_id: object) -> str:
-    """The id, if it is one in canonical form."""
+    """Return the id, if it is one in canonical form."""
     if is_id(task_id):
         return task_id
     raise InvalidTaskId(f"{InvalidTaskId.__doc__} Got {shown(task_id)}.")
 
 
 def checked_all(task_ids: Sequence[str], most: int = limits.BATCH) -> None:
-    """Raise unless these are at most so many ids, each in canonical form."""
+    """Raise unless these are at most `most` ids, each in canonical form."""
     if len(task_ids) > most:
         raise BatchTooLarge(f"At most {most:,} tasks are handled at once, not {len(task_ids):,}.")
     # All in one match: this is the hot path.
@@ -113,7 +113,7 @@ def checked_all(task_ids: Sequence[str], most: int = limits.BATCH) -> None:
 
 
 def _start_over() -> None:
-    """A forked child must not go on counting where its parent does."""
+    """Reset the counter in a forked child, which must not share it with its parent."""
     global _last_tick, _last_random, _noise
     _last_tick, _last_random, _noise = 0, 0, _numbers()
 
@@ -122,5 +122,5 @@ os.register_at_fork(after_in_child=_start_over)
 
 
 def dashed(digits: str) -> str:
-    """An id from its 32 hexadecimal digits."""
+    """Return an id from its 32 hexadecimal digits."""
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

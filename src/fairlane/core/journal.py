@@ -33,7 +33,7 @@ class Passage(msgspec.Struct, frozen=True):
     def events(
         self, cursor: str, at: int, lane_of: Callable[[int], Lane | None]
     ) -> Iterator[Event]:
-        """Told one by one."""
+        """Return the transitions one by one."""
         time = moment(at)
         if not self.task_ids:
             yield Event(cursor=cursor, verb=self.verb, at=time, worker_id=self.worker_id)
@@ -60,7 +60,7 @@ _decoder = msgspec.msgpack.Decoder(list[_Stored])
 
 
 def encode(passages: Sequence[Passage]) -> bytes:
-    """An entry as an engine may store it: ids take 16 bytes each."""
+    """Return an entry as an engine may store it: ids take 16 bytes each."""
     return _encoder.encode(
         [
             (
@@ -78,7 +78,7 @@ def encode(passages: Sequence[Passage]) -> bytes:
 
 
 def decode(entry: bytes) -> list[Passage]:
-    """What `encode` was given."""
+    """Return what `encode` was given."""
     return [
         Passage(verb, worker_id, lane, level, unpack(ids), attempts, seconds)
         for verb, worker_id, lane, level, ids, attempts, seconds in _decoder.decode(entry)
@@ -89,7 +89,7 @@ Place = tuple[int, ...]
 
 
 def place_of(cursor: str) -> Place:
-    """Where a cursor stands: those of one store can be compared, whatever engine it has.
+    """Return the place of a cursor. Places of one store can be compared, whatever its engine.
 
     Raises ValueError for what no engine made.
     """

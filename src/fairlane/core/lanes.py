@@ -26,7 +26,7 @@ LaneKey = tuple[str, str, tuple[str, ...]]
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """A lane under the small number that engines file tasks under."""
+    """A lane, and the small number under which engines store its tasks."""
 
     id: int
     queue: str
@@ -97,7 +97,7 @@ CLOSED = Opening((), (), 0.0)
 
 
 def opening(lanes: Iterable[Lane], controls: Controls, ask: Ask) -> Opening:
-    """The lanes that `ask` may take tasks from under `controls`."""
+    """Return the lanes that `ask` may take tasks from under `controls`."""
     if controls.everything.paused:
         return CLOSED
     free: list[int] = []
@@ -115,7 +115,7 @@ def opening(lanes: Iterable[Lane], controls: Controls, ask: Ask) -> Opening:
 
 
 def slotted(lanes: Iterable[Lane], controls: Controls) -> frozenset[int]:
-    """The lanes in which the end of one run lets another begin."""
+    """Return the lanes with limited slots: the end of one run lets another begin."""
     if not any(rules.slots for rules in controls.types.values()):
         return frozenset()
     return frozenset(lane.id for lane in lanes if controls.types.get(lane.type, UNRULED).slots)
@@ -137,12 +137,12 @@ class Bucket(msgspec.Struct, frozen=True):
 
 
 def burst(rate: float) -> float:
-    """The most that may start at one instant."""
+    """Return the most that may start at one instant."""
     return max(1.0, rate)
 
 
 def refilled(bucket: Bucket | None, rate: float, now: int) -> Bucket:
-    """The bucket as it stands at `now`; a new one is full."""
+    """Return the bucket as it stands at `now`; a new one is full."""
     if bucket is None:
         return Bucket(burst(rate), now)
     # A clock that steps back must not take tokens away, nor give them twice.
@@ -151,7 +151,7 @@ def refilled(bucket: Bucket | None, rate: float, now: int) -> Bucket:
 
 
 def allowance(rules: Rules, bucket: Bucket | None, held: int, now: int) -> int:
-    """How many more tasks may be claimed under `rules`; `bucket` is already refilled."""
+    """Return how many more tasks may be claimed under `rules`; `bucket` is already refilled."""
     if rules.open_until is not None and now < rules.open_until:
         return 0
     most = limits.BATCH
@@ -163,7 +163,7 @@ def allowance(rules: Rules, bucket: Bucket | None, held: int, now: int) -> int:
 
 
 def opens_in(rules: Rules, bucket: Bucket | None, now: int) -> float | None:
-    """Seconds until more may be claimed, where it is time that has to pass."""
+    """Return the seconds until more may be claimed, None if time alone does not help."""
     waits = []
     if rules.open_until is not None and now < rules.open_until:
         waits.append((rules.open_until - now) / MICROSECONDS)
@@ -173,14 +173,14 @@ def opens_in(rules: Rules, bucket: Bucket | None, now: int) -> float | None:
 
 
 def checked_scope(name: str | None) -> str | None:
-    """The name of a queue or type that something is set for, or None for everything."""
+    """Return the name of a queue or type that something is set for, or None for everything."""
     if name is None or is_name(name):
         return name
     raise InvalidLimit(f"The name of a queue or type has {NAME_RULE}. Got {shown(name)}.")
 
 
 def checked_rate(rate: object) -> float:
-    """A rate that can be set."""
+    """Return the rate. Raises InvalidLimit if it cannot be set."""
     if (
         isinstance(rate, int | float)
         and not isinstance(rate, bool)
@@ -194,7 +194,7 @@ def checked_rate(rate: object) -> float:
 
 
 def checked_concurrency(concurrency: object) -> int:
-    """A concurrency limit that can be set."""
+    """Return the limit. Raises InvalidLimit if it cannot be set."""
     if (
         isinstance(concurrency, int)
         and not isinstance(concurrency, bool)
@@ -222,7 +222,7 @@ def checked_limits(
     concurrency: int | None,
     breaker: Breaker | Literal[False] | None,
 ) -> Limits:
-    """Limits that can be set."""
+    """Return the limits. Raises InvalidLimit if they cannot be set."""
     if breaker is not None and type is None:
         raise InvalidLimit("A circuit breaker belongs to a type: name one.")
     return Limits(

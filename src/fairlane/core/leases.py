@@ -9,7 +9,7 @@ from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
 
 
 def checked(worker: NewWorker) -> NewWorker:
-    """The worker, if it can be registered."""
+    """Return the worker. Raises InvalidWorker if it cannot be registered."""
     if not is_name(worker.worker_id):
         raise InvalidWorker(f"A worker id has {NAME_RULE}. Got {shown(worker.worker_id)}.")
     for names in (worker.capabilities, worker.queues, worker.types):
@@ -34,7 +34,7 @@ def checked(worker: NewWorker) -> NewWorker:
 
 
 def status_after_beat(current: WorkerStatus, reported: WorkerStatus | None) -> WorkerStatus:
-    """A worker speaks for its own health, but only an operator's drain is for good."""
+    """Return the status after a heartbeat. A drain stays, whatever the worker reports."""
     if reported is None or current is WorkerStatus.DRAINING:
         return current
     return reported

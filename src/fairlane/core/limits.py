@@ -54,7 +54,7 @@ RETENTION_SECONDS = 100 * 366 * 86_400.0
 SAMPLE_SECONDS = 10.0
 SAMPLES_SECONDS = 86_400.0
 
-# A circuit breaker remembers so many failures at the most.
+# How many failures a circuit breaker remembers at the most.
 BREAKER_FAILURES = 1_000
 BREAKER_SECONDS = 86_400.0
 

@@ -42,7 +42,7 @@ class Band(StrEnum):
 
 
 def level_of(priority: object) -> int:
-    """The level that a caller means by a name or a number."""
+    """Return the level that a caller means by a name or a number."""
     if isinstance(priority, str):
         level = NAMES.get(priority, ALIASES.get(priority))
         if level is not None:
@@ -54,17 +54,17 @@ def level_of(priority: object) -> int:
 
 
 def priority_of(text: str) -> str | int:
-    """What a caller means who can only write text: a name, or a number. See `level_of`."""
+    """Return what a caller means who can only write text: a name, or a number. See `level_of`."""
     return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else text
 
 
 def shown_as(level: int) -> str | int:
-    """A level as users read it: its name where it has one."""
+    """Return a level as users read it: its name where it has one."""
     return _NAME_OF.get(level, level)
 
 
 def band_of(level: int) -> Band:
-    """The band a level belongs to."""
+    """Return the band a level belongs to."""
     if level >= NAMES["critical"]:
         return Band.CRITICAL
     if level >= NAMES["high"]:
@@ -101,7 +101,7 @@ class Aging(msgspec.Struct, frozen=True):
                 )
 
     def effective(self, level: int, age: int) -> int:
-        """The level that a task counts as after being ready for `age` microseconds."""
+        """Return the level that a task counts as after being ready for `age` microseconds."""
         return next(
             segment.effective
             for segment in self.segments(level)
@@ -109,7 +109,7 @@ class Aging(msgspec.Struct, frozen=True):
         )
 
     def raised_to(self, level: int, age: int) -> str:
-        """The effective level as a label, empty where age has not raised it."""
+        """Return the effective level as a label, empty where age has not raised it."""
         effective = self.effective(level, age)
         return "" if effective == level else str(effective)
 
@@ -119,7 +119,7 @@ class Aging(msgspec.Struct, frozen=True):
         return _youth(self)
 
     def segments(self, level: int) -> tuple[Segment, ...]:
-        """How age divides the tasks of one level, youngest first."""
+        """Return how age divides the tasks of one level, youngest first."""
         return _segments(self, level)
 
     def walk(self) -> tuple[tuple[int, tuple[Segment, ...]], ...]:

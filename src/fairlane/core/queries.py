@@ -1,4 +1,4 @@
-"""Operations that are made of others, once for all engines.
+"""Operations that are composed of others, once for all engines.
 
 Each runs as one operation on one connection: it asks the flows of the engine's own verbs. Engines
 list them among their operations like any other.
@@ -26,7 +26,7 @@ from fairlane.core.why import Reason, reasons
 
 
 class Verbs(Protocol):
-    """What they are made of."""
+    """The operations that they are composed of."""
 
     def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
     def find(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Found]: ...
@@ -142,7 +142,7 @@ class _Apply(Protocol):
 def _sweep(
     self: Verbs, verb: Verb, filter: Filter, cursor: str | None, apply: _Apply
 ) -> Flow[Swept]:
-    """One batch of what a filter admits, as far as the verb allows it."""
+    """Apply a verb to one batch of the tasks that match, as far as it leads from their states."""
     allowed = TRANSITIONS[verb].sources
     states = allowed if filter.states is None else allowed & filter.states
     if not states:
@@ -156,6 +156,6 @@ def _sweep(
     found = yield from self.find(narrowed, limits.BATCH, cursor).flow()
     if not found.task_ids:
         return Swept(0, 0, found.cursor)
-    # What changed in the meantime no longer matches, and is left alone.
+    # A task that changed in the meantime no longer matches.
     answers = yield from apply(found.task_ids, among=states).flow()
     return Swept(len(answers), sum(answer.applied for answer in answers), found.cursor)

@@ -69,12 +69,13 @@ class TaskRecord(msgspec.Struct, frozen=True):
         aging: Aging,
         now: int,
     ) -> Task:
-        """The task as a user sees it at `now`. `attempts` are the runs that did not complete."""
+        """Return the task as a user sees it at `now`. `attempts` are the runs that did not
+        complete."""
         state = State.of(self.state)
         spec = Spec.decode(self.spec)
         runs = [*attempts]
         if state is State.COMPLETED and self.completed_at is not None:
-            # The run that completed is told by the task itself.
+            # The task itself has the run that completed.
             started, ended = moment_or_none(self.started_at), moment(self.completed_at)
             runs.append(Attempt(self.attempt, self.worker_id, started, ended, "completed"))
         return Task(
@@ -140,7 +141,7 @@ class WorkerRecord(msgspec.Struct, frozen=True):
     seen_at: int
 
     def worker(self, current_tasks: Sequence[str], now: int) -> Worker:
-        """The worker as a user sees it at `now`."""
+        """Return the worker as a user sees it at `now`."""
         status = WorkerStatus(self.status)
         return Worker(
             worker_id=self.worker_id,
@@ -169,7 +170,7 @@ def attempt_of(
     outcome: str,
     error: bytes | None,
 ) -> Attempt:
-    """A stored run as a user sees it."""
+    """Return a stored run as a user sees it."""
     started, ended = moment_or_none(started_at), moment(ended_at)
     return Attempt(number, worker_id, started, ended, outcome, error_of(error))
 
@@ -180,22 +181,22 @@ def stored_error(error: TaskError | None) -> bytes | None:
 
 
 def error_of(stored: bytes | None) -> TaskError | None:
-    """A stored error, if there is one."""
+    """Return a stored error, if there is one."""
     return _error.decode(stored) if stored else None
 
 
 def stored_names(names: frozenset[str] | None) -> str | None:
-    """A set of names as engines store it; None means all."""
+    """Return a set of names as engines store it; None means all."""
     return None if names is None else msgspec.json.encode(sorted(names)).decode()
 
 
 def names_of(stored: str | None) -> frozenset[str] | None:
-    """What `stored_names` was given."""
+    """Return what `stored_names` was given."""
     return None if stored is None else frozenset(msgspec.json.decode(stored))
 
 
 def claimed_of(row: Sequence[Any], lane_of: Callable[[int], Lane], worker_id: str) -> Claimed:
-    """A claimed row as a worker gets it: id, attempt, lane, level, payload, retry_count,
+    """Return a claimed row as a worker gets it: id, attempt, lane, level, payload, retry_count,
     max_retries, returns, timeout, created_at, ready_at, spec."""
     (id, attempt, lane_id, level, payload, retries, most, returns, timeout, made, ready, spec) = row
     lane = lane_of(lane_id)
@@ -218,8 +219,8 @@ def claimed_of(row: Sequence[Any], lane_of: Callable[[int], Lane], worker_id: st
 
 
 def overdue_of(row: Sequence[Any]) -> Overdue:
-    """An overdue row as the maintenance gets it: fence, cause, whether it began, retry_count,
-    max_retries, returns, timeout, spec."""
+    """Return an overdue row as the maintenance gets it: fence, cause, whether it began,
+    retry_count, max_retries, returns, timeout, spec."""
     task_id, attempt, worker_id, cause, started, retries, most, returns, timeout, spec = row
     return Overdue(
         task_id=str(task_id),

@@ -1,4 +1,4 @@
-"""How long things are kept that nobody waits for any more."""
+"""How long ended tasks, dead workers and journal entries are kept."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Pruned(msgspec.Struct, frozen=True):
 
 
 def past(seconds: float, now: int) -> int:
-    """The time that lies so many seconds before `now`."""
+    """Return the time `seconds` before `now`."""
     return now - int(seconds * MICROSECONDS)
 
 
 def checked(retention: Retention) -> Retention:
-    """The retention, if its numbers make sense."""
+    """Return the retention. Raises InvalidRetention if a number is out of range."""
     for field in retention.__struct_fields__:
         seconds = getattr(retention, field)
         if not (

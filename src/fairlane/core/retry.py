@@ -15,8 +15,8 @@ RATE_LIMIT = "RATE_LIMIT"
 class RetryPolicy(msgspec.Struct, frozen=True, array_like=True):
     """Exponential backoff: `base * factor ** retries`, at most `cap`, give or take `jitter`.
 
-    Stored with the task at submission, so that whoever decides later (a server, a reaper) needs
-    none of the application's code. Encoded as a short array for that reason.
+    It is stored with the task, so that a server or the maintenance can decide without the
+    application's code. Encoded as a short array for that reason.
     """
 
     base: float = 1.0
@@ -24,20 +24,20 @@ class RetryPolicy(msgspec.Struct, frozen=True, array_like=True):
     cap: float = 300.0
     jitter: float = 0.1
 
-    def delay(self, retries: int, luck: float) -> float:
-        """Seconds to wait after a failure that had `retries` before it; `luck` is in [0, 1)."""
+    def delay(self, retries: int, jitter: float) -> float:
+        """Return the seconds to wait after `retries` earlier failures; `jitter` is in [0, 1)."""
         try:
             pause = min(self.base * self.factor**retries, self.cap)
         except OverflowError:
             pause = self.cap if self.base else 0.0
-        return pause * (1.0 + self.jitter * (2.0 * luck - 1.0))
+        return pause * (1.0 + self.jitter * (2.0 * jitter - 1.0))
 
 
 DEFAULT = RetryPolicy()
 
 
 def checked(policy: RetryPolicy) -> RetryPolicy:
-    """The policy, if its numbers make sense."""
+    """Return the policy. Raises InvalidRetries if a number is out of range."""
     if (
         isinstance(policy, RetryPolicy)
         and all(

@@ -62,7 +62,7 @@ def _value_of(head: _Head, definition: bytes) -> bytes:
 
 
 def _schedule_of(stored: Document) -> Schedule:
-    """A stored schedule as a user sees it."""
+    """Return a stored schedule as a user sees it."""
     head, definition = _parts_of(stored)
     return Schedule(
         schedule_id=stored.id,
@@ -76,12 +76,12 @@ def _schedule_of(stored: Document) -> Schedule:
 
 
 def key_of(schedule_id: str, tick: int) -> str:
-    """The idempotency key of the task that a tick submits."""
+    """Return the idempotency key of the task that a tick submits."""
     return f"schedule:{schedule_id}:{tick}"
 
 
 def checked(schedule: NewSchedule) -> NewSchedule:
-    """The schedule, if it can be stored."""
+    """Return the schedule, if it can be stored."""
     if not is_name(schedule.schedule_id) or len(schedule.schedule_id) > _ID_LENGTH:
         raise InvalidSchedule(
             f"A schedule's id has {NAME_RULE}, and at most {_ID_LENGTH} of them. "

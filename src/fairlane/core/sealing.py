@@ -58,7 +58,7 @@ class Key(msgspec.Struct, frozen=True):
 
 
 def new_key() -> Key:
-    """A random key, by the time it was made: ids that grow tell which one is the oldest."""
+    """Return a random key, by the time it was made: ids that grow tell which one is the oldest."""
     return Key(datetime.now(UTC).strftime("k%Y%m%d-%H%M%S"), os.urandom(KEY_BYTES))
 
 
@@ -75,7 +75,7 @@ def keys_of(given: str | Iterable[str | Key]) -> tuple[Key, ...]:
 
 
 def _key_of(given: object) -> Key:
-    # Nothing of what was given is told: it may be a secret that stands in the wrong place.
+    # The message shows nothing of what was given: it may be a misplaced secret.
     if isinstance(given, Key):
         return given
     if not isinstance(given, str):
@@ -102,12 +102,12 @@ class Sealed(NamedTuple):
 
 
 def sealed(key: Key, check: bytes, box: bytes) -> bytes:
-    """The form in which a box (nonce and ciphertext) is stored."""
+    """Return the form in which a box (nonce and ciphertext) is stored."""
     return b"%b%b.%b.%b%b" % (_OPENING, key.id.encode(), check, b64encode(box), _CLOSING)
 
 
 def parsed(value: bytes) -> Sealed | None:
-    """What a value says of itself if it is sealed; None for all others."""
+    """Return what a value says of itself if it is sealed; None for all others."""
     head = _HEAD.match(value)
     if head is None:
         return None
@@ -120,7 +120,7 @@ def parsed(value: bytes) -> Sealed | None:
 
 
 def broken(value: bytes) -> bytes:
-    """A sealed value that the right key does not open, for readers."""
+    """Return a sealed value that the right key does not open, for readers."""
     return value.removesuffix(_CLOSING) + _CLOSING_BROKEN
 
 

@@ -22,7 +22,7 @@ class State(StrEnum):
 
     @classmethod
     def of(cls, code: int) -> State:
-        """The state that an engine stored as `code`."""
+        """Return the state that an engine stored as `code`."""
         return _STATES[code]
 
 

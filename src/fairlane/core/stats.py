@@ -67,7 +67,7 @@ class Stats(msgspec.Struct, frozen=True):
 
 
 def stats_of(facts: Facts) -> Stats:
-    """What follows from the facts."""
+    """Return what follows from the facts."""
     by_status = census(facts.tallies)
     current = sample_of(facts.tallies, facts.now)
     minute, hour = since(facts, current, MINUTE), since(facts, current, HOUR)
@@ -108,7 +108,7 @@ class Gain(msgspec.Struct, frozen=True):
 
 
 def since(facts: Facts, current: Sample, period: float) -> Gain:
-    """The growth of the counters over the last `period` seconds.
+    """Return the growth of the counters over the last `period` seconds.
 
     From the sample nearest to its beginning. One that is older speaks for more than the period, and
     counts in proportion; without any sample everything counts that ever happened.
@@ -129,7 +129,7 @@ def since(facts: Facts, current: Sample, period: float) -> Gain:
 
 
 def age_percentile(streams: Iterable[Stream], now: int, share: float) -> float:
-    """The age in seconds that `share` of the queued tasks do not exceed.
+    """Return the age in seconds that `share` of the queued tasks do not exceed.
 
     Only the ends of each stream are known: its tasks are taken to have arrived evenly in between.
     """
@@ -149,12 +149,12 @@ def age_percentile(streams: Iterable[Stream], now: int, share: float) -> float:
 
 
 def _younger(stream: Stream, ready_at: int) -> float:
-    """How many of a stream's tasks became ready at this time or later."""
+    """Return how many of a stream's tasks became ready at this time or later."""
     return stream.depth - older_than(stream, ready_at)
 
 
 def older_than(stream: Stream, ready_at: int) -> float:
-    """How many of a stream's tasks became ready before this time, about."""
+    """Return how many of a stream's tasks became ready before this time, about."""
     if ready_at <= stream.oldest:
         return 0.0
     if ready_at > stream.newest:

@@ -82,7 +82,7 @@ def new_task(
     task_id: str | None = None,
     payload_bytes: int = limits.PAYLOAD_BYTES,
 ) -> NewTask:
-    """A submission with everything checked and every default resolved.
+    """Return a submission with everything checked and every default resolved.
 
     `payload` may be bytes of JSON: they are stored as they are. `payload_bytes` is how large it
     may be.
@@ -123,7 +123,7 @@ class Form(msgspec.Struct, frozen=True):
     model: NewTask
 
     def filled(self, payload: bytes) -> NewTask:
-        """The submission with a payload that `checked_payload`, or an encoder, made."""
+        """Return the submission with a payload that `checked_payload`, or an encoder, made."""
         if len(payload) > limits.PAYLOAD_BYTES:
             raise _too_large(len(payload), limits.PAYLOAD_BYTES)
         model = self.model
@@ -150,13 +150,14 @@ PAYLOAD_OPTIONS: Final = frozenset({"idempotency_key", "unique", "task_id"})
 
 
 def new_form(type: str, **options: Any) -> Form:
-    """A form with everything checked. Takes what `new_task` takes, but for `PAYLOAD_OPTIONS`."""
+    """Return a form with everything checked. Takes what `new_task` takes, but for
+    `PAYLOAD_OPTIONS`."""
     assert not PAYLOAD_OPTIONS & options.keys()
     return Form(new_task(type, b"{}", **options))
 
 
 def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
-    """A payload as bytes of JSON that every engine and every handler can read."""
+    """Return a payload as bytes of JSON that every engine and every handler can read."""
     if isinstance(payload, bytes):
         if len(payload) > most:
             raise _too_large(len(payload), most)
@@ -187,7 +188,7 @@ def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
 
 
 def fingerprint(type: str, payload: bytes) -> bytes:
-    """What two submissions under one idempotency key must share: type and payload.
+    """Return what two submissions under one idempotency key must share: type and payload.
 
     The order of keys and white space make no difference.
     """
@@ -209,7 +210,7 @@ def _check_encoded(payload: bytes) -> None:
 
 
 def may_be_deep(encoded: bytes) -> bool:
-    """Whether JSON has brackets enough to be nested too deeply."""
+    """Return whether JSON has brackets enough to be nested too deeply."""
     return encoded.count(b"{") + encoded.count(b"[") > limits.JSON_DEPTH
 
 
@@ -380,5 +381,5 @@ def _kind(value: object) -> str:
 
 
 def type_name(value: object) -> str:
-    """The name of a value's type, for messages."""
+    """Return the name of a value's type, for messages."""
     return value.__class__.__name__

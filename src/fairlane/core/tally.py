@@ -53,7 +53,7 @@ LOST_WORKERS = "lost_workers"
 
 
 def apart(label: str) -> TallyKey:
-    """Where something is counted that is no transition of a task."""
+    """Return the key for counting something other than a transition."""
     return TallyKey(0, 0, NOWHERE, NOWHERE, label)
 
 
@@ -74,12 +74,12 @@ def keys_of(
 
 
 def bucket_of(seconds: float | None) -> int:
-    """The histogram bucket that a duration falls into."""
+    """Return the histogram bucket that a duration falls into."""
     return UNTIMED if seconds is None else bisect_left(BUCKETS, seconds)
 
 
 def census(tallies: Iterable[Tally]) -> dict[State, int]:
-    """How many tasks there are in each state."""
+    """Return how many tasks there are in each state."""
     found = dict.fromkeys(State, 0)
     for key, times, _ in tallies:
         if key.source:
@@ -95,7 +95,7 @@ def total_of(
     lanes: Collection[int],
     levels: Collection[int] | None,
 ) -> int:
-    """How many tasks there are in these states, lanes and levels (None: in any)."""
+    """Return how many tasks there are in these states, lanes and levels (None: in any)."""
     codes = {state.code for state in (State if states is None else states)}
     return sum(
         times * ((key.target in codes) - (key.source in codes))

@@ -19,29 +19,29 @@ _SECRET: Final = re.compile(rf"{SECRET_PREFIX}[A-Za-z0-9_\-]{{16,}}")
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Whether it can name a type, a queue, a capability or a worker."""
+    """Return whether this can name a type, a queue, a capability or a worker."""
     return isinstance(value, str) and _NAME.match(value) is not None
 
 
 def is_plain(value: object, most: int = limits.NAME_LENGTH) -> TypeGuard[str]:
-    """Whether it is a text of at most so many characters that every engine can store."""
+    """Return whether this is a short text that every engine can store."""
     return isinstance(value, str) and len(value) <= most and not _UNPRINTABLE.search(value)
 
 
 def storable(text: str, most: int) -> str:
-    """The text cut to so many characters, in a form that can be stored anywhere as UTF-8."""
+    """Return the text, cut to `characters`, in a form that every engine can store as UTF-8."""
     # Lone surrogates have no such form: show them as escapes rather than fail to record a failure.
     text = text[:most].encode("utf-8", "backslashreplace").decode("utf-8") + text[most : most + 1]
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def concealed(text: str) -> str:
-    """The text without secrets of tokens in it."""
+    """Return the text without secrets of tokens in it."""
     return _SECRET.sub(f"{SECRET_PREFIX}***", text) if SECRET_PREFIX in text else text
 
 
 def shown(value: object) -> str:
-    """A value as an error message quotes it: short, and harmless wherever it is printed."""
+    """Return a value as an error message quotes it: short, and harmless wherever it is printed."""
     try:
         text = concealed(ascii(value))
     except ValueError:  # an integer of more digits than Python prints

@@ -42,7 +42,8 @@ class Scope(StrEnum):
 
 
 def allows(held: Iterable[Scope], needed: Scope) -> bool:
-    """Whether these scopes are enough. An admin may submit and read; what workers do is theirs."""
+    """Return whether these scopes are enough. An admin may submit and read; what workers do is
+    theirs."""
     return needed in held or (needed is not Scope.WORKER and Scope.ADMIN in held)
 
 
@@ -96,12 +97,12 @@ class Token(msgspec.Struct, frozen=True):
         return "token" if self.parent_id is None else "session"
 
     def may(self, needed: Scope) -> bool:
-        """Whether its scopes are enough."""
+        """Return whether its scopes are enough."""
         return allows(self.scopes, needed)
 
 
 def _token_of(stored: Document, now: int) -> Token:
-    """A stored token as others see it at a time."""
+    """Return a stored token as others see it at a time."""
     terms = _terms_decoder.decode(stored.value)
     left = None if stored.expires_at is None else (stored.expires_at - now) / MICROSECONDS
     return Token(
@@ -119,7 +120,7 @@ def _token_of(stored: Document, now: int) -> Token:
 
 
 def _counting(stored: Document | None, now: int) -> Token | None:
-    """A stored token, if it counts."""
+    """Return a stored token, if it counts."""
     return _token_of(stored, now) if stored is not None and stored.counts(now) else None
 
 
@@ -134,7 +135,7 @@ def issued(
     parent_id: str | None = None,
     exempt: bool = False,
 ) -> tuple[NewToken, str]:
-    """A token to be stored, and its secret, which is nowhere else."""
+    """Return a token to be stored, and its secret, which is nowhere else."""
     secret = SECRET_PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
     digest = digest_of(secret)
     token = NewToken(new_id(), name, digest, _scopes(scopes), lifetime, parent_id, exempt)
@@ -142,7 +143,7 @@ def issued(
 
 
 def successor(token: Token) -> tuple[NewToken, str]:
-    """A token like this one under a new secret: once it is stored, let the old one retire."""
+    """Make a token like this one with a new secret. Store it, then retire the old one."""
     if token.kind == "session":
         raise InvalidToken("A session has no successor: sign in again.")
     return issued(token.name, token.scopes, token.lifetime, exempt=token.exempt)
@@ -154,7 +155,7 @@ def digest_of(secret: str) -> bytes:
 
 
 def checked(token: NewToken) -> NewToken:
-    """The token, if it can be stored."""
+    """Return the token, if it can be stored."""
     if not is_id(token.token_id) or len(token.digest) != _DIGEST_BYTES:
         raise InvalidToken("A token's id is a UUID, and its digest a SHA-256.")
     if not (is_plain(token.name) and token.name.strip()):
@@ -186,7 +187,7 @@ def checked_parent(token: NewToken, parent: Token | None) -> None:
 
 
 def checked_id(token_id: object) -> str:
-    """What may be the id of a token."""
+    """Return what may be the id of a token."""
     if is_id(token_id):
         return token_id
     raise InvalidToken(f"A token's id is a UUID in lower case. Got {shown(token_id)}.")
@@ -279,7 +280,7 @@ def drop_token(self: Documents, token_id: str) -> Flow[bool]:
 
 
 def _family(self: Documents, token_id: str) -> Flow[tuple[int, list[Document]]]:
-    """A token that counts, and the sessions made from it; empty if there is none."""
+    """Return a token that counts, and the sessions made from it; empty if there is none."""
     now, (token,) = yield from self.read_documents(_KIND, [checked_id(token_id)])
     if token is None or not token.counts(now):
         return now, []
@@ -289,7 +290,7 @@ def _family(self: Documents, token_id: str) -> Flow[tuple[int, list[Document]]]:
 
 
 def _document_of(token: NewToken, now: int, parents: Iterable[Document | None]) -> Document:
-    """A token as it is stored. A session expires with its token at the latest."""
+    """Return a token as it is stored. A session expires with its token at the latest."""
     ends = [None if token.lifetime is None else now + int(token.lifetime * MICROSECONDS)]
     ends += [parent.expires_at for parent in parents if parent is not None]
     terms = _Terms(token.name, token.scopes, token.lifetime, token.exempt, token.parent_id)

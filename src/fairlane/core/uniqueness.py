@@ -1,8 +1,8 @@
 """Unique tasks: while one is in certain states, there is no second of its kind.
 
-A kind is a type and the values of chosen arguments. The door turns it into a short key; whoever was
-accepted last under a key holds it. A submission under a key that is held by a task in one of the
-states that count, submitted within the period, is a duplicate.
+A kind is a type and the values of chosen arguments. Submission turns it into a short key; the task
+that was accepted last under a key holds it. A submission is a duplicate if its key is held by a
+task in one of the states that count, which was submitted within the period.
 
 The key takes in the states that count, so all tasks under one key agree about them. It is given up
 as soon as its holder ends in a state that does not count, and at the latest when the holder is
@@ -65,13 +65,13 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     arguments: tuple[str, ...] | None = None
 
     def blocks(self, state: State, created_at: int, now: int) -> bool:
-        """Whether a holder in this state, submitted then, makes this one a duplicate."""
+        """Return whether a holder in this state, submitted then, makes this one a duplicate."""
         if not counts(self.states, state):
             return False
         return self.period is None or now - created_at < self.period
 
     def replaces(self, state: State) -> bool:
-        """Whether a holder that blocks it gives way."""
+        """Return whether a holder that blocks it gives way."""
         return self.mode is Mode.REPLACE and state in WAITING
 
 
@@ -81,17 +81,17 @@ def mask(states: Iterable[State]) -> int:
 
 
 def unmask(states: int) -> frozenset[State]:
-    """The states of a stored set."""
+    """Return the states of a stored set."""
     return frozenset(state for state in State if counts(states, state))
 
 
 def counts(states: int, state: State) -> bool:
-    """Whether a state is in a stored set."""
+    """Return whether a state is in a stored set."""
     return bool(states >> state.code & 1)
 
 
 def hold(type: str, payload: bytes, unique: object) -> Hold | None:
-    """What a task holds, if it is to be unique. `unique` may be True for the plain kind."""
+    """Return what a task holds, if it is to be unique. `unique` may be True for the plain kind."""
     if unique is None or unique is False:
         return None
     how = checked(Unique() if unique is True else unique)
@@ -109,7 +109,7 @@ def hold(type: str, payload: bytes, unique: object) -> Hold | None:
 
 
 def checked(unique: object) -> Unique:
-    """The options, if they make sense; arguments in an order of their own."""
+    """Return the options with sorted arguments. Raises InvalidUnique if they make no sense."""
     if not isinstance(unique, Unique):
         raise InvalidUnique(f"unique is True or a Unique(…). Got {shown(unique)}.")
     names: object = unique.arguments

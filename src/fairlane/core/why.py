@@ -23,7 +23,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 def reasons(task: Task, facts: Facts, parents: Sequence[Task]) -> list[Reason]:
-    """Why the task does not run yet, the decisive reasons first; empty unless it waits."""
+    """Return why the task does not run yet, the decisive reasons first; empty unless it waits."""
     if task.state not in WAITING:
         return []
     return [

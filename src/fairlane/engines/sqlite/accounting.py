@@ -1,4 +1,4 @@
-"""The books of one transaction: its transitions counted, and written to the journal."""
+"""Counters and journal entries of one transaction, written together at its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TRIM_EVERY = 256
 
 
 class Accounts:
-    """Gathers what a transaction does, then posts it in three statements."""
+    """Collects what a transaction does, then posts it in three statements."""
 
     __slots__ = ("_counts", "_depths", "_passages", "ended")
 
@@ -30,11 +30,11 @@ class Accounts:
         self.ended: dict[State, list[str]] = {}
 
     def mention(self, passage: Passage) -> None:
-        """Something for the journal that is counted apart, or not at all."""
+        """Add an entry to the journal."""
         self._passages.append(passage)
 
     def count(self, key: Key, times: int, seconds: float = 0.0) -> None:
-        """Something for the counters."""
+        """Add to a counter."""
         before, spent = self._counts.get(key, (0, 0.0))
         self._counts[key] = (before + times, spent + seconds)
         lane, level, source, target, _, _ = key
@@ -44,17 +44,17 @@ class Accounts:
             self._depths[stream] = self._depths.get(stream, 0) + gained * times
 
     def ends(self, state: State, task_ids: list[str]) -> None:
-        """Tasks that ended, for whoever sees to what follows from it."""
+        """Add tasks that ended, for `dependents.release_dependents`."""
         self.ended.setdefault(state, []).extend(task_ids)
 
     def post_depths(self) -> Flow[None]:
-        """Write how deep the streams are by now, for whoever reads them in this transaction."""
+        """Write the depths of the streams, which a claim reads in the same transaction."""
         if self._depths:
             yield ExecuteMany(SQL["deepen"], [(*stream, n) for stream, n in self._depths.items()])
             self._depths.clear()
 
     def post(self, now: int) -> Flow[None]:
-        """Write the books."""
+        """Write counters, depths and journal entries."""
         yield from self.post_depths()
         if self._counts:
             yield ExecuteMany(SQL["count"], [(*key, *count) for key, count in self._counts.items()])
@@ -76,5 +76,5 @@ class Group:
         self.seconds: list[float | None] = []
 
     def passage(self, verb: str, worker_id: str | None, lane: int, level: int) -> Passage:
-        """The group as the journal has it."""
+        """Return the group as the journal has it."""
         return Passage(verb, worker_id, lane, level, self.task_ids, self.attempts, self.seconds)

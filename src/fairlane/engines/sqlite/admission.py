@@ -71,7 +71,8 @@ def _let_in(
     now: int,
     accounts: Accounts,
 ) -> Flow[bool]:
-    """Whether a unique task may be stored; it then has its key. Notes the answer if it may not."""
+    """Return whether a unique task may be stored; it then has its key. Notes the answer if it may
+    not."""
     if hold.key in uniques:
         if hold.mode is not Mode.EXISTING:
             raise DuplicateTask
@@ -114,7 +115,7 @@ def keep_holds(tasks: Iterable[NewTask]) -> Flow[None]:
 
 
 def stored_answers(task_ids: list[str]) -> Flow[dict[str, Accepted]]:
-    """What to answer for tasks that are in the store, by their ids."""
+    """Return what to answer for tasks that are in the store, by their ids."""
     if not task_ids:
         return {}
     rows = yield Execute(SQL["stored"], (json.dumps(task_ids),))

@@ -57,19 +57,19 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
         (task,) = yield from standing([item.task_id])
         yield from apply_move(task, item.move, now, accounts, seconds=item.seconds)
         ready = ready or item.move.wakes
-    # What is left was not ours to settle: does it lie among what was?
+    # Rows that are left belong to others: do they lie between ours?
     among_strangers = bool(held) or not range_read
     yield from _complete(completions, now, accounts, among_strangers)
     if accounts.ended and (concern.bonds or concern.keys):
         yield from dependents.release_dependents(accounts, now, concern)
     verdicts = [Verdict.APPLIED] * len(moves)
     if late:
-        told = yield from _verdicts(self, list(late.values()), now, reaping, accounts)
-        for position, verdict in zip(late, told, strict=True):
+        judged = yield from _judge(self, list(late.values()), now, reaping, accounts)
+        for position, verdict in zip(late, judged, strict=True):
             verdicts[position] = verdict
     yield from accounts.post(now)
     slotted = self.catalogue.slotted
-    # Where there are slots, somebody may have waited for one; late reports may free some, too.
+    # A worker may wait for a slot that is free now; late reports may free some, too.
     if ready or not slotted.isdisjoint(lanes) or (slotted and late):
         yield WAKE
     if runs is not None:
@@ -80,7 +80,7 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
 def _held(
     moves: Sequence[FencedMove], now: int, reaping: bool
 ) -> Flow[tuple[dict[str, Row], bool]]:
-    """Those of the tasks that are executing; for the reaper, those that still are overdue.
+    """Return those of the tasks that are executing; for the reaper, those that still are overdue.
 
     True: these are all that is executing between the first and the last of them.
     """
@@ -103,8 +103,8 @@ def _held(
 def _complete(
     completions: list[tuple[FencedMove, Row]], now: int, accounts: Accounts, among_strangers: bool
 ) -> Flow[None]:
-    """The common end, for all tasks of a batch at once. Rows are used as they came: it is the hot
-    path, and every name costs."""
+    """Complete all tasks of a batch at once. Rows are used as they came: it is
+    the hot path, and every name costs."""
     if not completions:
         return
     outcomes: list[Row] = []
@@ -144,10 +144,10 @@ def _json(task_ids: list[str]) -> str:
     return msgspec.json.encode(task_ids).decode()
 
 
-def _verdicts(
+def _judge(
     self: Context, late: list[FencedMove], now: int, reaping: bool, accounts: Accounts
 ) -> Flow[list[Verdict]]:
-    """What to say of moves that did not match; their attempts let go of their slots."""
+    """Judge moves whose fence did not match. Their attempts free their slots."""
     if not reaping:
         for item in late:
             yield Execute(SQL["let_go"], (item.worker_id, item.task_id, item.attempt))

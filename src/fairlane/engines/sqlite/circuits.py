@@ -25,7 +25,7 @@ class Runs:
         self.counted: dict[int, list[int]] = {}
 
     def add(self, lane: int, move: Move) -> None:
-        """A run that ended."""
+        """Add a run that ended."""
         good = verdict(move)
         if good is not None:
             self.counted.setdefault(lane, [0, 0])[not good] += 1

@@ -88,7 +88,7 @@ def _expire(now: int, accounts: Accounts) -> Flow[bool]:
 
 
 def _take(self: Context, ask: Ask, now: int) -> Flow[tuple[list[Row], float | None]]:
-    """The rows of the claimed tasks in order, and when a limit may let more through."""
+    """Return the rows of the claimed tasks in order, and when a limit may let more through."""
     opening = self.catalogue.opening(ask)
     lanes = set(opening.lanes)
     streams = [stream for stream in (yield Execute(SQL["streams"])) if stream[0] in lanes]
@@ -107,7 +107,7 @@ def _take(self: Context, ask: Ask, now: int) -> Flow[tuple[list[Row], float | No
 
 
 def _take_stream(ask: Ask, stream: Stream, count: int, now: int) -> Flow[list[Row]]:
-    """The first tasks of a stream go to the worker."""
+    """Hand the first tasks of a stream to the worker."""
     yield Execute(SQL["hold"], (ask.worker_id, now, *stream, count))
     rows: list[Row] = (yield Execute(SQL["take"], (*stream, count))).fetchall()
     if rows:
@@ -116,7 +116,7 @@ def _take_stream(ask: Ask, stream: Stream, count: int, now: int) -> Flow[list[Ro
 
 
 def _in_order(self: Context, rows: list[Row], now: int) -> list[Row]:
-    """Rows as a claim orders them."""
+    """Return rows as a claim orders them."""
 
     def rank(row: Row) -> tuple[int, int, str]:
         task_id, _, _, level, *_, ready_at, _ = row

@@ -69,7 +69,7 @@ def _buckets(rated: list[Quota], now: int) -> Flow[dict[str, Bucket]]:
 
 
 def _held(self: Context, quotas: tuple[Quota, ...]) -> Flow[dict[str, int]]:
-    """How many tasks of each limited type are in workers' hands, counted from what is there."""
+    """Count the slots that each limited type has taken."""
     found: dict[str, int] = {}
     if any(quota.rules.slots for quota in quotas):
         for lane, count in (yield from held_by_lane()).items():
@@ -79,6 +79,6 @@ def _held(self: Context, quotas: tuple[Quota, ...]) -> Flow[dict[str, int]]:
 
 
 def held_by_lane() -> Flow[dict[int, int]]:
-    """How many slots are taken: by tasks in workers' hands, and by runs whose task moved on."""
+    """Count the slots that are taken in each lane, by held tasks and by lingering runs."""
     rows = yield Execute(SQL["held"])
     return dict(rows)

@@ -26,7 +26,7 @@ def merge(
     left: dict[int, Left],
     most: int,
 ) -> Flow[Picked]:
-    """How many of each stream's tasks come first: a lazy merge, one row ahead per stream.
+    """Return how many of each stream's tasks come first: a lazy merge, one row ahead per stream.
 
     Within a stream ready_at only grows, so effective priority only falls: the merge key ascends.
     `left` says for the lanes of limited types how many may still be taken.

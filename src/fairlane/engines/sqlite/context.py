@@ -1,4 +1,4 @@
-"""What the verbs of this engine share: a clock, the aging rules and a memory of the lanes."""
+"""What the operations of this engine share: a clock, the aging rules and a cache of the lanes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SQL = statements(__package__, "catalogue")
 
 
 class Catalogue(threading.local):
-    """What is remembered of lanes and controls. Each thread sees its own state of the database,
-    so each has a memory of its own."""
+    """A cache of lanes and controls. Each thread sees its own state of the database, so each has a
+    cache of its own."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Remember nothing: a transaction was undone, and with it perhaps a lane."""
+        """Clear the cache: a transaction was rolled back, and with it perhaps a lane."""
         self._version = 0
         self._controls = Controls()
         self._lanes: dict[int, Lane] = {}
@@ -40,31 +40,31 @@ class Catalogue(threading.local):
         """Lanes in which the end of one run lets another begin, as of the last `refresh`."""
 
     def lane(self, lane_id: int) -> Lane:
-        """A lane by its number, once `refresh` has run in this transaction."""
+        """Return a lane by its number, once `refresh` has run in this transaction."""
         return self._lanes[lane_id]
 
     def lanes(self) -> dict[int, Lane]:
-        """All lanes by their numbers, once `refresh` has run in this transaction."""
+        """Return all lanes by their numbers, once `refresh` has run in this transaction."""
         return dict(self._lanes)
 
     def known_lane(self, lane_id: int) -> Lane | None:
-        """A lane by its number, if there is one."""
+        """Return a lane by its number, if there is one."""
         return self._lanes.get(lane_id)
 
     def refresh(self, version: int | None = None) -> Flow[None]:
-        """See to it that what is remembered is up to date; `version` if it is known already."""
+        """Bring the cache up to date; `version` is the current one if the caller knows it."""
         if version is None:
             ((version,),) = yield Execute(SQL["version"])
         if version != self._version:
             yield from self._load()
 
     def controls(self) -> Flow[Controls]:
-        """What is paused and limited."""
+        """Return what is paused and limited."""
         yield from self.refresh()
         return self._controls
 
     def opening(self, ask: Ask) -> Opening:
-        """The lanes that `ask` may take from, once `refresh` has run in this transaction."""
+        """Return the lanes that `ask` may take from, once `refresh` has run in this transaction."""
         key = (ask.types, ask.queues, ask.capabilities)
         found = self._openings.get(key)
         if found is None:
@@ -72,7 +72,7 @@ class Catalogue(threading.local):
         return found
 
     def lanes_for(self, keys: Iterable[LaneKey]) -> Flow[dict[LaneKey, int]]:
-        """The numbers of these lanes; those that do not exist yet are opened."""
+        """Return the numbers of these lanes; those that do not exist yet are opened."""
         wanted = set(keys)
         if not wanted.issubset(self._ids):
             yield from self.refresh()
@@ -114,7 +114,7 @@ class Catalogue(threading.local):
 
 
 def breaker_of(stored: bytes | None) -> Breaker | None:
-    """A stored circuit breaker, if there is one."""
+    """Return a stored circuit breaker, if there is one."""
     return None if stored is None else _breaker.decode(stored)
 
 

@@ -100,7 +100,7 @@ class Gone:
     def add(
         self, number: int, task_id: str, accounts: Accounts, lane: int, level: int, state: State
     ) -> None:
-        """One more, counted."""
+        """Add a task, and count it."""
         self._numbers.append(number)
         self._task_ids.append(task_id)
         accounts.count((lane, level, state.code, NOWHERE, "", UNTIMED), 1)

@@ -39,7 +39,7 @@ class Dependencies:
         self.doomed: dict[str, TaskRow] = {}
 
     def add(self, task: NewTask, row: TaskRow) -> bool:
-        """Whether the task cannot run by its time alone: it waits for parents, or is doomed."""
+        """Add a task; return whether it waits for parents or is doomed."""
         tolerant = task.spec.tolerant
         bonds = {parent: bond(self._state(parent), tolerant=tolerant) for parent in task.depends_on}
         if Bond.BROKEN in bonds.values():

@@ -1,7 +1,8 @@
-"""What follows when tasks end: unique keys are given up, and bonds to what ended are resolved.
+"""What follows when tasks end: their unique keys are freed, and their dependents are released.
 
-Whoever ends tasks has them gathered by the accounts, and sees to the rest before it posts that: one
-small statement a batch where nothing in the store is unique or waits for others.
+`Accounts` collect the tasks that end in a transaction. The transaction calls `release_dependents`
+before it posts them. If nothing in the store is unique or depends on others, that costs one small
+statement per batch.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SQL = statements(__package__, "dependents")
 
 
 class Concerns(NamedTuple):
-    """Whether there is anything in the store that the end of a task could concern."""
+    """Whether the store has anything that the end of a task could affect."""
 
     bonds: bool
     keys: bool
@@ -32,16 +33,16 @@ class Concerns(NamedTuple):
 
 
 def concerns() -> Flow[Concerns]:
-    """What the store has of each."""
+    """Read whether the store has any of each."""
     (found,) = yield Execute(SQL["concerns"])
     return Concerns._make(found)
 
 
 def release_dependents(accounts: Accounts, now: int, known: Concerns | None = None) -> Flow[bool]:
-    """Do what follows from the ends that a accounts has gathered, and resolve up to 500 bonds.
+    """Free the keys of tasks that ended, and release up to 500 of their dependents.
 
-    True when bonds are left. Wakes waiters when something became ready, or when bonds are left for
-    claims to resolve.
+    Returns whether dependents are left for the next claims. Wakes waiting workers if a task became
+    ready, or if dependents are left.
     """
     concern = known or (yield from concerns())
     yield from _note(accounts, concern)
@@ -54,7 +55,7 @@ def release_dependents(accounts: Accounts, now: int, known: Concerns | None = No
 
 
 def _note(accounts: Accounts, concern: Concerns) -> Flow[None]:
-    """Give up keys and note parents, of what has ended since the last time."""
+    """Free the keys of tasks that ended since the last call, and note those that are parents."""
     for state, task_ids in accounts.ended.items():
         ids = json.dumps(task_ids)
         if concern.keys:
@@ -92,7 +93,7 @@ def _resolve(accounts: Accounts, now: int, concern: Concerns) -> Flow[tuple[bool
 
 
 def _meet(parent: str, children: list[str], accounts: Accounts, now: int) -> Flow[bool]:
-    """A parent's end lets these go on; True when one of them became ready."""
+    """Release children of a parent that ended well. Returns whether one became ready."""
     ids = json.dumps(children)
     yield Execute(SQL["drop_bonds"], (parent, ids))
     free = [child for (child,) in (yield Execute(SQL["free"], (ids,)))]

@@ -62,7 +62,7 @@ class SqliteDriver:
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
         self._reader = LazyThread("fairlane-sqlite-reader", self._serve_reader) if path else None
         self._verified = False
-        # Whoever has the turn may use the connection that writes.
+        # The holder of this lock may use the connection that writes.
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._lock = self._database.lock()
@@ -99,20 +99,20 @@ class SqliteDriver:
             return answer.result()
 
     def _perform_here(self, job: Job) -> bool:
-        """Where nobody else writes, ordinary code needs no thread to do it for it."""
+        """Perform a job on the calling thread if the writer is idle. Returns whether it did."""
         if not self._writer.idle or not self._turn.acquire(blocking=False):
             return False
         try:
             if self._connection is None or not self._lock.acquire(wait=False):
                 return False
             try:
-                told = self._in_turn([job])
+                reports = self._in_turn([job])
             finally:
                 self._lock.release()
         finally:
             self._turn.release()
-        for tell in told:
-            tell()
+        for report in reports:
+            report()
         return True
 
     def _thread_for(self, op: Op[T]) -> LazyThread:
@@ -120,7 +120,7 @@ class SqliteDriver:
 
     def _give_up(self, job: Job) -> None:
         if job.take():
-            job.tell(None, self._database.locked(job.op.patience(self._patience)))
+            job.report(None, self._database.locked(job.op.patience(self._patience)))
 
     # -- the writing thread --------------------------------------------------------------------
 
@@ -132,32 +132,32 @@ class SqliteDriver:
                         self._database.leave_foreign_files_alone()
                     self._lock.acquire(wait=True)
                 except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
-                    told = self._failed([job for job in batch if job.take()], error)
+                    reports = self._failed([job for job in batch if job.take()], error)
                 else:
-                    told = self._in_turn(batch)
+                    reports = self._in_turn(batch)
                     self._lock.release()
-            for tell in told:
-                tell()
+            for report in reports:
+                report()
 
     def _in_turn(self, batch: list[Job]) -> list[Callable[[], None]]:
-        """Perform jobs in one transaction, as the one whose turn it is, under the file's lock.
+        """Perform jobs in one transaction, while holding the turn and the file's lock.
 
-        Answers how to tell each job what became of it.
+        Returns how to report each result: the caller does so after it has released both.
         """
-        # Only now: while we waited for the lock, callers may have lost their patience.
+        # Only now: callers may have given up while we waited for the lock.
         batch = [job for job in batch if job.take()]
         try:
             if self._connection is None:
                 self._connection = self._database.connect()
             return self._write(self._connection, batch)
-        except BaseException as error:  # noqa: BLE001 (the job's caller hears of it)
+        except BaseException as error:  # noqa: BLE001 (the job's caller gets it)
             if isinstance(error, sqlite3.Error) and self._database.path is not None:
                 self._disconnect()
             return self._failed(batch, error)
 
     def _failed(self, batch: list[Job], error: BaseException) -> list[Callable[[], None]]:
         translated = self._database.translated(error)
-        return [partial(job.tell, None, translated) for job in batch]
+        return [partial(job.report, None, translated) for job in batch]
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -165,7 +165,7 @@ class SqliteDriver:
             self._connection = None
 
     def _write(self, connection: sqlite3.Connection, batch: list[Job]) -> list[Callable[[], None]]:
-        """One transaction for all these jobs."""
+        """Perform jobs in one transaction. Returns how to report each result."""
         wake = False
 
         def call(request: Call) -> Any:
@@ -181,9 +181,9 @@ class SqliteDriver:
         try:
             if len(batch) == 1:
                 result = self._perform(batch[0].op, call)
-                told: list[Callable[[], None]] = [partial(batch[0].tell, result, None)]
+                reports: list[Callable[[], None]] = [partial(batch[0].report, result, None)]
             else:
-                told = [self._attempt(connection, job, call) for job in batch]
+                reports = [self._attempt(connection, job, call) for job in batch]
             with self._commits.one():
                 connection.execute("COMMIT")
         except BaseException:
@@ -192,23 +192,23 @@ class SqliteDriver:
                 connection.execute("ROLLBACK")
             raise
         if wake:
-            told.append(self._waiters.wake)
-        return told
+            reports.append(self._waiters.wake)
+        return reports
 
     def _attempt(
         self, connection: sqlite3.Connection, job: Job, call: Callable[[Any], Any]
     ) -> Callable[[], None]:
-        """One operation among others: if it fails, only its own changes are undone."""
+        """Perform one operation of several. If it fails, only its own changes are rolled back."""
         connection.execute("SAVEPOINT job")
         try:
             result = self._perform(job.op, call)
-        except Exception as error:  # noqa: BLE001 (the job's caller hears of it)
+        except Exception as error:  # noqa: BLE001 (the job's caller gets it)
             self._rolled_back()
             connection.execute("ROLLBACK TO job")
             connection.execute("RELEASE job")
-            return partial(job.tell, None, self._database.translated(error))
+            return partial(job.report, None, self._database.translated(error))
         connection.execute("RELEASE job")
-        return partial(job.tell, result, None)
+        return partial(job.report, result, None)
 
     def _perform(self, op: Op[T], call: Callable[[Any], Any]) -> T:
         if op.mode is Mode.SCHEMA:
@@ -229,9 +229,9 @@ class SqliteDriver:
             try:
                 if connection is None:
                     connection = self._database.connect()
-                job.tell(self._read(connection, job.op), None)
+                job.report(self._read(connection, job.op), None)
             except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
-                job.tell(None, self._database.translated(error))
+                job.report(None, self._database.translated(error))
         if connection is not None:
             connection.close()
 
@@ -253,14 +253,14 @@ class SqliteDriver:
         return SqliteJoined(self._database, connection, self._verify, self._rolled_back)
 
     def transaction(self) -> AbstractAsyncContextManager[SqliteTransaction]:
-        """A transaction of the store's database. Until it ends, other writers wait."""
+        """Open a transaction of the store's database. Until it ends, other writers wait."""
         ground = self._shared if self._database.path is None else self._apart
         own = SqliteTransaction(self._database, ground, self._verify, self._waiters.wake)
         return transacting(own, self._patience)
 
     @contextmanager
     def _apart(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own, under the file's lock."""
+        """Return a connection of its own, under the file's lock."""
         self._database.leave_foreign_files_alone()
         lock = self._database.lock()
         with closing(lock):

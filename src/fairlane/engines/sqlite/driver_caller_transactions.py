@@ -103,7 +103,8 @@ class SqliteJoined:
         return result
 
     def _connection(self) -> sqlite3.Connection:
-        """The driver's connection inside what was given. A session may have another one by now."""
+        """Return the driver's connection inside what was given. A session may have another one by
+        now."""
         connection = _driver_connection(self._given)
         try:
             cursor = connection.cursor()

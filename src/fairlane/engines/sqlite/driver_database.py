@@ -45,12 +45,12 @@ class Database:
         return "the in-memory store" if self.path is None else str(self.path)
 
     def lock(self) -> FileLock:
-        """A lock of one's own on the file beside it."""
+        """Return a new lock on the lock file."""
         path = self.path
         return FileLock(None if path is None else path.with_name(path.name + ".lock"))
 
     def connect(self) -> sqlite3.Connection:
-        """A connection with the settings that the store wants."""
+        """Return a connection with the settings that the store wants."""
         if self.path is not None and not self.path.exists():
             # Made with the right mode from the start: tasks may hold secrets.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -89,18 +89,18 @@ class Database:
             )
 
     def watch(self) -> FileWatch | None:
-        """Something to see other processes' commits by; memory has no other processes."""
+        """Return a watch on other processes' commits; None for memory."""
         return None if self.path is None else FileWatch(self.path)
 
     def locked(self, patience: float) -> StoreBusy:
-        """What to say to whoever waited in vain for the lock."""
+        """Return the error of a caller that did not get the lock in time."""
         return StoreBusy(
             f"Another process has held the lock of {self.name} for {patience:g} s: "
             "wait for it, or find it with `fuser`."
         )
 
     def translated(self, error: BaseException) -> BaseException:
-        """The error as users read it."""
+        """Return the error as users read it."""
         if isinstance(error, OSError):
             return AccessDenied(f"{self.name} cannot be opened: {error.strerror}.")
         if not isinstance(error, sqlite3.Error):
@@ -125,7 +125,7 @@ class Database:
         return StoreError(f"SQLite refused an operation on {self.name}: {error}.")
 
     def durability(self) -> Durability:
-        """What the settings promise."""
+        """Return what the settings promise."""
         warnings = []
         if self.path is None:
             warnings.append("The store lives in memory: it ends with the process.")
@@ -157,7 +157,7 @@ class FileWatch:
         self._last = 0
 
     def version(self) -> int:
-        # Busy recovering: whoever waits will look again in a moment.
+        # SQLite recovers the file at this moment; the next look will succeed.
         with suppress(sqlite3.OperationalError):
             (self._last,) = self._connection.execute("PRAGMA data_version").fetchone()
         return self._last

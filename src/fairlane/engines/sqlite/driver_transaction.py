@@ -25,8 +25,10 @@ _OVER = "The transaction is over: begin another one."
 
 
 class SqliteTransaction:
-    """Its blocking work is done by a thread of its own: whatever becomes of those who wait for it,
-    giving everything back is the last thing that the thread does."""
+    """A transaction whose blocking calls run on a thread of its own.
+
+    The thread releases everything as its last call, even if the caller is cancelled meanwhile.
+    """
 
     def __init__(
         self,

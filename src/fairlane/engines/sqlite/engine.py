@@ -94,7 +94,7 @@ def connect(
     synchronous: str = "FULL",
     patience: float = 10.0,
 ) -> Backend:
-    """A backend on a file, or in memory when `path` is None. Opens nothing yet."""
+    """Return a backend on a file, or in memory when `path` is None. Opens nothing yet."""
     operations = SqliteOperations(aging)
     driver = SqliteDriver(
         path,

@@ -58,7 +58,7 @@ def find(self: Context, filter: Filter, limit: int, cursor: str | None = None) -
 
 
 def _admitted(filter: Filter, lanes: set[int], rows: list[Row]) -> list[str]:
-    """The ids of those that are meant, in the same order."""
+    """Return the ids of those that are meant, in the same order."""
     states = {state.code: state for state in State}
     return [
         task_id
@@ -73,12 +73,14 @@ class Source(Protocol):
     """Where candidates come from."""
 
     def rows(self, below: str, most: int) -> Flow[tuple[list[Row], str | None]]:
-        """The newest below an id, and the id down to which that was everything: so many were looked
-        at. None when there are no more."""
+        """Return up to `most` candidates below an id, newest first, and where to continue.
+
+        None: there are no more.
+        """
 
 
 class Everything:
-    """All tasks. What surely is not meant is left out by SQLite, to whom it costs least."""
+    """All tasks. SQLite itself leaves out most that cannot match."""
 
     def __init__(self, filter: Filter, lanes: set[int], *, all_lanes: bool) -> None:
         asked = (filter.states, filter.worker_id, filter.ended_before)
@@ -112,7 +114,7 @@ class Some:
 
 
 def _source(filter: Filter, lanes: set[int], *, all_lanes: bool) -> Flow[Source]:
-    """The smallest place that has all that a filter admits."""
+    """Return the smallest place that has all that a filter admits."""
     everything = Everything(filter, lanes, all_lanes=all_lanes)
     if filter.states is None or State.COMPLETED in filter.states:
         return everything

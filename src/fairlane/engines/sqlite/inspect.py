@@ -21,7 +21,7 @@ SQL = statements(__package__, "inspect")
 
 
 def fetch(self: Context, task_ids: Sequence[str], now: int) -> Flow[dict[str, Task]]:
-    """Tasks by their ids, inside any operation."""
+    """Return tasks by their ids, inside any operation."""
     yield from self.catalogue.refresh()
     wanted = (json.dumps(list(task_ids)),)
     runs: dict[str, list[Attempt]] = {}
@@ -47,7 +47,7 @@ def workers(self: Context) -> Flow[list[Worker]]:
 
 
 def all_workers(now: int) -> Flow[list[Worker]]:
-    """The workers, inside any operation."""
+    """Return the workers, inside any operation."""
     held: dict[str, list[str]] = {}
     for worker_id, task_id in (yield Execute(SQL["holdings"])):
         held.setdefault(worker_id, []).append(task_id)
@@ -61,6 +61,6 @@ def controls(self: Context) -> Flow[Controls]:
 
 
 def all_tallies() -> Flow[list[Tally]]:
-    """The counters, inside any operation."""
+    """Return the counters, inside any operation."""
     rows = yield Execute(SQL["tallies"])
     return [Tally(TallyKey(*key), times, seconds) for *key, times, seconds in rows]

@@ -73,7 +73,7 @@ def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[l
 def _held(
     verb: str, task_id: str, attempt: int, worker_id: str, accounts: Accounts
 ) -> Flow[tuple[Row | None, Verdict]]:
-    """The running task if the fence matches, and what to say of it."""
+    """Return the running task if the fence matches, and what to say of it."""
     row = (yield Execute(SQL["held"], (task_id, attempt, worker_id))).fetchone()
     if row is not None:
         _, lane, level, _ = row

@@ -37,7 +37,7 @@ class Notices:
             return None
 
     def fileno(self) -> int:
-        """What becomes readable."""
+        """Return what becomes readable."""
         return self._descriptor
 
     def clear(self) -> None:

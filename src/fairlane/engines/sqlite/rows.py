@@ -15,13 +15,13 @@ Row = tuple[Any, ...]
 
 
 def task_of(row: Row, lane: Lane, attempts: list[Attempt], aging: Aging, now: int) -> Task:
-    """A task out of its row in the view, with what is known of its runs."""
+    """Return a task out of its row in the view, with what is known of its runs."""
     *record, progress = row
     return TaskRecord(*record).task(lane, attempts, progress_of(progress), aging, now)
 
 
 def worker_of(row: Row, current_tasks: list[str], now: int) -> Worker:
-    """A worker out of its row."""
+    """Return a worker out of its row."""
     return WorkerRecord(*row).worker(current_tasks, now)
 
 
@@ -31,7 +31,7 @@ def stored_progress(percent: float | None, message: str | None, now: int) -> byt
 
 
 def progress_of(stored: bytes | None) -> Progress | None:
-    """What `stored_progress` was given."""
+    """Return what `stored_progress` was given."""
     if stored is None:
         return None
     percent, message, at = msgspec.json.decode(stored)

@@ -45,12 +45,12 @@ def verify(self: Context) -> Flow[None]:
 
 @alters
 def shift_clock(self: Context, seconds: float) -> Flow[None]:
-    # Whoever has the store open already, but us, notices when it is opened again.
+    # Other processes that have the store open notice this when they open it again.
     yield Execute(SQL["shift_clock"], (round(seconds * MICROSECONDS),))
     ((self.clock_offset,),) = yield Execute(SQL["clock_offset"])
 
 
 def _split(script: str) -> list[str]:
-    """The statements of a migration. (executescript would commit the transaction we are in.)"""
+    """Split a migration into statements: executescript would commit our transaction."""
     lines = [line.split("--")[0] for line in script.splitlines()]
     return [part for part in "\n".join(lines).split(";") if part.strip()]

@@ -131,7 +131,8 @@ def _store(
 
 
 def _known_ids(tasks: Sequence[NewTask], newest: str | None) -> Flow[dict[str, Accepted]]:
-    """Tasks that are stored already: their submission was repeated because its answer got lost."""
+    """Return tasks that are stored already: their submission was repeated because its answer got
+    lost."""
     # Ids grow with time, so most batches lie beyond everything that is stored.
     if newest is None or all(task.task_id > newest for task in tasks):
         return {}

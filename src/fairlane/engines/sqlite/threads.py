@@ -17,16 +17,19 @@ T = TypeVar("T")
 class Job:
     """An operation on its way through a thread. `tell` hears its result or its error, once."""
 
-    __slots__ = ("_guard", "_taken", "op", "tell")
+    __slots__ = ("_guard", "_taken", "op", "report")
 
-    def __init__(self, op: Op[Any], tell: Callable[[Any, BaseException | None], None]) -> None:
+    def __init__(self, op: Op[Any], report: Callable[[Any, BaseException | None], None]) -> None:
         self.op = op
-        self.tell = tell
+        self.report = report
         self._guard = threading.Lock()
         self._taken = False
 
     def take(self) -> bool:
-        """Whoever takes it first decides: the thread to perform it, the caller to give it up."""
+        """Take the job, once: the thread takes it to perform it, its caller to give it up.
+
+        Returns False if the other side was first.
+        """
         with self._guard:
             taken, self._taken = self._taken, True
         return not taken
@@ -98,7 +101,7 @@ class LazyThread:
 
 
 class Hand:
-    """A thread that does one thing after another for one owner, and ends when it is told to."""
+    """A thread that performs calls one after another for one owner, until it is stopped."""
 
     def __init__(self, name: str) -> None:
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]
@@ -106,7 +109,7 @@ class Hand:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
 
     def call(self, work: Callable[[], T]) -> Future[T]:
-        """Have something done; what is cancelled before its turn is left out."""
+        """Queue a call. One that is cancelled before its turn is skipped."""
         if self._thread.ident is None:
             self._thread.start()
         answer: Future[T] = Future()
@@ -114,7 +117,7 @@ class Hand:
         return answer
 
     def stop(self) -> None:
-        """End, once all that was asked for is done."""
+        """End the thread after the calls that are queued."""
         self._calls.put(None)
 
     def _serve(self) -> None:
@@ -124,5 +127,5 @@ class Hand:
                 continue
             try:
                 answer.set_result(work())
-            except BaseException as error:  # noqa: BLE001 (the one who asked hears of it)
+            except BaseException as error:  # noqa: BLE001 (its caller gets it)
                 answer.set_exception(error)

@@ -12,15 +12,15 @@ from fairlane.engines.sqlite.notices import Notices
 from fairlane.engines.waiters import Waiters
 
 POLL_SECONDS = 0.008
-"""How often the version is looked at where the kernel tells nothing of other processes' commits:
-often enough for a pickup within 10 ms, seldom enough to cost about a hundredth of a core. Where it
-does, nothing is looked at for so long after a hint: others may commit a thousand times a second,
-and each time it may be of no use here."""
+"""How often to read the version where the kernel does not report other processes' writes: often
+enough for a pickup within 10 ms, seldom enough to cost about a hundredth of a core. Where it does
+report them, the version is not read again for this time after a hint, because other processes may
+commit a thousand times a second."""
 LOOKS_AFTER_A_WRITE = (0.001,) * 32 + tuple(0.002 * 2**n for n in range(8))
-"""The kernel tells of the writing; the commit counts a while later, when it is on the disk."""
+"""The kernel reports the write; the commit is visible a little later, when it is on disk."""
 DOUBT_SECONDS = 0.02
-"""A commit of this process's own is no news, but may hide another's right beside it: that is looked
-for so much later, and not after each of a thousand commits a second."""
+"""A commit of this process may hide a commit of another: look again after this time, rather than
+after each of a thousand commits a second."""
 
 
 class Commits:
@@ -32,7 +32,7 @@ class Commits:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """For as long as somebody may come to see it. They come one after the other."""
+        """Count one commit while it happens. Commits happen one after another."""
         self.begun += 1
         try:
             yield
@@ -40,14 +40,14 @@ class Commits:
             self.ended = self.begun
 
 
-class Watch(Protocol):
-    """Sees commits of other processes."""
+class CommitWatch(Protocol):
+    """Notices commits of other processes."""
 
     def version(self) -> int:
-        """A number that changes when another connection commits."""
+        """Return a number that changes when another connection commits."""
 
     def notices(self) -> Notices | None:
-        """News of commits as they happen, where that can be had."""
+        """Return the kernel's notices of writes, if it has any."""
 
     def close(self) -> None:
         """Stop looking."""
@@ -56,7 +56,7 @@ class Watch(Protocol):
 class SqliteWakeup:
     """Hints from this process at once, from others by watching the file."""
 
-    def __init__(self, waiters: Waiters, watch: Watch | None, commits: Commits) -> None:
+    def __init__(self, waiters: Waiters, watch: CommitWatch | None, commits: Commits) -> None:
         self._waiters = waiters
         self._watch = watch
         self._commits = commits
@@ -128,7 +128,7 @@ class SqliteWakeup:
         return hinted
 
     def _changed(self) -> bool:
-        """Whether others have committed, as far as can be told."""
+        """Return whether other processes seem to have committed."""
         over = self._commits.ended
         version = self._version()
         mine = self._commits.begun > self._known
