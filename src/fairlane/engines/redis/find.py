@@ -20,7 +20,7 @@ from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.record import raw_id, text_id
 from fairlane.engines.redis.scripts import script
 
-NEWEST = script("newest")
+NEWEST = script("find_newest")
 GLANCE = script("read_heads")
 FEW = script("find_small")
 
