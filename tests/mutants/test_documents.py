@@ -1,9 +1,10 @@
-"""The conformance tests of documents, tokens, audit and schedules catch every faulty engine."""
+"""The conformance tests of documents, and of what they hold, catch every faulty engine."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ from msgspec.structs import replace
 from fairlane.core import roles, tokens
 from fairlane.core.documents import Document, Documents
 from fairlane.core.flow import Flow
+from fairlane.engines.postgres import documents as postgres_documents
+from fairlane.engines.postgres import schema as postgres_schema
+from fairlane.engines.redis import documents as redis_documents
+from fairlane.engines.redis.scripts import Script
 from fairlane.engines.sqlite import documents
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.engine import SqliteOperations
@@ -107,10 +112,64 @@ FAULTS: dict[str, Break] = {
 }
 
 
-async def _caught(servers: Servers, folder: Path) -> str | None:
+def _function(old: str, new: str) -> Break:
+    """PostgreSQL's function that writes, with some of its text replaced."""
+
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        steps = [step.replace(old, new) for step in postgres_schema.STEPS]
+        assert steps != postgres_schema.STEPS, f"no step says {old!r}"
+        patch.setattr(postgres_schema, "STEPS", steps)
+
+    return break_it
+
+
+def _script(name: str, old: str, new: str) -> Break:
+    """A script of Redis with some of its text replaced."""
+
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        script = getattr(redis_documents, name)
+        assert old in script.source, f"{name} no longer says {old!r}"
+        source = script.source.replace(old, new)
+        sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
+        patch.setattr(redis_documents, name, Script(script.name, source, sha))
+
+    return break_it
+
+
+ELSEWHERE: dict[tuple[str, str], Break] = {
+    ("postgres-newest", "a write ignores versions"): _function(
+        "change.version <> coalesce", "change.version <> 0 * coalesce"
+    ),
+    ("postgres-newest", "writers do not wait"): _function(
+        "PERFORM pg_advisory_xact_lock(1180789106, hashtext('documents ' || of_kind));",
+        "PERFORM pg_sleep(0.05);",
+    ),
+    ("postgres-newest", "there may be any number"): _function("> most", "> most + 9"),
+    ("postgres-newest", "a put keeps the expiry"): _function(
+        "expires_at = excluded.expires_at", "expires_at = stored.expires_at"
+    ),
+    ("postgres-newest", "expire forgets"): statement(
+        postgres_documents, "expire", "expires_at <=", "expires_at < 0 *"
+    ),
+    ("postgres-newest", "a list leaves out what is of one time"): statement(
+        postgres_documents, "oldest", "$3::text", "$3::text || 'z'"
+    ),
+    ("redis", "a write ignores versions"): _script("WRITE", "~= version then", "== '' then"),
+    ("redis", "an alias is taken from another"): _script("WRITE", "owner ~= id", "owner == ''"),
+    ("redis", "there may be any number"): _script("PUT", "new > most", "new > most + 9"),
+    ("redis", "a put keeps the expiry"): _script("WRITE", "later('ZREM', ends, id)", ""),
+    ("redis", "a drop leaves its alias"): _script("WRITE", "if byte(document, 25) > 0", "if false"),
+    ("redis", "expire forgets"): _script("EXPIRE", "'-inf', now_text", "'-inf', 0"),
+    ("redis", "a list leaves out what is of one time"): _script("LIST", "other <= id", "true"),
+}
+
+
+async def _caught(
+    servers: Servers, folder: Path, kind: str = "sqlite-memory", checks: Sequence[Any] = CHECKS
+) -> str | None:
     """The first test that fails."""
-    for check in CHECKS:
-        async with opened("sqlite-memory", servers, folder) as store:
+    for check in checks:
+        async with opened(kind, servers, folder) as store:
             try:
                 await check(store)
             except (AssertionError, pytest.fail.Exception):
@@ -125,6 +184,17 @@ async def test_the_suite_catches(
     with monkeypatch.context() as patch:
         FAULTS[fault](patch)
         assert await _caught(servers, tmp_path) is not None, f"no test shows that {fault}"
+
+
+@pytest.mark.parametrize(("kind", "fault"), ELSEWHERE)
+async def test_the_suite_catches_on(
+    kind: str, fault: str, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = [check for check in CHECKS if check.__module__ == test_documents.__name__]
+    with monkeypatch.context() as patch:
+        ELSEWHERE[kind, fault](patch)
+        caught = await _caught(servers, tmp_path, kind, own)
+        assert caught is not None, f"no test shows that {fault}"
 
 
 async def test_the_suite_objects_to_nothing_else(servers: Servers, tmp_path: Path) -> None:
