@@ -139,7 +139,8 @@ vendor: setup ## Fetch the libraries of the dashboard that tools/vendor.py names
 api-types: setup ## Write the types of the API for the dashboard, from the OpenAPI document
 	$(BIN)/python -m tools.api_types
 
-docs: setup ## Check that the links between the pages resolve
+docs: setup ## Write the pages that are made from the code, and check all pages
+	$(BIN)/python -m tools.reference
 	$(BIN)/pytest tests/docs
 
 clean: ## Remove .venv and everything else that was made
