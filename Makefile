@@ -97,11 +97,12 @@ test-full: setup ## What is tested with random input or against the clock, at fu
 chaos: setup ## Workers, servers and engines are killed, suspended and restarted under load (two hours)
 	FAIRLANE_TESTS=full $(BIN)/pytest -n $(JOBS) -rP tests/e2e/chaos
 
-check: setup $(NODE_STAMP) ## Lint, formatting, types, imports
+check: setup $(NODE_STAMP) ## Lint, formatting, types, imports, SQL
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.check_sql
 	$(PRETTIER) --log-level warn --check $(DASHBOARD_SOURCES)
 	$(TSC) --project $(DASHBOARD)
 

@@ -28,8 +28,13 @@ local function post() end
 """
 """In the place of `lua/lib/accounting.lua`."""
 
-POSTGRES = "-- name: books\nbooked AS (SELECT)\n\n-- name: mention\n"
-"""In the place of what `sql/ledger.sql` has up to `mention`. Nobody reads it, so it is not made."""
+POSTGRES = """\
+-- name: accounting
+SELECT /* BEGIN accounting */ /* END accounting */;
+
+-- name: mention
+"""
+"""In the place of what `sql/accounting.sql` has up to `mention`."""
 
 _original = files.text
 
@@ -39,7 +44,7 @@ def _text(package: str, path: str) -> str:
     match package.rpartition(".")[2], path:
         case "redis", "lua/lib/accounting.lua":
             return REDIS
-        case "postgres", "sql/ledger.sql":
+        case "postgres", "sql/accounting.sql":
             _, _, rest = found.partition("-- name: mention\n")
             return POSTGRES + rest
     return found

@@ -15,6 +15,7 @@ from fairlane.core.records import stored_error
 from fairlane.core.settlement import Fence, FencedMove, judge_late
 from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
+from fairlane.engines.files import fill
 from fairlane.engines.postgres.accounting import count, upkeep
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, Query
 from fairlane.engines.postgres.circuits import count_runs
@@ -27,17 +28,10 @@ from fairlane.engines.postgres.statements import load
 
 SQL = load("apply")
 
-
-def _statement(others: str, plain: str, answer: str) -> str:
-    filled = SQL["apply"].replace("{others}", others)
-    return filled.replace("{plain}", plain).replace("{answer}", answer)
-
-
-_PLAIN = "AND NOT task.linked"
-_APPLY = _statement(SQL["others"], _PLAIN, "number, lane")
-_COMPLETE_ONLY = _statement("", _PLAIN, "number, lane")
-"""The same without what only other changes need: half as many tables to open."""
-_APPLY_ALL = _statement(SQL["others"], "", "number, lane, linked")
+_APPLY = fill(SQL["apply"], linked="")
+_COMPLETE_ONLY = fill(_APPLY, others="")
+"""The same without what only other moves need: half as many tables to open."""
+_APPLY_ALL = fill(SQL["apply"], unlinked="")
 
 _TASK_ID = attrgetter("task_id")
 

@@ -8,12 +8,14 @@ powers of two, and the rest are arms that find nothing, so that few statements s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fairlane.core.flow import Flow
 from fairlane.core.priority import ALWAYS_YOUNG, Aging
+from fairlane.engines.files import fill, part
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.statements import load
 
@@ -105,43 +107,47 @@ class Reading:
         )
 
 
+_PICK = part(SQL["claim_within_limits"], "pick")
+_SECTION = part(_PICK, "sections")
+_GROUP = part(SQL["claim"], "groups")
+_ARM = part(_GROUP, "arms")
+
+_FIRST = re.compile(r"\[1\]|_1\b")
+
+
+def _numbered(example: str, number: int) -> str:
+    """Return the n-th of what is repeated, made from the first: `[1]` and `_1` get its number."""
+    return _FIRST.sub(lambda first: first[0].replace("1", str(number)), example)
+
+
 @lru_cache(maxsize=256)
 def statement(shape: Shape) -> str:
-    """A claim from arms of this shape."""
-    return _claim(SQL["pick"].replace("{groups}", _groups(shape, 1, 1)))
+    """Return the claim from arms of this shape."""
+    return fill(SQL["claim"], groups=_groups(shape, 1, 1))
 
 
 @lru_cache(maxsize=256)
 def statement_within_limits(shapes: tuple[Shape, ...]) -> str:
-    """A claim from sections of these shapes, each with a limit of its own."""
+    """Return the claim from sections of these shapes, each with a limit of its own."""
     sections = []
     arm, group = 1, 1
     for number, shape in enumerate(shapes, start=1):
-        section = SQL["section"].replace("{section}", str(number))
-        sections.append(section.replace("{groups}", _groups(shape, arm, group)))
+        sections.append(fill(_numbered(_SECTION, number), groups=_groups(shape, arm, group)))
         arm += sum(shape)
         group += len(shape)
-    candidates = [f"TABLE section_{number}" for number in range(1, len(shapes) + 1)]
-    return _claim(
-        SQL["pick_within_limits"]
-        .replace("{sections}", ",\n".join(sections))
-        .replace("{candidates}", " UNION ALL ".join(candidates))
-    )
-
-
-def _claim(pick: str) -> str:
-    return SQL["claim"].replace("{pick}", pick)
+    tables = [f"TABLE section_{number}" for number in range(1, len(shapes) + 1)]
+    pick = fill(_PICK, sections=",\n".join(sections), tables=" UNION ALL ".join(tables))
+    return fill(SQL["claim"], pick=pick)
 
 
 def _groups(shape: Shape, arm: int, group: int) -> str:
-    """The groups of a shape, whose arms and groups are numbered from these on."""
+    """Return the groups of a shape, whose arms and groups are numbered from these on."""
     found = []
     for size in shape:
-        arms = [SQL["arm"].replace("{n}", str(n)) for n in range(arm, arm + size)]
+        arms = " UNION ALL ".join(_numbered(_ARM, n) for n in range(arm, arm + size))
         # One arm is in order by itself, and SQL has no second ORDER BY for it.
         order = _ORDER if size > 1 else ""
-        merged = SQL["group"].replace("{arms}", " UNION ALL ".join(arms) + order)
-        found.append(merged.replace("{group}", str(group)))
+        found.append(fill(_numbered(_GROUP, group), arms=arms + order))
         arm += size
         group += 1
     return " UNION ALL ".join(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,12 +13,15 @@ from fairlane.core.errors import InvalidFilter
 from fairlane.core.filters import Filter, Found, cursor_of, task_id_of
 from fairlane.core.flow import Flow, reads
 from fairlane.core.states import TERMINAL, WAITING, State
+from fairlane.engines.files import fill, part
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.statements import load
 
 SQL = load("find")
+_MATCHES = part(SQL["find"], "matches")
 
+_PARAMETER = re.compile(r"\$\d+")
 _FEWEST = 100
 """So many are asked for at once, where some of them may turn out not to be admitted."""
 
@@ -40,7 +44,7 @@ class Source(NamedTuple):
         """What else must be looked at for each row."""
         reads_content = filter.reads_spec or filter.since is not None or filter.until is not None
         apart = self.table != "content"
-        return SQL["with_content"] if apart and reads_content else self.confirmed
+        return part(_MATCHES, "content") if apart and reads_content else self.confirmed
 
     def budget(self, filter: Filter) -> int:
         """How many rows may be looked at. Where each takes a second look, elsewhere, it is half."""
@@ -48,11 +52,13 @@ class Source(NamedTuple):
 
 
 _ALL = Source("content")
-_QUEUED = Source("content", confirmed=SQL["if_queued"])
+_QUEUED = Source("content", confirmed=part(_MATCHES, "queued"))
 _HELD = Source("held")
 _SELDOM = {
     # In so many words, or the planner would not see that a partial index will do.
-    state: Source("outcome", f"place.state = {state.code} AND place.state <> 5")
+    state: Source(
+        "outcome", f"place.state = {state.code} AND place.state <> {State.COMPLETED.code}"
+    )
     for state in TERMINAL - {State.COMPLETED}
 }
 
@@ -121,10 +127,11 @@ def _end_of_stretch(
     """Down to which task to look, so that no more are looked at than may be; None: down to all."""
     values = _Values()
     stretches = [
-        SQL["end_of_stretch"].format(
+        fill(
+            SQL["end_of_stretch"],
             table=source.table,
-            range=_all_of([*_below(values, below), *_given(source.narrow)]),
-            skipped=source.budget(filter) // len(sources) - 1,
+            conditions=_all_of([*_below(values, below), *_given(source.narrow)]),
+            skipped=str(source.budget(filter) // len(sources) - 1),
         )
         for source in sources
     ]
@@ -133,14 +140,20 @@ def _end_of_stretch(
 
 
 class _Values:
-    """Values of a statement, each known to it by a number."""
+    """The values of a statement, in the order of its parameters."""
 
     def __init__(self) -> None:
         self.given: list[Any] = []
 
     def add(self, value: Any) -> str:
+        """Add a value and return its parameter."""
         self.given.append(value)
         return f"${len(self.given)}"
+
+    def bind(self, condition: str, *values: Any) -> str:
+        """Add values and return a condition of the file with their parameters."""
+        given = iter(values)
+        return _PARAMETER.sub(lambda _: self.add(next(given)), part(_MATCHES, condition))
 
 
 class _Wanted:
@@ -159,44 +172,45 @@ class _Wanted:
         values = _Values()
         matches = " UNION ALL ".join(self._matches(source, values) for source in sources)
         most = values.add(self._most)
-        return Query(SQL["found"].format(matches=matches, most=most), values.given)
+        return Query(fill(SQL["find"], matches=matches, most=most), values.given)
 
     def _matches(self, source: Source, values: _Values) -> str:
-        return SQL["matches"].format(
-            spec=f"{source.task}.spec" if self._filter.reads_spec else "NULL::bytea",
+        conditions = _all_of(self._conditions(source, values))
+        return fill(
+            _MATCHES,
+            conditions=conditions.replace("task.", f"{source.task}."),
+            joins=source.joined(self._filter),
             table=source.table,
-            joined=source.joined(self._filter),
-            conditions=_all_of(self._conditions(source, values)),
+            spec=f"{source.task}.spec" if self._filter.reads_spec else "NULL::bytea",
         )
 
     def _conditions(self, source: Source, values: _Values) -> Iterator[str]:
-        filter, task = self._filter, source.task
+        filter = self._filter
         yield from _below(values, self._below)
         yield from _given(source.narrow)
         if self._floor is not None:
-            yield SQL["down_to"].format(floor=values.add(self._floor))
+            yield values.bind("down_to", self._floor)
         if self._bits is not None:
-            lanes, bits = values.add(8 * len(self._bits)), values.add(self._bits)
-            yield SQL["lane"].format(lanes=lanes, bits=bits)
+            yield values.bind("lane", 8 * len(self._bits), self._bits)
         if filter.levels is not None:
-            yield SQL["level"].format(levels=values.add(sorted(filter.levels)))
+            yield values.bind("level", sorted(filter.levels))
         if source.states is not None:
-            yield SQL["state"].format(states=values.add([each.code for each in source.states]))
+            yield values.bind("state", [each.code for each in source.states])
         if filter.worker_id is not None:
-            yield SQL["worker"].format(worker=values.add(filter.worker_id))
+            yield values.bind("worker", filter.worker_id)
         if filter.ended_before is not None:
-            yield SQL["ended"].format(ended=values.add(filter.ended_before))
+            yield values.bind("ended", filter.ended_before)
         if filter.since is not None:
-            yield SQL["since"].format(task=task, since=values.add(filter.since))
+            yield values.bind("since", filter.since)
         if filter.until is not None:
-            yield SQL["until"].format(task=task, until=values.add(filter.until))
+            yield values.bind("until", filter.until)
         if filter.reads_spec:
-            yield SQL["spec"].format(task=task, needles=values.add(_needles(filter)))
+            yield values.bind("needles", _needles(filter))
 
 
 def _below(values: _Values, task_id: str | None) -> Iterator[str]:
     if task_id is not None:
-        yield SQL["below"].format(cursor=values.add(task_id))
+        yield values.bind("below", task_id)
 
 
 def _given(condition: str | None) -> Iterator[str]:

@@ -6,7 +6,7 @@ from fairlane.core.errors import NotAFairlaneStore
 from fairlane.core.flow import Flow, alters
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.versions import check_not_newer, check_ready
-from fairlane.engines.files import migrations
+from fairlane.engines.files import fill, migrations
 from fairlane.engines.postgres.calls import MIGRATION, Query, Script
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.statements import load
@@ -60,4 +60,4 @@ def verify(self: Context) -> Flow[None]:
 @alters
 def shift_clock(self: Context, seconds: float) -> Flow[None]:
     ((offset,),) = yield Query(SQL["shift"], (round(seconds * MICROSECONDS),))
-    yield Script(SQL["clock"].replace("{offset}", str(int(offset))))
+    yield Script(fill(SQL["clock"], offset=str(int(offset))))

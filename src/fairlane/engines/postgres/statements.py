@@ -7,17 +7,22 @@ import re
 from fairlane.engines import files
 
 _COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
+_ACCOUNTING = "/* TEMPLATE: accounting */"
 
 
 def load(verb: str) -> dict[str, str]:
-    """The statements of `sql/<verb>.sql` by name, without comments, each with its books kept."""
-    books = _bare(files.statements(__package__, "accounting")["books"])
-    return {
-        name: _bare(body).replace("{books}", books)
-        for name, body in files.statements(__package__, verb).items()
-    }
+    """Return the statements of `sql/<verb>.sql` by name, without `--` comments.
+
+    Those with a place for it also write the counters and the journal.
+    """
+    accounting = files.part(_read("accounting")["accounting"], "accounting")
+    return {name: sql.replace(_ACCOUNTING, accounting) for name, sql in _read(verb).items()}
 
 
-def _bare(body: str) -> str:
+def _read(verb: str) -> dict[str, str]:
+    return {name: _strip(body) for name, body in files.statements(__package__, verb).items()}
+
+
+def _strip(body: str) -> str:
     # A comment above one statement is found at the end of the one before.
     return _COMMENT.sub("", body + "\n").strip().removesuffix(";")

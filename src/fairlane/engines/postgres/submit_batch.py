@@ -13,6 +13,7 @@ from fairlane.core.lanes import LaneKey
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
+from fairlane.engines.files import fill, part
 from fairlane.engines.postgres.calls import WAITERS, Query
 from fairlane.engines.postgres.context import Known, Stream
 from fairlane.engines.postgres.rows import array_of_bounds, array_of_ids
@@ -21,24 +22,21 @@ from fairlane.engines.postgres.statements import load
 SQL = load("submit")
 
 
-def _statement(kinds: str, scheduled: str = "", unique: str = "", uniques: str = "") -> str:
-    parts = {"kinds": kinds, "scheduled": scheduled, "unique": unique, "uniques": uniques}
-    filled = SQL["submit"]
-    for name, part in parts.items():
-        filled = filled.replace(f"{{{name}}}", part.replace("{grouped}", SQL["grouped"]))
-    return filled
-
-
+_SUBMIT_RELATED = SQL["submit"]
+_SUBMIT_UNRELATED = fill(SQL["submit"], unique="")
+_SEVERAL_KINDS = fill(_SUBMIT_UNRELATED, kinds=part(SQL["several_kinds"], "kinds"))
+_ONE_KIND = fill(
+    _SUBMIT_UNRELATED,
+    kinds=part(SQL["one_kind"], "kinds"),
+    booked=part(SQL["one_kind"], "booked"),
+)
 _SUBMIT = {
-    (alike, at_once): _statement(
-        SQL["one_kind" if alike else "several_kinds"], "" if at_once else SQL["scheduled"]
-    )
-    for alike in (True, False)
-    for at_once in (True, False)
+    (True, True): fill(_ONE_KIND, scheduled=""),
+    (True, False): _ONE_KIND,
+    (False, True): fill(_SEVERAL_KINDS, scheduled=""),
+    (False, False): _SEVERAL_KINDS,
 }
-"""By whether all tasks are of one kind, and whether none may have to wait."""
-
-_SUBMIT_RELATED = _statement(SQL["tied_kinds"], SQL["scheduled"], SQL["unique"], SQL["uniques"])
+"""By whether all tasks are of one kind, and whether all are due at once."""
 
 
 class Flags(NamedTuple):

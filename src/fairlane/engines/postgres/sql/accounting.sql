@@ -1,7 +1,14 @@
--- Put in the place of {books} in statements that have `clock` and `moved` (verb, worker_id, lane,
--- level, task_id, attempt, source, target, label, bucket, seconds).
+-- The part `accounting` is inserted into statements that have the same `clock` and `moved`.
 
--- name: books
+-- name: accounting
+WITH clock AS (SELECT fairlane.now_us() AS now),
+moved AS (
+    SELECT
+        '' AS verb, NULL::text AS worker_id, 0 AS lane, 0::smallint AS level, NULL::uuid AS task_id,
+        0 AS attempt, QUEUED AS source, EXECUTING AS target, '' AS label, UNTIMED AS bucket,
+        NULL::float8 AS seconds
+)
+/* BEGIN accounting */,
 booked AS MATERIALIZED (
     SELECT
         verb, worker_id, lane, level, source, target, label, bucket, count(*) AS times,
@@ -21,6 +28,8 @@ counted AS (
     INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
     SELECT lane, level, source, target, label, bucket, times, coalesce(spent, 0) FROM booked
 )
+/* END accounting */
+SELECT FROM moved;
 
 -- name: mention
 INSERT INTO fairlane.journal (at, verb, worker_id)

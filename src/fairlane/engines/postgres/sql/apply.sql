@@ -3,7 +3,7 @@
 --
 -- Rows are found one by one through the index, whatever the statistics say of a table that is empty
 -- one moment and full the next. A row that is updated at the same moment (by `start`, by `progress`,
--- or because it becomes linked) is missed, and one that is linked is passed by ({plain}): the caller
+-- or because it becomes linked) is missed, and one that is linked is passed by (`unlinked`): the caller
 -- looks at those again, and moves them with their rows locked.
 
 -- name: apply
@@ -22,7 +22,7 @@ item AS MATERIALIZED (
     WHERE
         task.attempt = sent.attempt
         AND task.worker_id = ($7::text[])[sent.kind]
-        {plain}
+        /* BEGIN unlinked */ AND NOT task.linked /* END unlinked */
         AND (
             NOT $13::boolean
             OR task.deadline <= (SELECT now FROM clock)
@@ -55,19 +55,7 @@ ended AS (
     FROM clock, released
     WHERE state IN (COMPLETED, FAILED, DEAD_LETTER, CANCELLED)
 ),
-{others}
-moved AS (
-    SELECT
-        ($8::text[])[kind] AS verb, worker_id, lane, level, task_id, attempt,
-        EXECUTING AS source, state AS target, ($11::text[])[kind] AS label, bucket, seconds
-    FROM released
-),
-{books}
-SELECT {answer} FROM released;
-
--- What all but completions need, in the place of {others}.
-
--- name: others
+/* BEGIN others */
 queued AS (
     INSERT INTO fairlane.ready (
         task_id, ready_at, expires_at, updated_at, lane, attempt, version, level, retry_count,
@@ -125,6 +113,15 @@ lingers AS (
     FOR SHARE OF worker
     ON CONFLICT DO NOTHING
 ),
+/* END others */
+moved AS (
+    SELECT
+        ($8::text[])[kind] AS verb, worker_id, lane, level, task_id, attempt,
+        EXECUTING AS source, state AS target, ($11::text[])[kind] AS label, bucket, seconds
+    FROM released
+)
+/* TEMPLATE: accounting */
+SELECT number, lane /* BEGIN linked */, linked /* END linked */ FROM released;
 
 -- name: held_now
 SELECT task_id::text, attempt, worker_id FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]);

@@ -1,5 +1,6 @@
--- A claim is one statement. Its {pick} is filled in by merge.py: as many arms as there are streams
--- to read. It answers one row about the worker and the state of things, and one for each task.
+-- A claim is one statement, here with one arm that reads one stream. claim_order.py repeats the arm
+-- for as many as there are to read. It returns one row about the worker and the store, and one for
+-- each task.
 --
 -- $1 worker, $2 request, $3 the catalogue's version that the streams were chosen by, $4 how many,
 -- $5 whether what has come due, expired or been left over has been seen to, $6 what the worker has
@@ -31,7 +32,37 @@ open AS MATERIALIZED (
         AND version = $3
         AND ($5 OR (due_at <= now OR expires_at <= now OR left_over) IS NOT TRUE)
 ),
-{pick},
+-- Each arm reads one segment of one stream, in order and only as far as needed. It has an ORDER BY
+-- of its own, or the planner would read everything and sort it. Arms of one effective level form a
+-- group and are merged; groups are read one after the other. The result is joined back to the table,
+-- which can then be locked.
+/* BEGIN pick */
+picked AS MATERIALIZED (
+    SELECT task.ctid AS tid, effective
+    FROM (
+        /* BEGIN groups */
+        SELECT tid, ($11::smallint[])[1] AS effective, ready_at, task_id
+        FROM (
+            /* BEGIN arms */
+            (
+                SELECT ctid AS tid, ready_at, task_id FROM fairlane.ready
+                WHERE
+                    lane = ($7::int[])[1] AND level = ($8::smallint[])[1]
+                    AND ready_at <= fairlane.now_us() - ($9::bigint[])[1]
+                    AND ready_at > fairlane.now_us() - ($10::bigint[])[1]
+                    AND (expires_at > fairlane.now_us()) IS NOT FALSE
+                ORDER BY ready_at, task_id
+            )
+            /* END arms */
+        ) AS group_1
+        /* END groups */
+    ) AS candidate JOIN fairlane.ready AS task ON task.ctid = candidate.tid
+    WHERE (SELECT yes FROM open)
+    LIMIT $4
+    FOR UPDATE OF task SKIP LOCKED
+),
+placed AS MATERIALIZED (SELECT tid, effective, row_number() OVER () AS place FROM picked)
+/* END pick */,
 taken AS (
     DELETE FROM fairlane.ready AS task USING placed
     WHERE task.ctid = placed.tid
@@ -72,8 +103,8 @@ moved AS (
         EXECUTING AS target, CASE WHEN effective = level THEN '' ELSE effective::text END AS label,
         UNTIMED AS bucket, NULL::float8 AS seconds
     FROM taken
-),
-{books}
+)
+/* TEMPLATE: accounting */
 SELECT
     0 AS place, NULL AS task_id, NULL::int AS attempt, NULL::int AS lane,
     NULL::smallint AS level, NULL::bytea AS payload, NULL::smallint AS retry_count,
@@ -100,59 +131,32 @@ CROSS JOIN LATERAL (
     SELECT * FROM fairlane.content WHERE content.task_id = taken.task_id OFFSET 0
 ) AS task;
 
--- Each arm reads one segment of one stream, in order and only as far as needed. It has an ORDER BY
--- of its own, or the planner would read everything and sort it. Arm {n} of group {group}.
+-- With limits: another `pick`, with a section for each limited type, and one for all the others. $12
+-- the most from each section, $13 whether it is limited, $14 how many may come from limited ones
+-- together.
 
--- name: arm
-(
-    SELECT ctid AS tid, ready_at, task_id FROM fairlane.ready
-    WHERE
-        lane = ($7::int[])[{n}] AND level = ($8::smallint[])[{n}]
-        AND ready_at <= fairlane.now_us() - ($9::bigint[])[{n}]
-        AND ready_at > fairlane.now_us() - ($10::bigint[])[{n}]
-        AND (expires_at > fairlane.now_us()) IS NOT FALSE
-    ORDER BY ready_at, task_id
-)
-
--- Arms of one effective level are merged.
-
--- name: group
-SELECT tid, ($11::smallint[])[{group}] AS effective, ready_at, task_id
-FROM ({arms}) AS group_{group}
-
--- Groups are read one after the other. Joined back to the table, which can then be locked.
-
--- name: pick
-picked AS MATERIALIZED (
-    SELECT task.ctid AS tid, effective
-    FROM ({groups}) AS candidate JOIN fairlane.ready AS task ON task.ctid = candidate.tid
-    WHERE (SELECT yes FROM open)
-    LIMIT $4
-    FOR UPDATE OF task SKIP LOCKED
-),
-placed AS MATERIALIZED (SELECT tid, effective, row_number() OVER () AS place FROM picked)
-
--- With limits: a section for each limited type, and one for all the others. $12 the most from each
--- section, $13 whether it is limited, $14 how many may come from limited ones together.
-
--- name: section
-section_{section} AS MATERIALIZED (
+-- name: claim_within_limits
+WITH open AS (SELECT true AS yes),
+example AS (SELECT ctid AS tid, level AS effective, ready_at, task_id FROM fairlane.ready),
+/* BEGIN pick */
+/* BEGIN sections */
+section_1 AS MATERIALIZED (
     SELECT
         task.ctid AS tid, candidate.effective, candidate.ready_at, candidate.task_id,
-        ($13::boolean[])[{section}] AS limited
-    FROM ({groups}) AS candidate JOIN fairlane.ready AS task ON task.ctid = candidate.tid
+        ($13::boolean[])[1] AS limited
+    FROM (
+        /* BEGIN groups */ TABLE example /* END groups */
+    ) AS candidate JOIN fairlane.ready AS task ON task.ctid = candidate.tid
     WHERE (SELECT yes FROM open)
-    LIMIT ($12::int[])[{section}]
+    LIMIT ($12::int[])[1]
     FOR UPDATE OF task SKIP LOCKED
 )
-
--- name: pick_within_limits
-{sections},
+/* END sections */,
 ranked AS (
     SELECT
         *,
         row_number() OVER (PARTITION BY limited ORDER BY effective DESC, ready_at, task_id) AS nth
-    FROM ({candidates}) AS candidate
+    FROM (/* BEGIN tables */ TABLE section_1 /* END tables */) AS candidate
 ),
 placed AS MATERIALIZED (
     SELECT
@@ -162,6 +166,8 @@ placed AS MATERIALIZED (
     ORDER BY place
     LIMIT $4
 )
+/* END pick */
+SELECT FROM placed;
 
 -- The first task of each arm that has one.
 
@@ -215,8 +221,8 @@ moved AS (
         $2::text AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
         QUEUED AS target, '' AS label, UNTIMED AS bucket, NULL::float8 AS seconds
     FROM due
-),
-{books}
+)
+/* TEMPLATE: accounting */
 SELECT count(*) FROM due;
 
 -- $1: how many at most; of the move: $2 error, $3 label, $4 verb, $5 state.
@@ -261,8 +267,8 @@ moved AS (
         $4::text AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
         $5::smallint AS target, $3::text AS label, UNTIMED AS bucket, NULL::float8 AS seconds
     FROM expired
-),
-{books}
+)
+/* TEMPLATE: accounting */
 SELECT task_id::text, linked, bound FROM expired;
 
 -- Locks that end with the transaction and, unlike row locks, take no transaction id: the journal is

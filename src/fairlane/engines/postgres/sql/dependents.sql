@@ -91,8 +91,8 @@ moved AS (
         $2::text AS verb, NULL::text AS worker_id, lane, level, task_id, attempt, state AS source,
         QUEUED AS target, '' AS label, UNTIMED AS bucket, NULL::float8 AS seconds
     FROM due
-),
-{books}
+)
+/* TEMPLATE: accounting */
 SELECT count(*) FROM due;
 
 -- Those of these parents that have bonds left are noted, the others no longer.

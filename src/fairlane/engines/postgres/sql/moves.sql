@@ -81,8 +81,8 @@ moved AS (
         $5::text AS verb, worker_id, lane, level, task_id, attempt, state AS source,
         $6::smallint AS target, $3::text AS label, UNTIMED AS bucket, NULL::float8 AS seconds
     FROM found
-),
-{books}
+)
+/* TEMPLATE: accounting */
 SELECT true AS applied, task_id::text, state, worker_id, linked, bound FROM found
 UNION ALL
 SELECT false, task_id::text, state, NULL, false, false FROM fairlane.standing

@@ -1,90 +1,17 @@
--- Tasks of a batch mostly share their options, so those are sent once per kind ($6 on),
--- and tasks in the order of their kinds: those of a kind are a slice of the ids ($1). All payloads
--- are one value ($2), with where each ends ($3). Ids and numbers that are many are sent as literals,
--- which clients make several times faster. What would hold nothing but NULL is sent as NULL.
+-- Tasks of a batch mostly share their options, so those are sent once per kind ($6 on), and tasks in
+-- the order of their kinds: those of a kind are a slice of the ids ($1). All payloads are one value
+-- ($2), with the positions where each ends ($3). Long lists of ids and numbers are sent as array
+-- literals, which clients build several times faster. A column that holds only NULL is sent as NULL.
+--
+-- The whole statement is for tasks that depend on others, have dependents or are unique. A task that
+-- waits for its parents (bound) is not due at any time; the end of a task that has dependents or a
+-- unique key takes more than moving its row (linked).
 
 -- name: submit
 WITH sent AS MATERIALIZED (
     SELECT fairlane.now_us() AS now, $1::text::uuid[] AS task_ids, $3::text::int[] AS bounds
 ),
-{kinds}
-stored AS (
-    INSERT INTO fairlane.content (
-        task_id, created_at, run_at, ready_at, expires_at, timeout, lane, level, max_retries,
-        payload, spec, idempotency_key{unique}
-    )
-    SELECT
-        task_id, now, run_at, greatest(now, run_at), expires_at, timeout, lane, level, max_retries,
-        substring($2::bytea, begins + 1, ends - begins), spec, idempotency_key{unique}
-    FROM (
-        SELECT
-            unnest(task_ids[since:until]) AS task_id,
-            unnest(bounds[since - 1:until - 1]) AS begins, unnest(bounds[since:until]) AS ends,
-            unnest(($4::text[])[since:until]) AS idempotency_key,
-            {uniques}
-            now, run_at, expires_at, timeout, lane, level, max_retries, spec
-        FROM sent, kinds
-    ) AS task
-),
-queued AS (
-    INSERT INTO fairlane.ready (task_id, ready_at, expires_at, updated_at, lane, level, linked)
-    SELECT unnest(task_ids[since:until]), now, expires_at, now, lane, level, linked FROM sent, kinds
-    WHERE due_at <= now
-),
-{scheduled}
--- The books, as in ledger.sql but for what no submission has: attempts, durations, labels.
-entry AS (
-    INSERT INTO fairlane.journal (at, verb, lane, level, task_ids)
-    SELECT now, 'submit', lane, level, task_ids[since:until] FROM sent, booked
-),
-counted AS (
-    INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
-    SELECT
-        lane, level, NOWHERE, CASE WHEN at_once THEN QUEUED ELSE SCHEDULED END, '', UNTIMED, until - since + 1, 0
-    FROM booked
-)
--- $5: the lock that waiters share. Whoever gets it alone knows that nobody waits.
-SELECT
-    now,
-    CASE WHEN pg_try_advisory_lock($5) THEN NOT pg_advisory_unlock($5) ELSE true END AS awaited
-FROM sent;
-
--- In the place of {kinds}. What one entry of the journal tells of (`booked`) is a slice, too: kinds
--- are sorted by lane, level and time. The common batch is all of one kind, and needs no arrays of
--- options and no grouping: that is worth a twentieth of its time when it has 100 tasks.
-
--- name: one_kind
-kinds AS MATERIALIZED (
-    SELECT
-        $6::int AS since, $7::int AS until, $8::int AS lane, $9::smallint AS level,
-        coalesce($11::bigint, now + $10::bigint) AS run_at,
-        coalesce($11::bigint, now + $10::bigint) AS due_at, $12::bigint AS expires_at,
-        $13::float8 AS timeout, $14::smallint AS max_retries, $15::bytea AS spec, false AS linked
-    FROM sent
-),
-booked AS (
-    SELECT lane, level, due_at <= now AS at_once, since, until FROM sent, kinds
-),
-
--- name: several_kinds
-kinds AS MATERIALIZED (
-    SELECT
-        since, until, lane, level, coalesce(run_at, now + delay) AS run_at,
-        coalesce(run_at, now + delay) AS due_at, expires_at, timeout, max_retries, spec,
-        false AS linked
-    FROM sent, unnest(
-        $6::int[], $7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::bigint[],
-        $12::bigint[], $13::float8[], $14::smallint[], $15::bytea[]
-    ) AS kind (
-        since, until, lane, level, delay, run_at, expires_at, timeout, max_retries, spec
-    )
-),
-{grouped}
-
--- What is tied to others: it waits for its parents, and so is never due by itself (bound), or its
--- end will take more than a row that moves (linked).
-
--- name: tied_kinds
+/* BEGIN kinds */
 kinds AS MATERIALIZED (
     SELECT
         since, until, lane, level, coalesce(run_at, now + delay) AS run_at,
@@ -97,20 +24,47 @@ kinds AS MATERIALIZED (
         since, until, lane, level, delay, run_at, expires_at, timeout, max_retries, spec, bound,
         linked
     )
-),
-{grouped}
-
--- name: grouped
+)
+/* END kinds */,
+-- The tasks of one journal entry are a slice of the ids as well: kinds are sorted by lane, level and
+-- time.
+/* BEGIN booked */
 booked AS MATERIALIZED (
     SELECT
         lane, level, (due_at <= now) IS TRUE AS at_once, min(since) AS since, max(until) AS until
     FROM sent, kinds
     GROUP BY lane, level, (due_at <= now) IS TRUE
+)
+/* END booked */,
+stored AS (
+    INSERT INTO fairlane.content (
+        task_id, created_at, run_at, ready_at, expires_at, timeout, lane, level, max_retries,
+        payload, spec, idempotency_key
+        /* BEGIN unique */, unique_key, unique_states /* END unique */
+    )
+    SELECT
+        task_id, now, run_at, greatest(now, run_at), expires_at, timeout, lane, level, max_retries,
+        substring($2::bytea, begins + 1, ends - begins), spec, idempotency_key
+        /* BEGIN unique */, unique_key, unique_states /* END unique */
+    FROM (
+        SELECT
+            unnest(task_ids[since:until]) AS task_id,
+            unnest(bounds[since - 1:until - 1]) AS begins, unnest(bounds[since:until]) AS ends,
+            unnest(($4::text[])[since:until]) AS idempotency_key,
+            /* BEGIN unique */
+            unnest(($18::bytea[])[since:until]) AS unique_key,
+            unnest(($19::smallint[])[since:until]) AS unique_states,
+            /* END unique */
+            now, run_at, expires_at, timeout, lane, level, max_retries, spec
+        FROM sent, kinds
+    ) AS task
 ),
-
--- In the place of {scheduled}, where some tasks may have to wait.
-
--- name: scheduled
+queued AS (
+    INSERT INTO fairlane.ready (task_id, ready_at, expires_at, updated_at, lane, level, linked)
+    SELECT unnest(task_ids[since:until]), now, expires_at, now, lane, level, linked FROM sent, kinds
+    WHERE due_at <= now
+),
+/* BEGIN scheduled */
 scheduled AS (
     INSERT INTO fairlane.waiting (
         task_id, due_at, ready_at, expires_at, updated_at, lane, level, state, linked
@@ -121,12 +75,64 @@ scheduled AS (
     FROM sent, kinds
     WHERE (due_at <= now) IS NOT TRUE
 ),
+/* END scheduled */
+-- As in accounting.sql, but without what no submission has: attempts, durations, labels.
+entry AS (
+    INSERT INTO fairlane.journal (at, verb, lane, level, task_ids)
+    SELECT now, 'submit', lane, level, task_ids[since:until] FROM sent, booked
+),
+counted AS (
+    INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
+    SELECT
+        lane, level, NOWHERE, CASE WHEN at_once THEN QUEUED ELSE SCHEDULED END, '', UNTIMED,
+        until - since + 1, 0
+    FROM booked
+)
+-- $5: the lock that waiting workers share. A submission that gets it exclusively knows that none
+-- waits.
+SELECT
+    now,
+    CASE WHEN pg_try_advisory_lock($5) THEN NOT pg_advisory_unlock($5) ELSE true END AS awaited
+FROM sent;
 
--- In the place of {unique} and {uniques}, where some tasks are unique.
+-- The kinds of tasks that are neither unique nor related to others.
 
--- name: unique
-, unique_key, unique_states
+-- name: several_kinds
+WITH sent AS (SELECT fairlane.now_us() AS now),
+/* BEGIN kinds */
+kinds AS MATERIALIZED (
+    SELECT
+        since, until, lane, level, coalesce(run_at, now + delay) AS run_at,
+        coalesce(run_at, now + delay) AS due_at, expires_at, timeout, max_retries, spec,
+        false AS linked
+    FROM sent, unnest(
+        $6::int[], $7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::bigint[],
+        $12::bigint[], $13::float8[], $14::smallint[], $15::bytea[]
+    ) AS kind (
+        since, until, lane, level, delay, run_at, expires_at, timeout, max_retries, spec
+    )
+)
+/* END kinds */
+SELECT FROM kinds;
 
--- name: uniques
-unnest(($18::bytea[])[since:until]) AS unique_key,
-unnest(($19::smallint[])[since:until]) AS unique_states,
+-- The common batch has one kind, and needs no arrays of options and no grouping. That saves a
+-- twentieth of the time for 100 tasks.
+
+-- name: one_kind
+WITH sent AS (SELECT fairlane.now_us() AS now),
+/* BEGIN kinds */
+kinds AS MATERIALIZED (
+    SELECT
+        $6::int AS since, $7::int AS until, $8::int AS lane, $9::smallint AS level,
+        coalesce($11::bigint, now + $10::bigint) AS run_at,
+        coalesce($11::bigint, now + $10::bigint) AS due_at, $12::bigint AS expires_at,
+        $13::float8 AS timeout, $14::smallint AS max_retries, $15::bytea AS spec, false AS linked
+    FROM sent
+)
+/* END kinds */,
+/* BEGIN booked */
+booked AS (
+    SELECT lane, level, due_at <= now AS at_once, since, until FROM sent, kinds
+)
+/* END booked */
+SELECT FROM booked;
