@@ -140,6 +140,20 @@ class TestPages:
         assert [entry.entry_id for entry in rest.entries] == [task_id(1)]
         assert rest.next_cursor is None
 
+    def test_each_is_recorded_once_and_the_newest_are_kept(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "AUDIT_ENTRIES", 2)
+        shelf = Shelf()
+        entries = [NewAudit(task_id(n), "ci", "") for n in (1, 2, 3)]
+        shelf.run(audit.record(shelf, []))
+        shelf.run(audit.record(shelf, entries[:2]))
+        shelf.now += 1
+        shelf.run(audit.record(shelf, entries[:2]))
+        assert {each.at for each in shelf.of("audit").values()} == {NOW}
+        shelf.run(audit.record(shelf, entries))
+        assert shelf.of("audit").keys() == {task_id(2), task_id(3)}
+
     def test_nothing_comes_after_an_entry_that_has_gone(self) -> None:
         gone = "a" + TASK_ID.replace("-", "")
         shelf = Shelf()
