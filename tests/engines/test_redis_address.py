@@ -59,10 +59,10 @@ def test_sentinels() -> None:
     assert flow.send(None) == Endpoint("two", 7000)
     assert flow.send(None) == Endpoint("::1", 7001)
     flow.close()
-    master = address.of_master(Endpoint("three", 1))
+    master = address.master_options(Endpoint("three", 1))
     assert (master["host"], master["port"], master["db"]) == ("three", 1, 4)
     assert (master["username"], master["password"]) == ("app", "pw")
-    sentinel = address.of_sentinel(Endpoint("one", 26379))
+    sentinel = address.sentinel_options(Endpoint("one", 26379))
     assert (sentinel["host"], sentinel["port"]) == ("one", 26379)
     assert (sentinel["username"], sentinel["password"]) == ("s", "t")
     assert "db" not in sentinel

@@ -1,11 +1,11 @@
-"""The engines, chosen by URL.
+"""Open an engine by its URL.
 
 sqlite:///tasks.db        a file, relative to the working folder (four slashes: absolute)
-sqlite://                 memory, gone with the process
+sqlite://                 in memory, until the process ends
 postgresql://user@host/db
 redis://host:6379/0       also rediss:// (TLS) and unix:///path/to.sock
 redis+sentinel://host:26379,host:26379/service/0      also rediss+sentinel:// (TLS)
-http://host:8000          a Fairlane server, which has the store; also https://
+http://host:8000          a Fairlane server, which owns the store; also https://
 """
 
 from __future__ import annotations
@@ -42,37 +42,36 @@ def open(
     token: str | None = None,
     **options: Any,
 ) -> Backend:
-    """A backend for this URL. Nothing is connected before its first operation.
+    """Return a backend for this URL. The first operation connects.
 
-    With `encryption_keys` it seals payloads, results and schedules by the first of them, and opens
-    what any of them has sealed. Further options: `aging` (an Aging) and `patience` (seconds to wait
-    out troubles of the store) on every engine; `synchronous` on SQLite; `prefix` on Redis. A server
-    (which has its own `aging`) takes `token` and `ca_file`.
+    With `encryption_keys` the backend encrypts payloads, results and schedules with the first key,
+    and decrypts with any of them. Further options: `aging` (an Aging) and `patience` (seconds to
+    retry while the store is unavailable) on every engine; `synchronous` on SQLite; `prefix` on
+    Redis. A server, which has its own `aging`, takes `token` and `ca_file`.
     """
     keys = keys_of(encryption_keys)
     if is_server(url):
         options["token"] = token
     elif token is not None:
-        raise InvalidStoreURL("A token is for a server, http:// or https://: a store takes none.")
-    backend = _connected(url, options)
+        raise InvalidStoreURL("A token is only for a server, http:// or https://.")
+    backend = _connect(url, options)
     if not keys:
         return backend
     if backend.driver.remote:
         raise NotSupported(
-            "What a server stores is encrypted by the server: give it the keys, and leave them "
-            "out here."
+            "A server encrypts what it stores: give the keys to the server, and omit them here."
         )
-    sealing = _module("sealing.operations", "encryption", "What encrypts")
+    sealing = _module("sealing.operations", "encryption", "The library for encryption")
     return Backend(sealing.sealing_operations(backend.ops, keys), backend.driver)
 
 
-def _connected(url: str, options: dict[str, Any]) -> Backend:
-    scheme = url.partition(":")[0].lower()  # some have more than urlsplit understands
+def _connect(url: str, options: dict[str, Any]) -> Backend:
+    scheme = url.partition(":")[0].lower()  # urlsplit cannot parse all URLs of Redis
     if scheme == "sqlite":
         return connect_sqlite(_sqlite_path(url), **options)
     extra = _EXTRAS.get(scheme)
     if extra is None:
-        # Only the beginning is told: the rest may hold a password.
+        # Show only the scheme: the rest may contain a password.
         raise InvalidStoreURL(f"{InvalidStoreURL.__doc__} Got {ascii(scheme)[:80]}.")
     engine = _module(f"{extra}.engine", extra, f"The driver for {scheme}://")
     backend: Backend = engine.connect(url, **options)
@@ -80,7 +79,7 @@ def _connected(url: str, options: dict[str, Any]) -> Backend:
 
 
 def _module(name: str, extra: str, what: str) -> ModuleType:
-    """A module here that needs what an extra brings."""
+    """Import a module that needs the packages of an extra. Raise DriverMissing without them."""
     try:
         return import_module(f"fairlane.engines.{name}")
     except ModuleNotFoundError as error:
@@ -90,16 +89,16 @@ def _module(name: str, extra: str, what: str) -> ModuleType:
 
 
 def _sqlite_path(url: str) -> Path | None:
-    """sqlite:///relative, sqlite:////absolute, sqlite:// for memory: as SQLAlchemy has it."""
+    """Return the path of sqlite:///relative or sqlite:////absolute (as in SQLAlchemy), or None."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # half of an IPv6 address, say
+    except ValueError:  # an incomplete IPv6 address, for example
         raise InvalidStoreURL(_SQLITE_RULE) from None
     path = unquote(parts.path).removeprefix("/")
     in_memory = path in {"", ":memory:"}
     is_file = bool(Path(path).name) and "\0" not in path
     if parts.netloc or parts.query or parts.fragment or not (in_memory or is_file):
-        # Not quoted: whoever mistook the engine may have written a password into it.
+        # Do not quote the URL: it may contain a password if the user meant another engine.
         raise InvalidStoreURL(_SQLITE_RULE)
     return None if in_memory else Path(path)
 

@@ -1,11 +1,11 @@
-"""Where the server is, as the driver's two sides and as messages have it.
+"""Parse the URL of a Redis store.
 
     redis://[user:password@]host[:6379][/db]
     unix://[user:password@]/path/to.sock
     redis+sentinel://[user:password@]host[:26379][,host[:26379]…]/service[/db]
 
-`rediss://` and `rediss+sentinel://` are the same over TLS. Options follow behind a question mark,
-named as redis-py names them.
+`rediss://` and `rediss+sentinel://` are the same over TLS. Options follow a question mark; their
+names are those of redis-py.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ SERVER_PORT = 6379
 SENTINEL_PORT = 26379
 
 _CONNECT_SECONDS = 5.0
-# There are others to ask.
+# Shorter, because there are other Sentinels to ask.
 _SENTINEL_CONNECT_SECONDS = 1.0
-# Every script is bounded and takes milliseconds: a server that is silent for so long is gone.
+# Every script is bounded and takes milliseconds: a server that takes longer than this is down.
 _REPLY_SECONDS = 10.0
 
 
 class Address:
-    """A URL taken apart. Its name gives no secret away."""
+    """A parsed URL. `name` is for messages and contains no secret."""
 
     def __init__(self, url: str) -> None:
         scheme, separator, rest = url.partition("://")
         if not separator:
-            _refuse("begins with redis://, or another scheme that is known.")
+            _refuse("begins with redis:// or another known scheme.")
         scheme = scheme.lower()
         rest, _, query = rest.partition("?")
         place, _, path = rest.partition("/")
@@ -42,11 +42,11 @@ class Address:
         options = {**_login(login), **_options(query)}
         self.tls = scheme.startswith("rediss")
         self.reply_seconds: float = options.pop("socket_timeout", _REPLY_SECONDS)
-        shared = _taken(options, "ssl_")
-        shared = _tls(shared) if self.tls else _not_meant(shared, "rediss")
+        shared = _pop_options(options, "ssl_")
+        shared = _tls(shared) if self.tls else _refuse_options(shared, "rediss")
         if "socket_connect_timeout" in options:
             shared["socket_connect_timeout"] = options.pop("socket_connect_timeout")
-        to_sentinels = _taken(options, "sentinel_")
+        to_sentinels = _pop_options(options, "sentinel_")
 
         self.path: str | None = None
         self.sentinels: Sentinels | None = None
@@ -55,7 +55,7 @@ class Address:
             self.sentinels = _sentinels(hosts, service)
             self.name = f"The Redis service {service}"
         else:
-            _not_meant(to_sentinels, "redis+sentinel")
+            _refuse_options(to_sentinels, "redis+sentinel")
             if scheme == "unix":
                 self.path = options["path"] = _socket(unquote(path))
                 self.name = f"The Redis server at {self.path}"
@@ -76,12 +76,12 @@ class Address:
             **shared,
         }
 
-    def of_master(self, found: Endpoint) -> Mapping[str, Any]:
-        """How to connect to the server that the Sentinels call the master."""
+    def master_options(self, found: Endpoint) -> Mapping[str, Any]:
+        """Return the options of a connection to the server that Sentinels name the master."""
         return {**self.options, "host": found.host, "port": found.port}
 
-    def of_sentinel(self, asked: Endpoint) -> Mapping[str, Any]:
-        """How to connect to one of the Sentinels."""
+    def sentinel_options(self, asked: Endpoint) -> Mapping[str, Any]:
+        """Return the options of a connection to one of the Sentinels."""
         return {**self._sentinel_options, "host": asked.host, "port": asked.port}
 
 
@@ -101,9 +101,9 @@ def _sentinels(hosts: str, service: str) -> Sentinels:
 
 
 def _endpoint(text: str, port: int) -> Endpoint:
-    """host, host:port, [ipv6] or [ipv6]:port."""
+    """Parse host, host:port, [ipv6] or [ipv6]:port."""
     if "," in text:
-        _refuse("names one server; Sentinels have redis+sentinel:// for it.")
+        _refuse("names one server; use redis+sentinel:// for several Sentinels.")
     if text.startswith("["):
         host, closed, tail = text[1:].partition("]")
         if not (host and closed) or tail[:1] not in {"", ":"}:
@@ -118,13 +118,13 @@ def _endpoint(text: str, port: int) -> Endpoint:
 
 def _socket(path: str) -> str:
     if not path:
-        _refuse("of a socket has its path: unix:///run/redis.sock.")
+        _refuse("of a socket contains its path: unix:///run/redis.sock.")
     return f"/{path}"
 
 
 def _database(path: str) -> int:
     try:
-        return _whole(path.strip("/") or "0")
+        return _number(path.strip("/") or "0")
     except ValueError:
         _refuse("ends with the number of a database.")
 
@@ -134,34 +134,35 @@ def _options(query: str) -> dict[str, Any]:
     for name, text in parse_qsl(query, keep_blank_values=True):
         read = _READERS.get(name)
         if read is None:
-            _refuse(f"has no option {ascii(name)[:80]}. Known are {', '.join(sorted(_READERS))}.")
+            known = ", ".join(sorted(_READERS))
+            _refuse(f"has no option {ascii(name)[:80]}. Known options are {known}.")
         try:
             found[name] = read(text)
         except ValueError:
-            _refuse(f"has no such value for {name}.")
+            _refuse(f"has an invalid value for {name}.")
     return found
 
 
-def _taken(options: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """Takes out those whose name begins so."""
+def _pop_options(options: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Remove and return the options whose names start with the prefix."""
     return {name: options.pop(name) for name in list(options) if name.startswith(prefix)}
 
 
-def _not_meant(options: dict[str, Any], scheme: str) -> dict[str, Any]:
-    """Nothing, if there is nothing."""
+def _refuse_options(options: dict[str, Any], scheme: str) -> dict[str, Any]:
+    """Raise if there are options that need another scheme; return none otherwise."""
     if options:
-        _refuse(f"with {min(options)} begins with {scheme}.")
+        _refuse(f"with the option {min(options)} begins with {scheme}.")
     return {}
 
 
 def _tls(options: dict[str, Any]) -> dict[str, Any]:
-    """A server is checked unless the URL says otherwise, whatever redis-py does by default."""
+    """Check the server's certificate unless the URL says otherwise, unlike redis-py's default."""
     required = options.get("ssl_cert_reqs", "required")
     checked = required != "none" and options.get("ssl_check_hostname", True)
     return {**options, "ssl_cert_reqs": required, "ssl_check_hostname": checked}
 
 
-def _whole(text: str) -> int:
+def _number(text: str) -> int:
     number = int(text)
     if number < 0:
         raise ValueError
@@ -190,7 +191,7 @@ def _one_of(*known: str) -> Callable[[str], str]:
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
     "client_name": str,
-    "db": _whole,
+    "db": _number,
     "password": str,
     "sentinel_password": str,
     "sentinel_username": str,

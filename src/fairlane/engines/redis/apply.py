@@ -1,4 +1,4 @@
-"""apply: executing tasks move, each under its fence."""
+"""apply: apply moves to executing tasks, each under its fence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fairlane.engines.redis.scripts import script
 APPLY = script("apply")
 COUNT = script("count")
 
-# What other moves than completion need: new retries, returns and timeout, microseconds to wait.
+# The numbers of a move that is not a completion: retries, returns, timeout, microseconds to wait.
 _NUMBERS = struct.Struct(">HHdQ")
 _UNTIMED = -1
 _COMPLETE = Verb.COMPLETE
@@ -58,30 +58,30 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
         if not reaping and (stale := verdicts.count(Verdict.STALE)):
             yield from self.call(COUNT, stored_key(apart(STALE_RESULTS)), stale)
     if version:
-        spoken = [verdict(moves[alike[0]].move) for alike in kinds.values()]
-        ended = [(spoken[kind - 1], lane, times) for kind, lane, times in runs]
-        yield from circuits.count(self, version, ended)
+        judged = [verdict(moves[alike[0]].move) for alike in kinds.values()]
+        ended = [(judged[kind - 1], lane, times) for kind, lane, times in runs]
+        yield from circuits.count_runs(self, version, ended)
     return verdicts
 
 
 def _kinds(moves: Sequence[FencedMove]) -> dict[tuple[object, ...], list[int]]:
-    """Which of them are of one kind: everything but the task, its result and its numbers.
+    """Group moves by kind: everything but the task, its result and its numbers.
 
-    Kinds are settled one after another. Of several reports of one run the first counts, so each
-    later one is a kind of its own, after all that came before it.
+    The script applies one kind after another. Only the first of several reports of one run counts,
+    so each later report gets its own kind, after all earlier ones.
     """
     kinds: dict[tuple[object, ...], list[int]] = {}
     repeated = len({item.task_id for item in moves}) < len(moves)
-    told: set[Fence] = set()
+    reported: set[Fence] = set()
     for at, item in enumerate(moves):
         move = item.move
         kind: tuple[object, ...] = (item.worker_id, item.attempt, bucket_of(item.seconds))
         if move.verb is not _COMPLETE:
             kind += (move.verb, move.run, move.label)
         if repeated:
-            if item.fence in told:
+            if item.fence in reported:
                 kind += (at,)
-            told.add(item.fence)
+            reported.add(item.fence)
         alike = kinds.get(kind)
         if alike is None:
             alike = kinds[kind] = []
@@ -117,7 +117,7 @@ def _body(item: FencedMove) -> bytes:
 
 
 def _head(item: FencedMove, count: int) -> tuple[Argument, ...]:
-    """Return a kind for the script, as any of its items tells it."""
+    """Return the arguments of a kind, taken from any of its items."""
     move = item.move
     return (
         move.verb.value,

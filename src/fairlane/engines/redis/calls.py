@@ -1,4 +1,4 @@
-"""What the operations of this engine ask of its driver."""
+"""Requests of this engine's operations to its driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Argument = bytes | str | int | float
 
 
 class Run(NamedTuple):
-    """A script on one store."""
+    """Run a script on one store."""
 
     script: Script
     prefix: str
@@ -19,6 +19,6 @@ class Run(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A plain command."""
+    """Run a plain command."""
 
     words: Sequence[Argument]

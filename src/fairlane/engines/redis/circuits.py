@@ -1,4 +1,4 @@
-"""How types with a circuit breaker fare: the second half of settling."""
+"""Circuit breakers: count the runs that ended, the second half of apply."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ _circuit = msgspec.json.Decoder(Circuit)
 
 
 class Runs(msgspec.Struct):
-    """Runs of a type that went well, and that failed."""
+    """The numbers of runs of a type that succeeded and that failed."""
 
     good: int = 0
     bad: int = 0
 
 
-def count(
+def count_runs(
     self: Context, version: bytes, ended: Iterable[tuple[bool | None, int, int]]
 ) -> Flow[None]:
-    """Let breakers know of runs that ended: how, in which lane, how many.
+    """Count ended runs for circuit breakers: (success or None, lane, number of runs).
 
-    Under the version of the catalogue that the runs ended under. It may lag behind them by a call:
-    a breaker is a rule of thumb. But nothing is counted twice or lost between two that count.
+    `version` is the version of the catalogue under which the runs ended. Counting is one call
+    later than the runs, which is precise enough for a breaker. But concurrent counts lose no run
+    and count none twice.
     """
     known = self.catalogue
     if known.version != version:
@@ -45,25 +46,25 @@ def count(
                 runs.good += times
             else:
                 runs.bad += times
-    # A closed circuit does not care about what goes well.
-    news = {
+    # A success does not change a closed circuit.
+    counted = {
         type: runs
         for type, runs in types.items()
         if runs.bad or known.controls.types[type].open_until is not None
     }
-    while news:
-        news = yield from _count_once(self, news)
+    while counted:
+        counted = yield from _count_once(self, counted)
 
 
-def _count_once(self: Context, news: Mapping[str, Runs]) -> Flow[dict[str, Runs]]:
-    """Answers what has to be tried again, because someone else counted at the same time."""
+def _count_once(self: Context, counted: Mapping[str, Runs]) -> Flow[dict[str, Runs]]:
+    """Count runs; return those to retry, because another client changed the circuit meanwhile."""
     known = self.catalogue
-    now, circuits = yield from self.call(CIRCUITS, *news)
+    now, circuits = yield from self.call(CIRCUITS, *counted)
     stale: dict[str, Runs] = {}
-    for (type, runs), stored in zip(news.items(), circuits, strict=True):
+    for (type, runs), stored in zip(counted.items(), circuits, strict=True):
         breaker = known.controls.types.get(type, UNRULED).breaker
         if stored is None or breaker is None:
-            continue  # taken away in the meantime
+            continue  # the breaker was removed meanwhile
         before = _circuit.decode(stored)
         then = after(before, breaker, runs.good, runs.bad, int(now))
         if then != before and not (yield from _store(self, type, stored, before, then)):
@@ -76,7 +77,7 @@ def _count_once(self: Context, news: Mapping[str, Runs]) -> Flow[dict[str, Runs]
 def _store(self: Context, type: str, stored: bytes, before: Circuit, then: Circuit) -> Flow[bool]:
     known = self.catalogue
     changed = then.open_until != before.open_until
-    # From now on one slot counts, or several again: someone has to have counted those taken.
+    # The number of slots changes between one and several, so the taken slots must be counted.
     lanes = [lane.id for lane in known.lanes.values() if lane.type == type] if changed else []
     reply = yield from self.call(
         SET_CIRCUIT,

@@ -1,4 +1,4 @@
-"""claim: tasks go to workers, by effective priority, then ready_at, then id."""
+"""claim: give tasks to workers, by effective priority, then ready_at, then id."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fairlane.engines.redis.scripts import script
 
 CLAIM = script("claim")
 
-# A record without its worker (see FIELDS), of which a worker need not know everything, and then as
-# `fixed` in record.py reads it.
-_TOLD = struct.Struct(">37xQ8xQHHd8xHBIxHHI")
+# A record without its worker (see FIELDS in record.py), of which some fields are skipped, then the
+# numbers that `fixed` reads.
+_GRANTED = struct.Struct(">37xQ8xQHHd8xHBIxHHI")
 
 
 @writes
@@ -36,8 +36,8 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             ask.slots,
             ask.ahead,
             limits.BATCH,
-            _what_may_be_taken(catalogue, ask),
-            _how_levels_age(self.aging),
+            _encoded_opening(catalogue, ask),
+            _encoded_aging(self.aging),
             self.aging.youth,
             0 if ask.heard is None else 1,
             ask.heard or "",
@@ -49,28 +49,28 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         raise WorkerGone
     wait, packed_ids, answers, *last = reply
     claimed = [
-        _claimed(catalogue, ask.worker_id, task_id, told)
-        for task_id, told in zip(unpack(packed_ids), answers, strict=True)
+        _claimed(catalogue, ask.worker_id, task_id, granted)
+        for task_id, granted in zip(unpack(packed_ids), answers, strict=True)
     ]
     request_id = last[0].decode() if last else None
     return Grant(claimed, int(wait) / MICROSECONDS if wait else None, request_id)
 
 
-def _what_may_be_taken(catalogue: Catalogue, ask: Ask) -> bytes:
-    """Lanes and limits for the script, made once for all asks of a kind.
+def _encoded_opening(catalogue: Catalogue, ask: Ask) -> bytes:
+    """Return lanes and limits for the script; cached for all asks of a kind.
 
-    `free`: lanes without limits, null for all there are. A quota counts what is held in all lanes
-    of its type (`counted`), whether this worker may take from them or not.
+    `free`: lanes without limits, null for all lanes. A quota counts the held tasks in all lanes of
+    its type (`counted`), even in lanes from which this worker must not take.
     """
     kind = (ask.types, ask.queues, ask.capabilities)
     encoded = catalogue.openings.get(kind)
     if encoded is None:
         found = opening(catalogue.lanes.values(), catalogue.controls, ask)
-        encoded = catalogue.openings[kind] = _encoded(found, catalogue)
+        encoded = catalogue.openings[kind] = _encode(found, catalogue)
     return encoded
 
 
-def _encoded(found: Opening, catalogue: Catalogue) -> bytes:
+def _encode(found: Opening, catalogue: Catalogue) -> bytes:
     quotas = [
         {
             "type": quota.type,
@@ -87,8 +87,8 @@ def _encoded(found: Opening, catalogue: Catalogue) -> bytes:
 
 
 @lru_cache
-def _how_levels_age(aging: Aging) -> bytes:
-    """For each level, youngest first: an age in microseconds (-1: any), and what it counts as."""
+def _encoded_aging(aging: Aging) -> bytes:
+    """Return per level, youngest first, pairs of an age limit (-1: none) and effective level."""
     return msgspec.json.encode(
         [
             [
@@ -100,7 +100,7 @@ def _how_levels_age(aging: Aging) -> bytes:
     )
 
 
-def _claimed(catalogue: Catalogue, worker_id: str, task_id: str, told: bytes) -> Claimed:
+def _claimed(catalogue: Catalogue, worker_id: str, task_id: str, granted: bytes) -> Claimed:
     (
         ready_at,
         created_at,
@@ -113,23 +113,23 @@ def _claimed(catalogue: Catalogue, worker_id: str, task_id: str, told: bytes) ->
         max_retries,
         key_length,
         spec_length,
-    ) = _TOLD.unpack_from(told)
+    ) = _GRANTED.unpack_from(granted)
     lane = catalogue.lanes[lane_id]
-    spec = _TOLD.size + key_length
+    spec = _GRANTED.size + key_length
     payload = spec + spec_length
     return Claimed(
         task_id,
-        attempt or 1,  # zero: told as it was submitted
+        attempt or 1,  # zero: sent as it was submitted
         worker_id,
         lane.type,
         lane.queue,
         level,
-        told[payload:],
+        granted[payload:],
         retries,
         max_retries,
         returns,
         timeout or None,
         created_at,
         ready_at,
-        Spec.decode(told[spec:payload]) if spec_length else PLAIN,
+        Spec.decode(granted[spec:payload]) if spec_length else PLAIN,
     )

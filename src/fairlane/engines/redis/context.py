@@ -1,4 +1,4 @@
-"""What the verbs of this engine share: the prefix, the aging rules and a memory of the lanes."""
+"""The state that all operations share: prefix, aging rules, a cache of lanes and controls."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ OPEN_LANES = script("open_lanes")
 
 
 class Catalogue:
-    """Lanes and controls as they stood at a version; never changed, only replaced.
+    """Lanes and controls of one version; immutable, replaced as a whole.
 
-    Scripts are told the version. One that finds another answers `stale`, having done nothing: so
-    what is remembered here can be old, but never acted upon.
+    Scripts receive the version. A script that finds another version returns `stale` and does
+    nothing, so an old cache does no harm.
     """
 
     def __init__(self, version: bytes, controls: Controls, lanes: Iterable[Lane]) -> None:
@@ -39,7 +39,7 @@ UNKNOWN = Catalogue(b"", Controls(), ())
 
 
 class Context:
-    """Shared by all operations on one store, from whatever thread they run on."""
+    """The context of all operations on one store, in any thread."""
 
     def __init__(self, prefix: str, aging: Aging) -> None:
         self.prefix = prefix
@@ -47,22 +47,22 @@ class Context:
         self.catalogue = UNKNOWN
 
     def call(self, called: Script, *arguments: Argument) -> Flow[Any]:
-        """Run a script on this store."""
+        """Run a script on this store and return its reply."""
         return (yield Run(called, self.prefix, arguments))
 
     def refresh(self) -> Flow[Catalogue]:
-        """Read lanes and controls."""
+        """Read lanes and controls from the store."""
         self.catalogue = catalogue_of((yield from self.call(CATALOGUE)))
         return self.catalogue
 
     def lane(self, lane_id: int) -> Flow[Lane]:
-        """A lane by its number."""
+        """Return a lane by its number."""
         if lane_id not in self.catalogue.lanes:
             yield from self.refresh()
         return self.catalogue.lanes[lane_id]
 
     def with_lanes(self, keys: Iterable[LaneKey]) -> Flow[Catalogue]:
-        """A catalogue that has these lanes; those that do not exist yet are opened."""
+        """Return a catalogue with these lanes; open those that do not exist."""
         wanted = set(keys)
         known = self.catalogue
         if not wanted.issubset(known.ids):
@@ -77,12 +77,12 @@ class Context:
 
 
 def pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """What a reply lists as field, value, field, value."""
+    """Yield the pairs of a reply that lists field, value, field, value."""
     return zip(flat[::2], flat[1::2], strict=True)
 
 
 def catalogue_of(reply: tuple[bytes, list[bytes], list[bytes]]) -> Catalogue:
-    """A catalogue as catalogue.lua tells it."""
+    """Return the catalogue from a reply of catalogue.lua."""
     version, controls, lanes = reply
     return Catalogue(version, _controls(int(version), controls), _lanes(lanes))
 
@@ -94,7 +94,7 @@ def _lanes(stored: list[bytes]) -> Iterator[Lane]:
 
 
 def _controls(version: int, stored: list[bytes]) -> Controls:
-    """Fields are `paused` and `rate`, those of a type with its name behind, and `queue <name>`."""
+    """Decode controls. Fields: `paused`, `rate`; `<rule> <type>` for a type; `queue <name>`."""
     everything = Rules()
     queues: set[str] = set()
     types: dict[str, Rules] = {}

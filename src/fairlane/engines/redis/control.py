@@ -1,4 +1,4 @@
-"""pause, limit, cancel, replay, delete: what operators change."""
+"""pause, limit, cancel, replay, delete: the operations of operators."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def _set(
     type: str | None = None,
     circuit: bytes | None = None,
 ) -> Flow[Controls]:
-    """Set controls; what workers hold of the type `counted` is counted from now on.
+    """Set controls, and start to count the slots of the type `counted`.
 
-    `circuit`: how a type fares from now on, if that is set as well.
+    `circuit`: the new circuit of the type, None to keep it.
     """
     flat = [part for field in fields.items() for part in field]
     closed = (b"", b"") if type is None or circuit is None else (type, circuit)

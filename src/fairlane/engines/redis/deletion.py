@@ -1,4 +1,4 @@
-"""prune: what the maintenance does besides reaping."""
+"""prune: delete what is older than its retention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlane.engines.redis.scripts import script
 PRUNE = script("prune")
 
 _NOW = 0
-"""Only the script knows what time it is: it is told ages, which are deadlines before time 0."""
+"""Only the script knows the time, so it receives ages: deadlines before time 0."""
 
 
 @writes

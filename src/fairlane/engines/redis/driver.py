@@ -1,7 +1,7 @@
-"""Redis as a driver: one side for asyncio, one for ordinary code.
+"""The Redis driver: one side for asyncio, one for threads.
 
-redis-py does the connecting (TLS, passwords, unix sockets) and reads replies. Nothing is ever sent
-again behind our back: operations can be repeated, and `persist` does.
+redis-py opens connections (TLS, passwords, unix sockets) and reads replies. Its own retries are
+off: operations are safe to repeat, and `persist` retries them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["Argument", "Command", "RedisDriver", "Run"]
 
 T = TypeVar("T")
 
-_ALONE = (
-    "Redis has no transactions that others can take part in: what a handler writes elsewhere and "
-    "what happens to its task are two things. Submit with an idempotency key, and write so that "
-    "a repetition does no harm."
+_NO_TRANSACTIONS = (
+    "Redis has no transactions that a caller can join: the writes of a handler and the change of "
+    "its task are not atomic. Submit with an idempotency key, and write so that a repetition does "
+    "no harm."
 )
 
 
 class RedisDriver:
-    """Performs operations on one Redis or Valkey server, or on whichever is the master."""
+    """Perform operations on a Redis or Valkey server, or on the master that Sentinels name."""
 
     remote = False
 
@@ -52,14 +52,14 @@ class RedisDriver:
         return persist(lambda: self._sync.attempt(op), op.patience(self._patience))
 
     def join(self, connection: Any) -> NoReturn:  # noqa: ARG002
-        raise NotSupported(_ALONE)
+        raise NotSupported(_NO_TRANSACTIONS)
 
     def transaction(self) -> NoReturn:
-        raise NotSupported(_ALONE)
+        raise NotSupported(_NO_TRANSACTIONS)
 
     async def listen(self) -> RedisWakeup:
         wakeup = RedisWakeup(lambda: self._async.subscribe(self._channel))
-        await wakeup.tried()
+        await wakeup.wait_for_first_attempt()
         return wakeup
 
     async def durability(self) -> Durability:

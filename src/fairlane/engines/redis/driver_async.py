@@ -1,4 +1,4 @@
-"""redis-py's connections for asyncio: a few per loop, each with one call on its way at a time."""
+"""The driver for asyncio: up to 16 connections of redis-py per loop, one call at a time on each."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from fairlane.engines.redis.driver_wire import (
     CONNECTIONS,
     PING,
     ROLE,
-    closed,
-    let_go,
-    loading,
+    breaks_connection,
+    drop_tracebacks,
     not_the_master,
+    omit_client_info,
     pack,
-    packed,
-    says_nothing,
-    spoils,
+    pack_load,
+    pack_master_query,
+    pack_request,
+    store_closed,
     translated,
-    where_is,
 )
 from fairlane.engines.redis.sentinels import Endpoint
 from fairlane.engines.redis.wakeup import Subscription
@@ -38,12 +38,12 @@ T = TypeVar("T")
 
 Connection = awaiting.AbstractConnection
 
-# A server that says nothing for so long is asked whether it is still there.
+# After this time without a message, a subscription sends PING to check the connection.
 _QUIET_SECONDS = 15.0
 
 
 class _Pool:
-    """Connections that idle, and a bound on how many there are."""
+    """The idle connections of a loop, and a limit for all of them."""
 
     def __init__(self) -> None:
         self.idle: list[Connection] = []
@@ -51,7 +51,7 @@ class _Pool:
 
 
 class AsyncSide:
-    """Connections of each loop."""
+    """Perform operations on a pool of connections per loop."""
 
     def __init__(self, address: Address, verify: Callable[[], Op[None]]) -> None:
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
@@ -60,7 +60,7 @@ class AsyncSide:
         self._closed = False
 
     async def attempt(self, op: Op[T]) -> T:
-        """Perform an operation, once."""
+        """Perform an operation once, without a retry."""
         pool = self._pool()
         async with pool.free:
             connection = pool.idle.pop() if pool.idle else await self._open()
@@ -76,7 +76,7 @@ class AsyncSide:
                 raise
             except StoreUnavailable:
                 if not connection.is_connected:
-                    await _drop(pool.idle)  # they will be of no use as well
+                    await _drop(pool.idle)  # they are broken as well
                 raise
             finally:
                 if self._closed:
@@ -85,7 +85,7 @@ class AsyncSide:
                     pool.idle.append(connection)
 
     async def subscribe(self, channel: str) -> Subscription:
-        """A connection that listens on a channel."""
+        """Return a connection that listens on a channel."""
         connection = await self._open()
         try:
             await self._exchange(connection, pack("SUBSCRIBE", channel))
@@ -95,7 +95,7 @@ class AsyncSide:
         return _Subscription(connection, self._address)
 
     async def aclose(self) -> None:
-        """Let go of the connections of this loop; those of others end with what they do."""
+        """Close the connections of this loop. Those of other loops close after their operation."""
         self._closed = True
         pool = self._pools.pop(asyncio.get_running_loop(), None)
         if pool is not None:
@@ -106,28 +106,28 @@ class AsyncSide:
         self._closed = True
 
     def __del__(self) -> None:
-        """Whoever just drops a driver hangs up as well, each connection in its own loop."""
+        """Close the connections of a driver that was not closed, each in its own loop."""
         for loop, pool in self._pools.items():
             for connection in pool.idle:
                 if not loop.is_closed():
-                    loop.call_soon_threadsafe(_hang_up, loop, connection)
+                    loop.call_soon_threadsafe(_disconnect, loop, connection)
 
     # -- calls ---------------------------------------------------------------------------------
 
     async def _call(self, connection: Connection, request: Run | Command) -> Any:
         try:
-            return await self._exchange(connection, packed(request))
+            return await self._exchange(connection, pack_request(request))
         except exceptions.NoScriptError as error:
-            let_go(error)
+            drop_tracebacks(error)
             assert isinstance(request, Run)
-            await self._exchange(connection, loading(request))
-            return await self._exchange(connection, packed(request))
+            await self._exchange(connection, pack_load(request))
+            return await self._exchange(connection, pack_request(request))
 
     async def _exchange(
         self, connection: Connection, call: bytes, sentinel: Endpoint | None = None
     ) -> Any:
-        """Send a call and read its reply. Whoever is interrupted in between hangs up: the reply
-        that is still to come must not be taken for that of the next call."""
+        """Send a call and return its reply. An interruption closes the connection: the late reply
+        must not be read as the reply of the next call."""
         try:
             async with asyncio.timeout(self._address.reply_seconds):
                 await connection.send_packed_command(call, check_health=False)
@@ -136,17 +136,17 @@ class AsyncSide:
             raise
         except BaseException as error:  # noqa: BLE001 (raised again)
             meaning = translated(self._address, error, sentinel)
-            if spoils(error, meaning):
+            if breaks_connection(error, meaning):
                 await connection.disconnect(nowait=True)
             if meaning is not error:
-                let_go(error)
+                drop_tracebacks(error)
             raise meaning from None
 
     # -- connections ---------------------------------------------------------------------------
 
     def _pool(self) -> _Pool:
         if self._closed:
-            raise closed()
+            raise store_closed()
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
@@ -154,26 +154,26 @@ class AsyncSide:
         return pool
 
     async def _open(self) -> Connection:
-        """A new connection. Without Sentinels it is made by its first call."""
+        """Return a new connection to the master. Without Sentinels its first call connects it."""
         if self._address.sentinels is None:
             return self._new(self._address.options)
         master = await perform_async(self._address.sentinels.master(), self._ask)
-        connection = self._new(self._address.of_master(master))
+        connection = self._new(self._address.master_options(master))
         try:
             role, *_ = await self._exchange(connection, ROLE)
         except AccessDenied:
             if not connection.is_connected:
                 raise
-            return connection  # it may not be asked: the Sentinel's word has to do
+            return connection  # the user has no right to ROLE: trust the Sentinel
         if role != b"master":
             await connection.disconnect(nowait=True)
             raise not_the_master(self._address, master)
         return connection
 
     async def _ask(self, sentinel: Endpoint) -> Any:
-        connection = self._new(self._address.of_sentinel(sentinel))
+        connection = self._new(self._address.sentinel_options(sentinel))
         try:
-            return await self._exchange(connection, where_is(self._address), sentinel)
+            return await self._exchange(connection, pack_master_query(self._address), sentinel)
         finally:
             await connection.disconnect(nowait=True)
 
@@ -183,33 +183,34 @@ class AsyncSide:
             kind = awaiting.UnixDomainSocketConnection
         else:
             kind = awaiting.SSLConnection if self._address.tls else awaiting.Connection
-        # `_exchange` has a time limit of its own, which is cheaper.
+        # `_exchange` has its own time limit, which is cheaper.
         own: dict[str, Any] = {"socket_timeout": None, "retry": Retry(NoBackoff(), 0)}
-        connection: Connection = says_nothing(kind(**options, **own, protocol=2))
+        connection: Connection = omit_client_info(kind(**options, **own, protocol=2))
         return connection
 
 
 class _Subscription:
-    """A connection that does nothing but listen."""
+    """A connection that only listens."""
 
     def __init__(self, connection: Connection, address: Address) -> None:
         self._connection = connection
         self._address = address
 
     async def message(self) -> None:
-        # A server that is gone without a word (cut off, frozen) would be waited for for ever.
+        # Without PING, a server that is cut off or frozen would never be noticed.
         try:
             while True:
-                said = await self._connection.read_response(timeout=_QUIET_SECONDS)
-                if said is None:
+                reply = await self._connection.read_response(timeout=_QUIET_SECONDS)
+                if reply is None:
                     await self._connection.send_packed_command(PING, check_health=False)
-                    said = await self._connection.read_response(timeout=self._address.reply_seconds)
-                    if said is None:
+                    seconds = self._address.reply_seconds
+                    reply = await self._connection.read_response(timeout=seconds)
+                    if reply is None:
                         raise TimeoutError
-                if said[0] == b"message":
+                if reply[0] == b"message":
                     return
         except (exceptions.RedisError, OSError) as error:
-            let_go(error)
+            drop_tracebacks(error)
             raise translated(self._address, error) from None
 
     async def aclose(self) -> None:
@@ -221,5 +222,5 @@ async def _drop(idle: list[Connection]) -> None:
         await idle.pop().disconnect(nowait=True)
 
 
-def _hang_up(loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
+def _disconnect(loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
     loop.create_task(connection.disconnect(nowait=True))

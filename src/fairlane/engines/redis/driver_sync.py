@@ -1,4 +1,4 @@
-"""redis-py's connections for ordinary code: a few, each with one call on its way at a time."""
+"""The driver for threads: up to 16 connections of redis-py, one call at a time on each."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ from fairlane.engines.redis.calls import Command, Run
 from fairlane.engines.redis.driver_wire import (
     CONNECTIONS,
     ROLE,
-    closed,
-    let_go,
-    loading,
+    breaks_connection,
+    drop_tracebacks,
     not_the_master,
-    packed,
-    says_nothing,
-    spoils,
+    omit_client_info,
+    pack_load,
+    pack_master_query,
+    pack_request,
+    store_closed,
     translated,
-    where_is,
 )
 from fairlane.engines.redis.sentinels import Endpoint
 
 T = TypeVar("T")
 
 
-class _Line:
-    """A connection, and whether it is fit for the next call."""
+class _Link:
+    """A connection, and whether it can be used for the next call."""
 
-    __slots__ = ("connection", "fit")
+    __slots__ = ("connection", "usable")
 
-    def __init__(self, connection: Any) -> None:  # redis-py leaves this half of itself untyped
+    def __init__(self, connection: Any) -> None:  # redis-py does not type its blocking connections
         self.connection = connection
-        self.fit = True
+        self.usable = True
 
-    def hang_up(self) -> None:
-        self.fit = False
+    def disconnect(self) -> None:
+        self.usable = False
         self.connection.disconnect()
 
 
 class SyncSide:
-    """Connections of all threads."""
+    """Perform operations on one pool of connections for all threads."""
 
     def __init__(self, address: Address, verify: Callable[[], Op[None]]) -> None:
         self._address = address
         self._verify = verify
         self._closed = False
-        self._idle: list[_Line] = []
+        self._idle: list[_Link] = []
         self._free = threading.BoundedSemaphore(CONNECTIONS)
 
     def attempt(self, op: Op[T]) -> T:
-        """Perform an operation, once."""
+        """Perform an operation once, without a retry."""
         self._check_open()
         with self._free:
             try:
-                line = self._idle.pop()
+                link = self._idle.pop()
             except IndexError:
-                line = self._open()
+                link = self._open()
 
             def call(request: Run | Command) -> Any:
-                return self._call(line, request)
+                return self._call(link, request)
 
             try:
                 return perform(op.flow(), call)
@@ -76,14 +76,14 @@ class SyncSide:
                     perform(self._verify().flow(), call)
                 raise
             except StoreUnavailable:
-                if not line.fit:
-                    self._drop_idle()  # they will be of no use as well
+                if not link.usable:
+                    self._drop_idle()  # they are broken as well
                 raise
             finally:
                 if self._closed:
-                    line.hang_up()
-                elif line.fit:
-                    self._idle.append(line)
+                    link.disconnect()
+                elif link.usable:
+                    self._idle.append(link)
 
     def close(self) -> None:
         self._closed = True
@@ -91,68 +91,68 @@ class SyncSide:
 
     # -- calls ---------------------------------------------------------------------------------
 
-    def _call(self, line: _Line, request: Run | Command) -> Any:
+    def _call(self, link: _Link, request: Run | Command) -> Any:
         try:
-            return self._exchange(line, packed(request))
+            return self._exchange(link, pack_request(request))
         except exceptions.NoScriptError as error:
-            let_go(error)
+            drop_tracebacks(error)
             assert isinstance(request, Run)
-            self._exchange(line, loading(request))
-            return self._exchange(line, packed(request))
+            self._exchange(link, pack_load(request))
+            return self._exchange(link, pack_request(request))
 
-    def _exchange(self, line: _Line, call: bytes, sentinel: Endpoint | None = None) -> Any:
+    def _exchange(self, link: _Link, call: bytes, sentinel: Endpoint | None = None) -> Any:
         try:
-            line.connection.send_packed_command([call], check_health=False)
-            return line.connection.read_response()
+            link.connection.send_packed_command([call], check_health=False)
+            return link.connection.read_response()
         except exceptions.NoScriptError:
             raise
         except BaseException as error:  # noqa: BLE001 (raised again)
             meaning = translated(self._address, error, sentinel)
-            if spoils(error, meaning):
-                line.hang_up()
+            if breaks_connection(error, meaning):
+                link.disconnect()
             if meaning is not error:
-                let_go(error)
+                drop_tracebacks(error)
             raise meaning from None
 
     # -- connections ---------------------------------------------------------------------------
 
-    def _open(self) -> _Line:
-        """A new connection. Without Sentinels it is made by its first call."""
+    def _open(self) -> _Link:
+        """Return a new connection to the master. Without Sentinels its first call connects it."""
         if self._address.sentinels is None:
             return self._new(self._address.options)
         master = perform(self._address.sentinels.master(), self._ask)
-        line = self._new(self._address.of_master(master))
+        link = self._new(self._address.master_options(master))
         try:
-            role, *_ = self._exchange(line, ROLE)
+            role, *_ = self._exchange(link, ROLE)
         except AccessDenied:
-            if not line.fit:
+            if not link.usable:
                 raise
-            return line  # it may not be asked: the Sentinel's word has to do
+            return link  # the user has no right to ROLE: trust the Sentinel
         if role != b"master":
-            line.hang_up()
+            link.disconnect()
             raise not_the_master(self._address, master)
-        return line
+        return link
 
     def _ask(self, sentinel: Endpoint) -> Any:
-        line = self._new(self._address.of_sentinel(sentinel))
+        link = self._new(self._address.sentinel_options(sentinel))
         try:
-            return self._exchange(line, where_is(self._address), sentinel)
+            return self._exchange(link, pack_master_query(self._address), sentinel)
         finally:
-            line.hang_up()
+            link.disconnect()
 
-    def _new(self, options: Mapping[str, Any]) -> _Line:
+    def _new(self, options: Mapping[str, Any]) -> _Link:
         kind: Any
         if self._address.path is not None:
             kind = blocking.UnixDomainSocketConnection
         else:
             kind = blocking.SSLConnection if self._address.tls else blocking.Connection
         own = {"socket_timeout": self._address.reply_seconds, "retry": Retry(NoBackoff(), 0)}
-        return _Line(says_nothing(kind(**options, **own, protocol=2)))
+        return _Link(omit_client_info(kind(**options, **own, protocol=2)))
 
     def _check_open(self) -> None:
         if self._closed:
-            raise closed()
+            raise store_closed()
 
     def _drop_idle(self) -> None:
         while self._idle:
-            self._idle.pop().hang_up()
+            self._idle.pop().disconnect()

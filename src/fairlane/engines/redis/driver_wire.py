@@ -1,6 +1,6 @@
-"""What both sides of the driver share: how calls are packed, and what errors mean.
+"""Pack calls and translate errors, for both sides of the driver.
 
-Calls are packed in C by hiredis and sent straight away, because the client of redis-py costs more
+hiredis packs calls in C, and the driver sends them without the client of redis-py, which costs more
 than the script it calls.
 """
 
@@ -20,27 +20,27 @@ from fairlane.core.errors import (
 )
 from fairlane.engines.redis.address import Address
 from fairlane.engines.redis.calls import Argument, Command, Run
-from fairlane.engines.redis.connection_errors import outage
-from fairlane.engines.redis.errors import refusal
+from fairlane.engines.redis.connection_errors import unreachable
+from fairlane.engines.redis.errors import reported
 from fairlane.engines.redis.sentinels import Endpoint
 
 
-def packed(request: Run | Command) -> bytes:
-    """A call as it is sent."""
+def pack_request(request: Run | Command) -> bytes:
+    """Return a call as it is sent."""
     if isinstance(request, Run):
         return pack("EVALSHA", request.script.sha, 1, request.prefix, *request.arguments)
     return pack(*request.words)
 
 
-def loading(request: Run) -> bytes:
-    """The call that makes a script known to the server."""
+def pack_load(request: Run) -> bytes:
+    """Return the call that loads a script into the server."""
     return pack("SCRIPT", "LOAD", request.script.source)
 
 
 def pack(*words: Argument) -> bytes:
-    # Its annotation allows for one word only.
-    packed: bytes = pack_command(words)  # type: ignore[arg-type]
-    return packed
+    # The annotation of `pack_command` allows one word only.
+    call: bytes = pack_command(words)  # type: ignore[arg-type]
+    return call
 
 
 CONNECTIONS = 16
@@ -48,23 +48,23 @@ PING = pack("PING")
 ROLE = pack("ROLE")
 
 
-def where_is(address: Address) -> bytes:
-    """The question to a Sentinel."""
+def pack_master_query(address: Address) -> bytes:
+    """Return the call that asks a Sentinel for the master."""
     assert address.sentinels is not None
     return pack("SENTINEL", "GET-MASTER-ADDR-BY-NAME", address.sentinels.service)
 
 
-def says_nothing(connection: Any) -> Any:
-    """Keeps redis-py from introducing itself to the server: that takes a right more."""
-    for introduction in ("driver_info", "lib_name", "lib_version"):  # by its versions
-        setattr(connection, introduction, None)
+def omit_client_info(connection: Any) -> Any:
+    """Keep redis-py from sending CLIENT SETINFO, which the user may have no right to."""
+    for field in ("driver_info", "lib_name", "lib_version"):  # depends on its version
+        setattr(connection, field, None)
     return connection
 
 
 def translated(
     address: Address, error: BaseException, sentinel: Endpoint | None = None
 ) -> BaseException:
-    """The error as users read it, unless it is none of the server's or the network's."""
+    """Return the error that users read; other errors than those of server and network unchanged."""
     store = address.name if sentinel is None else f"The Sentinel at {sentinel}"
     meaning = _meaning(store, error, address.tls)
     if sentinel is None and address.sentinels is not None and isinstance(meaning, StoreUnavailable):
@@ -75,56 +75,60 @@ def translated(
 def _meaning(store: str, error: BaseException, tls: bool) -> BaseException:
     match error:
         case exceptions.AuthenticationError():
-            return refusal(store, "WRONGPASS", "")
+            return reported(store, "WRONGPASS", "")
         case exceptions.NoPermissionError():
-            return refusal(store, "NOPERM", str(error))
+            return reported(store, "NOPERM", str(error))
         case exceptions.BusyLoadingError():
-            return refusal(store, "LOADING", "")
+            return reported(store, "LOADING", "")
         case exceptions.OutOfMemoryError():
-            return refusal(store, "OOM", "")
+            return reported(store, "OOM", "")
         case exceptions.ReadOnlyError():
-            return refusal(store, "READONLY", "")
+            return reported(store, "READONLY", "")
         case exceptions.MasterDownError():
-            return refusal(store, "MASTERDOWN", "")
+            return reported(store, "MASTERDOWN", "")
         case exceptions.ClusterDownError() | exceptions.TryAgainError():
-            return refusal(store, "CLUSTERDOWN", "")
+            return reported(store, "CLUSTERDOWN", "")
         case exceptions.MovedError():
-            return refusal(store, "MOVED", "")
+            return reported(store, "MOVED", "")
         case exceptions.ResponseError():
-            return refusal(store, str(error).partition(" ")[0], str(error))
+            return reported(store, str(error).partition(" ")[0], str(error))
         case exceptions.InvalidResponse():
-            return StoreUnusable(f"{store} does not answer as Redis does: is the address right?")
+            return StoreUnusable(f"{store} does not reply like a Redis server: check the address.")
         case exceptions.ConnectionError(args=(str(text), *_)) if "number of clients" in text:
-            return refusal(store, "", text)
+            return reported(store, "", text)
         case exceptions.TimeoutError():
-            return outage(store, TimeoutError(), tls=tls)
+            return unreachable(store, TimeoutError(), tls=tls)
         case exceptions.RedisError() | OSError():
-            return outage(store, error, tls=tls)
+            return unreachable(store, error, tls=tls)
         case _:
             return error
 
 
 def not_the_master(address: Address, found: Endpoint) -> StoreUnavailable:
-    """A Sentinel named a server that is a replica: one of the two is behind."""
+    """Return the error for a server that is a replica, although a Sentinel named it the master."""
     assert address.sentinels is not None
     address.sentinels.doubt()
-    return StoreReadOnly(f"{address.name} is changing its master: {found} is a replica.")
+    return StoreReadOnly(f"{address.name} is changing its master: {found} is still a replica.")
 
 
-def closed() -> StoreUnusable:
+def store_closed() -> StoreUnusable:
+    """Return the error for a driver that was closed."""
     return StoreUnusable("This store was closed: open it again.")
 
 
-def spoils(error: BaseException, meaning: BaseException) -> bool:
-    """Whether a connection is of no use after an error: a reply may still come, or the server is
-    not the one to talk to (any more)."""
+def breaks_connection(error: BaseException, meaning: BaseException) -> bool:
+    """Return whether a connection cannot be used after an error: its reply may still arrive, or the
+    server is not (or no longer) the right one."""
     if not isinstance(error, exceptions.ResponseError):
         return True
     return isinstance(meaning, StoreUnavailable) and not isinstance(meaning, StoreBusy | StoreFull)
 
 
-def let_go(error: BaseException) -> None:
-    """redis-py leaves an error in the frame that raised it: a circle that would keep us alive."""
+def drop_tracebacks(error: BaseException) -> None:
+    """Break the reference cycle of an error that redis-py keeps in the frame that raised it.
+
+    The cycle would keep the driver alive.
+    """
     found: BaseException | None = error
     while found is not None:
         found.__traceback__ = None

@@ -1,4 +1,4 @@
-"""The Redis engine: its verbs, each at home in its own module."""
+"""The Redis engine: its operations, each defined in its own module."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairlane.engines.redis.keys import NAMES, checked_prefix
 
 
 class RedisOperations(Context):
-    """What can be asked of a Redis store."""
+    """The operations on a Redis store."""
 
     submit = submit.submit
     claim = claim.claim
@@ -93,7 +93,7 @@ def connect(
     aging: Aging = Aging(),  # noqa: B008
     patience: float = 10.0,
 ) -> Backend:
-    """A backend on a Redis or Valkey server. Connects to nothing yet."""
+    """Return a backend for a Redis or Valkey server. The first operation connects."""
     operations = RedisOperations(checked_prefix(prefix), aging)
     driver = RedisDriver(
         url,

@@ -1,7 +1,6 @@
-"""events, tail: the journal.
+"""events, tail: read the journal.
 
-Its entries are numbered 0-1, 0-2, … without a gap: a reader whose next entry is not the next number
-has missed something.
+Entries are numbered 0-1, 0-2, … without a gap, so a reader notices when it has missed one.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def events(self: Context, after: str | None, limit: int) -> Flow[Events]:
     newest = _number(last.decode())
     oldest = _number(entries[0][0].decode()) if entries else newest + 1
     reset = after is not None and begin + 1 != oldest
-    if reset and begin > newest:  # of a store that was made anew
+    if reset and begin > newest:  # a cursor of an earlier store under this prefix
         last, entries = yield from self.call(EVENTS, _cursor(0), limit, limits.BATCH)
     found: list[Event] = []
     cursor = _cursor(newest) if reset or after is None else after

@@ -1,7 +1,7 @@
-"""find: ids of tasks that a filter admits.
+"""find: return the ids of tasks that a filter admits.
 
-Candidates come from the index of all ids, or, where a filter asks for states of which there are few
-tasks, from the sets of those. What is asked of them is read here, of a bounded number.
+Candidates come from the index of all ids, or, if the filter names states with few tasks, from the
+sets of those states. A call reads the heads of a bounded number of candidates.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.record import raw_id, text_id
 from fairlane.engines.redis.scripts import script
 
-NEWEST = script("find_newest")
-GLANCE = script("read_heads")
-FEW = script("find_small")
+FIND_NEWEST = script("find_newest")
+READ_HEADS = script("read_heads")
+FIND_SMALL = script("find_small")
 
 # A record (see FIELDS in record.py): state, updated_at, created_at, lane, level.
-_GLANCE = struct.Struct(">B4xQ40xQ20xHB5x")
+_HEAD = struct.Struct(">B4xQ40xQ20xHB5x")
 
-_FIRST_LOOK = 100
-_LONGEST_LOOK = 1_000
+_FIRST_READ = 100
+_LARGEST_READ = 1_000
 
 
 @reads
@@ -41,17 +41,19 @@ def find(self: Context, filter: Filter, limit: int, cursor: str | None = None) -
     lanes = {lane.id for lane in known.lanes.values() if filter.admits_lane(lane)}
     if not lanes:
         return Found([], None)
-    few = yield from _few(self, filter, last, lanes if len(lanes) < len(known.lanes) else set())
+    small = yield from _find_small(
+        self, filter, last, lanes if len(lanes) < len(known.lanes) else set()
+    )
     found: list[str] = []
-    looked_at = 0
-    while looked_at < limits.SCAN:
-        # Further every time: who asks for the newest ten need not look at thousands.
-        size = min(max(limit, _FIRST_LOOK, looked_at), _LONGEST_LOOK, limits.SCAN - looked_at)
-        told = (int(filter.worker_id is not None), int(filter.reads_spec))
-        if few is None:
-            reply = yield from self.call(NEWEST, *told, _below(last), size)
+    checked = 0
+    while checked < limits.SCAN:
+        # Each read is larger: a query for the newest ten tasks need not read thousands.
+        size = min(max(limit, _FIRST_READ, checked), _LARGEST_READ, limits.SCAN - checked)
+        wanted = (int(filter.worker_id is not None), int(filter.reads_spec))
+        if small is None:
+            reply = yield from self.call(FIND_NEWEST, *wanted, _below(last), size)
         else:
-            reply = yield from self.call(GLANCE, *told, *few[looked_at : looked_at + size])
+            reply = yield from self.call(READ_HEADS, *wanted, *small[checked : checked + size])
         ids = _split(reply[0])
         seen = 0
         for admitted in _admitted(filter, lanes, *reply[1:]):
@@ -61,9 +63,9 @@ def find(self: Context, filter: Filter, limit: int, cursor: str | None = None) -
                 found.append(text_id(last))
                 if len(found) == limit:
                     return Found(found, cursor_of(text_id(last)))
-        looked_at += seen
+        checked += seen
         if seen < len(ids):
-            break  # tasks with large payloads: that is enough for one call
+            break  # large payloads: the script stopped early, and so does this call
         if len(ids) < size:
             return Found(found, None)
     return Found(found, cursor_of(text_id(last)))
@@ -72,11 +74,11 @@ def find(self: Context, filter: Filter, limit: int, cursor: str | None = None) -
 def _admitted(
     filter: Filter, lanes: set[int], heads: bytes, workers: list[bytes], specs: list[bytes]
 ) -> Iterator[bool]:
-    """For each task whether it is among those."""
+    """Yield for each task whether the filter admits it."""
     states = {state.code: state for state in filter.states or State}
-    for at, (code, updated_at, created_at, lane, level) in enumerate(_GLANCE.iter_unpack(heads)):
+    for at, (code, updated_at, created_at, lane, level) in enumerate(_HEAD.iter_unpack(heads)):
         state = states.get(code)
-        if state is None or lane not in lanes:  # also a task that is gone
+        if state is None or lane not in lanes:  # also a task that does not exist
             yield False
             continue
         completed_at = updated_at if state in TERMINAL else None
@@ -86,18 +88,20 @@ def _admitted(
         )
 
 
-def _few(self: Context, filter: Filter, last: bytes, lanes: set[int]) -> Flow[list[bytes] | None]:
-    """All candidates below `last` or the newest of them, newest first; None if there are many.
+def _find_small(
+    self: Context, filter: Filter, last: bytes, lanes: set[int]
+) -> Flow[list[bytes] | None]:
+    """Return the newest candidates below `last`, newest first; None if there are too many.
 
-    Those that ended badly are listed by id; the others can be sorted while they are no more than a
-    call looks at.
+    Tasks that ended badly are stored by id. Other tasks can be sorted if there are no more of them
+    than one call may read.
     """
     if filter.states is None:
         return None
     codes = bytes(state.code for state in filter.states)
     worker_id = filter.worker_id or b""
     blocks = yield from self.call(
-        FEW, _below(last), limits.SCAN, codes, worker_id, len(lanes), *lanes
+        FIND_SMALL, _below(last), limits.SCAN, codes, worker_id, len(lanes), *lanes
     )
     if not blocks:
         return None

@@ -1,4 +1,4 @@
-"""get, workers, controls: looking without touching."""
+"""get, workers, controls: read-only operations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORKERS = script("workers")
 
 
 def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task], int]]:
-    """Tasks by their ids, inside any operation; and the engine's now."""
+    """Return tasks by their ids, and the engine's now. For use inside any operation."""
     found: dict[str, Task] = {}
     unique = list(dict.fromkeys(task_ids))
     now = 0

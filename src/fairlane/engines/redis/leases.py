@@ -1,4 +1,4 @@
-"""start, progress, heartbeat, expired, register, mark, bury, forget: workers and what they hold."""
+"""start, progress, heartbeat, expired, register, mark, bury, forget: workers and their tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PROGRESS = script("progress")
 HEARTBEAT = script("heartbeat")
 EXPIRED = script("expired")
 REGISTER = script("register")
-MARK = script("set_worker_status")
+SET_WORKER_STATUS = script("set_worker_status")
 BURY = script("bury")
 FORGET = script("forget")
 
@@ -58,8 +58,8 @@ def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[l
     checked_all([item.task_id for item in reports])
     arguments: list[Argument] = []
     for item in reports:
-        said = stored_progress(item.percent, item.message)
-        arguments += (raw_id(item.task_id), struct.pack(">I", item.attempt), said)
+        report = stored_progress(item.percent, item.message)
+        arguments += (raw_id(item.task_id), struct.pack(">I", item.attempt), report)
     return _verdicts((yield from self.call(PROGRESS, worker_id, *arguments)))
 
 
@@ -69,13 +69,13 @@ def _verdicts(reply: list[bytes]) -> list[Verdict]:
 
 @writes
 def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
-    # What the beat leads to depends on the status it finds: the script is told for each.
-    outcomes: list[Argument] = []
+    # The next status depends on the stored one, so the script receives the next status for each.
+    next_statuses: list[Argument] = []
     for status in (WorkerStatus.ACTIVE, WorkerStatus.DRAINING, WorkerStatus.UNHEALTHY):
-        outcomes += (status.value, status_after_beat(status, beat.status).value)
+        next_statuses += (status.value, status_after_beat(status, beat.status).value)
     health = b"" if beat.health is None else msgspec.json.encode(beat.health)
     reply = yield from self.call(
-        HEARTBEAT, beat.worker_id, beat.load, health, limits.BATCH, *outcomes
+        HEARTBEAT, beat.worker_id, beat.load, health, limits.BATCH, *next_statuses
     )
     if reply[0] == b"gone":
         raise WorkerGone
@@ -130,7 +130,7 @@ def register(self: Context, worker: NewWorker) -> Flow[str]:
 
 @writes
 def mark(self: Context, worker_id: str, status: WorkerStatus) -> Flow[bool]:
-    return bool((yield from self.call(MARK, worker_id, status.value)))
+    return bool((yield from self.call(SET_WORKER_STATUS, worker_id, status.value)))
 
 
 @writes

@@ -1,4 +1,4 @@
-"""facts: the store at a glance."""
+"""facts: read counters, streams, limits and workers at once."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def _bucket(stored: bytes) -> Bucket:
 
 
 def _held(tallies: Iterable[Tally], lingering: Iterable[bytes]) -> dict[int, int]:
-    """Slots that are taken: what the counters say is executing, and what lingers.
+    """Return the taken slots per lane: executing tasks, by the counters, and lingering runs.
 
-    The sets of slots exist only where a limit asks for them.
+    The sets of slots exist only for limited types.
     """
     held: Counter[int] = Counter()
     for key, times, _ in tallies:

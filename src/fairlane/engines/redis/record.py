@@ -1,9 +1,9 @@
-"""The packed record: what changes in a task's life, in one layout for Python and for Lua.
+"""The packed record: the fields of a task that change, in one layout for Python and Lua.
 
-A record is 89 bytes and the id of the worker that holds the task; big endian, times in
-microseconds, zero for none. Fields that change together stand together, so that a script puts a new
-record together from a few pieces. The time fields of a submission come first, because only the
-script knows what time it is.
+A record has 89 bytes, then the id of the worker that holds the task; big endian, times in
+microseconds, zero for none. Fields that change together are neighbours, so that a script builds a
+new record from a few slices. The fields that depend on the time of submission come first, because
+only the script knows the time.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ FIELDS = (
 HEAD = struct.Struct(">" + "".join(code for _, code in FIELDS))
 
 LINE = struct.Struct(">16sIq")
-"""What the journal tells of a task: its id, its attempt, and how many microseconds that ran (-1:
-untimed)."""
+"""A journal line of a task: its id, its attempt, and the run's microseconds (-1: untimed)."""
 
 
 class Record(NamedTuple):
-    """A record as Python reads it. `rest` is what was stored behind it."""
+    """A decoded record. `rest` is what follows it in the stored value."""
 
     state: int
     version: int
@@ -65,13 +64,13 @@ class Record(NamedTuple):
 
 
 def unpacked(stored: bytes) -> Record:
-    """A record out of the store."""
+    """Return the record that a stored value starts with."""
     *values, length = HEAD.unpack_from(stored)
     end = HEAD.size + length
     return Record._make([*values, stored[HEAD.size : end].decode(), stored[end:]])
 
 
-# A task as the submitter packs it: the record from RETRIES on, then what never changes.
+# A task as the submitter packs it: the record from RETRIES on, then the fixed part.
 _SUBMITTED = struct.Struct(">HHdqHBIBHHI")
 _FIXED = struct.Struct(">HHI")  # max_retries, length of the idempotency key, length of the spec
 
@@ -86,7 +85,7 @@ def submitted(
     spec: bytes,
     payload: bytes,
 ) -> bytes:
-    """The part of a new task that does not depend on the time of its submission."""
+    """Return the part of a new task that does not depend on the time of its submission."""
     head = _SUBMITTED.pack(
         0,
         0,
@@ -104,7 +103,7 @@ def submitted(
 
 
 def fixed(stored: bytes) -> tuple[int, bytes, bytes, bytes]:
-    """What never changes in a task: max_retries, idempotency key, spec, payload."""
+    """Return the fixed part of a task: max_retries, idempotency key, spec, payload."""
     max_retries, key_length, spec_length = _FIXED.unpack_from(stored, HEAD.size)
     key = HEAD.size + _FIXED.size
     spec = key + key_length
@@ -113,13 +112,13 @@ def fixed(stored: bytes) -> tuple[int, bytes, bytes, bytes]:
 
 
 def fence(attempt: int, worker_id: str) -> bytes:
-    """The end of the record of a task that this worker executes as this attempt."""
+    """Return the end of the record of a task that this worker executes as this attempt."""
     worker = worker_id.encode()
     return struct.pack(">IB", attempt, len(worker)) + worker
 
 
 def raw_id(task_id: str) -> bytes:
-    """A task's id as it is stored. What is no UUID gets a form that no stored id has."""
+    """Return a task id as it is stored. An invalid id gets a form that no stored id has."""
     try:
         raw = bytes.fromhex(task_id.replace("-", ""))
     except ValueError:
@@ -128,7 +127,7 @@ def raw_id(task_id: str) -> bytes:
 
 
 def raw_ids_of(task_ids: Sequence[str]) -> list[bytes]:
-    """Many at once, which is several times faster."""
+    """Return many ids as they are stored, several times faster than one by one."""
     try:
         packed = pack(task_ids)
     except ValueError:
@@ -139,13 +138,13 @@ def raw_ids_of(task_ids: Sequence[str]) -> list[bytes]:
 
 
 def text_id(raw: bytes) -> str:
-    """A stored id as users know it."""
+    """Return a stored id as text."""
     digits = raw.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def positions() -> dict[str, int]:
-    """Where each field begins, as Lua counts; HEAD is the length of them all."""
+    """Return the position of each field, counted from 1 for Lua; HEAD is the length of all."""
     found = {"HEAD": HEAD.size}
     position = 1
     for name, code in FIELDS:

@@ -1,4 +1,4 @@
-"""Stored bytes become structs."""
+"""Convert stored bytes to structs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORKER_FIELDS = (
 
 
 def runs_of(stored: bytes | None) -> list[Attempt]:
-    """A task's runs that did not complete, in the order they ended."""
+    """Return the runs of a task that did not complete, in the order of their ends."""
     found: list[Attempt] = []
     at = 0
     while stored and at < len(stored):
@@ -61,7 +61,7 @@ def runs_of(stored: bytes | None) -> list[Attempt]:
 
 
 def run_of(stored: bytes) -> tuple[str, int]:
-    """A task's id and attempt."""
+    """Return the task id and the attempt of a run."""
     return text_id(stored[:16]), int.from_bytes(stored[16:20])
 
 
@@ -76,7 +76,7 @@ def task_of(
     aging: Aging,
     now: int,
 ) -> Task:
-    """A task out of its record, with what is known of its runs. Zero and '' stand for nothing."""
+    """Return a task from its record and its runs. Zero and '' mean None."""
     max_retries, idempotency_key, spec, payload = fixed(stored_task)
     state = State.of(record.state)
     return TaskRecord(
@@ -101,7 +101,7 @@ def task_of(
         worker_id=record.worker_id or None,
         claimed_at=record.claimed_at or None,
         started_at=record.started_at or None,
-        # Nothing touches a task after its end.
+        # Nothing changes a task after its end.
         completed_at=record.updated_at if state in TERMINAL else None,
         error=error,
         result=record.rest if state is State.COMPLETED else None,
@@ -109,12 +109,12 @@ def task_of(
 
 
 def stored_progress(percent: float | None, message: str | None) -> bytes:
-    """Progress as it is stored; the script puts its time in front."""
+    """Return progress as it is stored; the script puts the time before it."""
     return msgspec.json.encode((percent, message))
 
 
 def progress_of(stored: bytes | None) -> Progress | None:
-    """What `stored_progress` was given."""
+    """Return the progress that `stored_progress` encoded."""
     if not stored:
         return None
     percent, message = msgspec.json.decode(stored[8:])
@@ -122,7 +122,7 @@ def progress_of(stored: bytes | None) -> Progress | None:
 
 
 def worker_of(worker_id: bytes, row: list[bytes | None], runs: list[bytes], now: int) -> Worker:
-    """A worker out of its fields, in the order of WORKER_FIELDS."""
+    """Return a worker from its fields, in the order of WORKER_FIELDS."""
     texts = {
         field: (value or b"").decode() for field, value in zip(WORKER_FIELDS, row, strict=True)
     }
@@ -144,12 +144,12 @@ def worker_of(worker_id: bytes, row: list[bytes | None], runs: list[bytes], now:
 
 
 def stored_key(key: TallyKey) -> str:
-    """Where something is counted."""
+    """Return the field of a counter."""
     return ":".join(map(str, key))
 
 
 def tallies_of(counts: list[bytes], durations: list[bytes]) -> list[Tally]:
-    """The counters out of their two hashes."""
+    """Return the counters from their two hashes."""
     seconds = {field: int(value) / MICROSECONDS for field, value in pairs(durations)}
     return [
         Tally(_tally_key(field), int(times), seconds.get(field, 0.0))
@@ -163,7 +163,7 @@ def _tally_key(field: bytes) -> TallyKey:
 
 
 def passage_of(field: tuple[bytes, bytes]) -> Passage:
-    """A passage of the journal; books.lua says how it is written."""
+    """Return a passage from a field of a journal entry; see lua/lib/accounting.lua."""
     name, value = field
     verb, *rest = name.decode().split(" ")
     if not value:

@@ -1,4 +1,4 @@
-"""version, migrate, verify, shift_clock: the store itself."""
+"""version, migrate, verify, shift_clock: the format and the clock of the store."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def _version(self: Context) -> Flow[int]:
     found = yield asked
     if found is not None:
         return int(found)
-    # Looks through the whole database, but only where there is no store yet.
+    # Scan the whole database, but only if there is no store yet.
     cursor = b"0"
     while True:
         cursor, keys = yield Command(
             ("SCAN", cursor, "MATCH", f"{self.prefix}*", "COUNT", _SCAN_AT_ONCE)
         )
         if keys:
-            found = yield asked  # somebody else may have made the store meanwhile
+            found = yield asked  # another client may have created the store meanwhile
             if found is not None:
                 return int(found)
             raise NotAFairlaneStore(
-                f"There are keys that begin with {self.prefix} and are not Fairlane's: "
+                f"There are keys that begin with {self.prefix} but are not Fairlane's: "
                 "nothing was changed. Use another prefix or database."
             )
         if cursor == b"0":

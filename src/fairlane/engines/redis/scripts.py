@@ -1,12 +1,12 @@
-"""Scripts live in `lua/`, one file per verb; what they share is put in front of them.
+"""Assemble Lua scripts from `lua/`: one file per script, preceded by the code that scripts share.
 
-A script begins with a line of flags and may name parts of `lua/lib` that it needs:
+A script starts with a line of flags, and may name the files of `lua/lib` that it needs:
 
     #!lua flags=allow-oom
-    -- needs: record books
+    -- needs: record accounting
 
-`allow-oom` lets it run when memory is full (settling must go on then), `no-writes` marks a reader;
-without a flag a script is refused, before it has begun, when memory is full.
+`allow-oom` lets a script run when memory is full (settling must go on), `no-writes` marks a reader.
+The server refuses a script without a flag before its start when memory is full.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fairlane.engines.files import text
 from fairlane.engines.redis import keys, record
 
 FORMAT = 2
-"""The version of everything that is written here. A store of another version is not touched."""
+"""The version of the stored data. Scripts refuse a store of another version."""
 
 JOURNAL_BYTES = 64_000_000
-"""What the journal may take up, however many entries that are: one may tell of 1,000 tasks."""
+"""The largest size of the journal. Its entries differ in size: one may hold 1,000 tasks."""
 
 
 class Script(NamedTuple):
-    """A script as the server knows it: by the hash of its text."""
+    """A script, and the hash of its text by which the server knows it."""
 
     name: str
     source: str
@@ -39,14 +39,14 @@ class Script(NamedTuple):
 
 
 def script(verb: str) -> Script:
-    """The script `lua/<verb>.lua` with everything it needs."""
+    """Return the script `lua/<verb>.lua` with everything it needs."""
     flags, _, body = text(__package__, f"lua/{verb}.lua").partition("\n")
     needs, _, _ = body.partition("\n")
     parts = needs.removeprefix("-- needs: ").split() if needs.startswith("-- needs: ") else []
     libraries = [text(__package__, f"lua/lib/{part}.lua") for part in parts]
     code = "\n".join([text(__package__, "lua/common.lua"), *libraries, body])
-    # Lua has room for 200 local names, and each costs time at every call: numbers are written out,
-    # and texts are named only if they are used.
+    # Lua allows 200 local names, and each costs time in every call: numbers are substituted, and
+    # texts become local names only if the script uses them.
     numbers, texts = _numbers(), _texts()
     assert not numbers.keys() & texts.keys(), "one name for two things"
     code = _NAME.sub(lambda name: str(numbers.get(name[0], name[0])), code)
@@ -57,7 +57,7 @@ def script(verb: str) -> Script:
 
 
 _NAME = re.compile(r"(?<!')\b[A-Z][A-Z_]+\b(?!')")
-"""A constant in Lua; in quotes it is a command."""
+"""A constant in Lua; a quoted one is a command."""
 
 
 def _numbers() -> dict[str, int]:
@@ -73,9 +73,9 @@ def _numbers() -> dict[str, int]:
 
 
 def _texts() -> dict[str, str]:
-    """As Lua writes them."""
+    """Return the text constants as Lua expressions."""
     return {
-        # A script is given the prefix as its first key.
+        # The first key of a script is the prefix.
         **{name: f"KEYS[1] .. '{key}'" for name, key in keys.NAMES.items()},
         "FORMAT": f"'{FORMAT}'",
         **{f"MOVE_{name}": _table(move) for name, move in _MOVES.items()},
@@ -95,7 +95,7 @@ _MOVES = {
 
 
 def _table(move: Move) -> str:
-    """Return a move as Lua reads it. What it clears is written out where it is applied."""
+    """Return a move as a Lua table. The code that applies a move knows what it clears."""
     error = (stored_error(move.error) or b"").decode()
     lingers = str(move.slot is Slot.LINGER).lower()
     return (

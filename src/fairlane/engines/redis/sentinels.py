@@ -1,4 +1,4 @@
-"""Sentinels: who they are, and what to make of their answers."""
+"""Ask Sentinels for the master of a service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Endpoint(NamedTuple):
 
 
 class Sentinels:
-    """Those who know which server is the master of a service."""
+    """The Sentinels that watch a service."""
 
     def __init__(self, endpoints: Sequence[Endpoint], service: str) -> None:
         self.service = service
@@ -28,7 +28,7 @@ class Sentinels:
         self._first = 0
 
     def master(self) -> Flow[Endpoint]:
-        """The master, according to the first Sentinel that knows one. Yields whom to ask."""
+        """Return the master that the first Sentinel with an answer names. Yield whom to ask."""
         errors: list[StoreError] = []
         for n in range(len(self._endpoints)):
             asked = (self._first + n) % len(self._endpoints)
@@ -41,20 +41,24 @@ class Sentinels:
                 self._first = asked
                 host, port = answer
                 return Endpoint(host.decode(), int(port))
-        raise self._nobody_knows(errors)
+        raise self._no_master(errors)
 
     def doubt(self) -> None:
-        """What came of an answer was no good: a Sentinel that is cut off keeps telling what was.
-        The next one is asked first from now on."""
+        """Ask the next Sentinel first from now on, because the named master could not be used.
+
+        A Sentinel that is cut off keeps naming the old master.
+        """
         self._first = (self._first + 1) % len(self._endpoints)
 
-    def _nobody_knows(self, errors: list[StoreError]) -> StoreError:
+    def _no_master(self, errors: list[StoreError]) -> StoreError:
         places = ", ".join(map(str, self._endpoints))
         if not errors:
-            return StoreUnusable(f"The Sentinels at {places} know of no service {self.service}.")
-        for trouble in errors:
-            if not isinstance(trouble, StoreUnavailable):
-                return trouble
+            return StoreUnusable(
+                f"The Sentinels at {places} do not know the service {self.service}."
+            )
+        for error in errors:
+            if not isinstance(error, StoreUnavailable):
+                return error
         return StoreUnavailable(
-            f"None of the Sentinels at {places} says where {self.service} is at the moment."
+            f"None of the Sentinels at {places} names the master of {self.service} at the moment."
         )

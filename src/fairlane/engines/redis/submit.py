@@ -1,4 +1,4 @@
-"""submit: tasks enter."""
+"""submit: store new tasks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFUSALS: dict[bytes, type[FairlaneError]] = {
 }
 
 Group = tuple[int, int, float, int | None]
-"""(lane, level, delay, run_at): what tasks share that are stored alike"""
+"""(lane, level, delay, run_at): tasks of one group get the same state and times"""
 
 
 @writes
@@ -61,8 +61,8 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     refusal = _REFUSALS.get(reply[0])
     if refusal is not None:
         raise refusal
-    _, now, states, apart, known = reply
-    return _answers(tasks, groups, int(now), states, apart, known)
+    _, now, states, other_states, known = reply
+    return _answers(tasks, groups, int(now), states, other_states, known)
 
 
 def _grouped(tasks: Sequence[NewTask], catalogue: Catalogue) -> dict[Group, list[NewTask]]:
@@ -71,10 +71,10 @@ def _grouped(tasks: Sequence[NewTask], catalogue: Catalogue) -> dict[Group, list
     last: tuple[object, ...] = ()
     members: list[NewTask] = []
     for task in tasks:
-        # Neighbours are mostly alike, and comparing them is quicker than looking up their group.
-        alike = (task.queue, task.type, task.capabilities, task.level, task.delay, task.run_at)
-        if alike != last:
-            last = alike
+        # Most neighbours share a group, and comparing is faster than looking up the group.
+        kind = (task.queue, task.type, task.capabilities, task.level, task.delay, task.run_at)
+        if kind != last:
+            last = kind
             lane = ids[task.queue, task.type, task.capabilities]
             members = groups.setdefault((lane, task.level, task.delay, task.run_at), [])
         members.append(task)
@@ -84,7 +84,7 @@ def _grouped(tasks: Sequence[NewTask], catalogue: Catalogue) -> dict[Group, list
 def _arguments(
     tasks: Sequence[NewTask], groups: dict[Group, list[NewTask]], catalogue: Catalogue
 ) -> list[Argument]:
-    """As the head of submit.lua lists them."""
+    """Return the arguments that submit.lua describes."""
     heads: list[Argument] = []
     bodies: list[Argument] = []
     smallest = b"\xff" * 16
@@ -101,7 +101,7 @@ def _arguments(
         smallest = min(smallest, *raw_ids)
         last: tuple[object, ...] = ()
         for task, raw in zip(members, raw_ids, strict=True):
-            # All but the payload, which is the same for most of them.
+            # Everything but the payload: most tasks of a group have the same.
             terms = (
                 task.timeout,
                 task.expires_at,
@@ -130,7 +130,7 @@ def _arguments(
 
 
 def _head(lane: int, level: int, task: NewTask) -> bytes:
-    """A new task up to its payload."""
+    """Return a packed new task without its payload."""
     key = b"" if task.idempotency_key is None else task.idempotency_key.encode()
     spec = b"" if task.spec is PLAIN else task.spec.encode() or b""
     terms = (task.timeout, task.expires_at, task.max_retries)
@@ -140,7 +140,7 @@ def _head(lane: int, level: int, task: NewTask) -> bytes:
 def _specials(
     tasks: Sequence[NewTask], groups: dict[Group, list[NewTask]]
 ) -> list[tuple[Argument, ...]]:
-    """Tasks that may not be stored as they come: with a key, unique, or with parents."""
+    """Return the tasks that need a check: with an idempotency key, a unique key or parents."""
     in_groups = (task.task_id for members in groups.values() for task in members)
     places = {task_id: place for place, task_id in enumerate(in_groups, start=1)}
     found: list[tuple[Argument, ...]] = []
@@ -182,7 +182,7 @@ def _answers(
     groups: dict[Group, list[NewTask]],
     now: int,
     states: list[int],
-    apart: list[tuple[int, int]],
+    other_states: list[tuple[int, int]],
     known: list[tuple[int, bytes, int, bytes]],
 ) -> list[Accepted]:
     found: dict[str, Accepted] = {}
@@ -192,7 +192,7 @@ def _answers(
         in_order += members
         for task in members:
             found[task.task_id] = Accepted(task.task_id, state, now)
-    for position, state_code in apart:
+    for position, state_code in other_states:
         task_id = in_order[position - 1].task_id
         found[task_id] = Accepted(task_id, State.of(state_code), now)
     for position, raw, state_code, created_at in known:

@@ -1,4 +1,4 @@
-"""Hints that there is work: messages on a channel, read on a connection of their own."""
+"""Receive wake-up hints: messages on a channel, read on a separate connection."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _LONGEST_PAUSE = 2.0
 
 
 class Subscription(Protocol):
-    """A connection that does nothing but listen."""
+    """A connection that only listens."""
 
     async def message(self) -> None:
-        """Wait for a message. Raises StoreError when the connection is lost."""
+        """Wait for a message. Raise StoreError if the connection is lost."""
 
     async def aclose(self) -> None:
         """Stop listening."""
 
 
 class RedisWakeup:
-    """Listens in a task of its own, and subscribes again whenever the connection is lost."""
+    """Listen in a separate asyncio task; subscribe again whenever the connection is lost."""
 
     def __init__(self, subscribe: Callable[[], Awaitable[Subscription]]) -> None:
         self._subscribe = subscribe
@@ -32,8 +32,8 @@ class RedisWakeup:
         self._tried = asyncio.Event()
         self._listener = asyncio.create_task(self._listen(), name="fairlane-redis-wakeup")
 
-    async def tried(self) -> None:
-        """Wait until the first attempt to subscribe has come to an end, either way."""
+    async def wait_for_first_attempt(self) -> None:
+        """Wait until the first attempt to subscribe has succeeded or failed."""
         await self._tried.wait()
 
     async def wait(self, seconds: float) -> bool:
@@ -52,12 +52,12 @@ class RedisWakeup:
     async def _listen(self) -> None:
         ceiling = 0.05
         while True:
-            # Hints get lost by nature, and whoever waits looks for himself now and then.
+            # A lost hint does no harm: workers also poll.
             with suppress(StoreError):
                 subscription = await self._subscribe()
                 try:
                     if self._tried.is_set():
-                        self._hint.set()  # who knows what was missed
+                        self._hint.set()  # hints may have been lost while there was no connection
                     self._tried.set()
                     ceiling = 0.05
                     while True:

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- needs: documents
--- ARGV: number of ages, ages (microseconds) of samples to tell, then the fields to tell of each worker.
+-- ARGV: the number of ages, the ages of samples in microseconds, then the fields of workers to return.
 local first_field = 2 + ARGV[1]
 
 local streams = {}
@@ -18,14 +18,14 @@ for i, worker in ipairs(call('ZRANGE', WORKERS, 0, -1)) do
     end
 end
 
--- The last before a time and the first after it: one of them is the nearest.
+-- The last sample before a time and the first after it: one of them is the nearest.
 local samples = {}
 for i = 2, first_field - 1 do
     local time = whole(now - ARGV[i])
     local before = call('ZRANGE', DOCUMENT_TIMES .. SAMPLE, time, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1)
-    local behind = call('ZRANGE', DOCUMENT_TIMES .. SAMPLE, '(' .. time, '+inf', 'BYSCORE', 'LIMIT', 0, 1)
+    local after = call('ZRANGE', DOCUMENT_TIMES .. SAMPLE, '(' .. time, '+inf', 'BYSCORE', 'LIMIT', 0, 1)
     samples[#samples + 1] = before[1]
-    samples[#samples + 1] = behind[1]
+    samples[#samples + 1] = after[1]
 end
 for i, id in ipairs(samples) do
     samples[i] = value_of(call('HGET', DOCUMENTS .. SAMPLE, id))
