@@ -26,6 +26,7 @@ WRONG = {
     "a run that was none": ("attempts", "attempt", "0"),
     "a slot of no run": ("lingering", "attempt", "-1"),
     "a task that waits for itself": ("bonds", "child", "parent"),
+    "a document that was never written": ("documents", "version", "0"),
 }
 
 ROWS = """
@@ -45,6 +46,7 @@ INSERT INTO {0}outcome (
 VALUES ('{2}', {3} {9} 1, 0, 2, 5, 1, 'x');
 INSERT INTO {0}attempts (task_id, attempt, ended_at, outcome) VALUES ('{2}', 1, 1, 'failed');
 INSERT INTO {0}lingering (worker_id, task_id, attempt, lane) VALUES ('w', '{2}', 1, 1);
+INSERT INTO {0}documents (kind, id, value, at, version) VALUES ('token', 'a', 'x', 1, 1);
 """
 
 PARENT, CHILD = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"

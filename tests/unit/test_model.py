@@ -17,7 +17,8 @@ from fairlane.core.model import (
     moment_or_none,
 )
 from fairlane.core.retry import DEFAULT, RetryPolicy
-from tests.unit.make import TASK_ID, claimed, quick, task_id, texts, torn_texts
+from fairlane.core.states import State
+from tests.unit.make import TASK_ID, claimed, quick, stored, task_id, texts, torn_texts
 
 
 class TestTaskError:
@@ -183,3 +184,18 @@ def test_escapes_do_not_carry_a_text_over_its_limit() -> None:
     error = TaskError.of("\ud800" * 20_000)
     assert len(error.message) == 10_000
     assert error.message.endswith("…")
+
+
+def test_a_task_answers_to_the_names_of_the_specification() -> None:
+    task = stored(
+        state=State.FAILED,
+        level=2,
+        effective_level=5,
+        timeout=9.0,
+        capabilities=("gpu",),
+        worker_id="w",
+    )
+    assert (task.status, task.priority, task.effective_priority) == (State.FAILED, 2, 5)
+    assert task.timeout_seconds == 9.0
+    assert task.required_capabilities == ("gpu",)
+    assert task.assigned_worker_id == "w"

@@ -25,6 +25,7 @@ from fairlane.core.records import (
     error_of,
     names_of,
     overdue_of,
+    stored_error,
     stored_names,
 )
 from fairlane.core.retry import RetryPolicy
@@ -154,6 +155,8 @@ def test_names_come_back_as_they_were(names: frozenset[str] | None) -> None:
 def test_no_error_is_none() -> None:
     assert error_of(None) is None
     assert error_of(b"") is None
+    assert stored_error(None) is None
+    assert error_of(stored_error(TaskError("x", "E"))) == TaskError("x", "E")
 
 
 def test_a_claimed_row() -> None:

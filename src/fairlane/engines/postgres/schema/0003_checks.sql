@@ -22,3 +22,4 @@ ALTER TABLE fairlane.outcome
 ALTER TABLE fairlane.attempts ADD CHECK (attempt >= 1) NOT VALID;
 ALTER TABLE fairlane.lingering ADD CHECK (attempt >= 1) NOT VALID;
 ALTER TABLE fairlane.bonds ADD CHECK (parent <> child) NOT VALID;
+ALTER TABLE fairlane.documents ADD CHECK (version >= 1) NOT VALID;

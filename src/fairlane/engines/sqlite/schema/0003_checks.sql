@@ -1,5 +1,6 @@
 -- What no row may say. SQLite adds a CHECK to a table only by rewriting it, or by changing the text
--- of its schema, as https://sqlite.org/lang_altertable.html describes: rows are not read.
+-- of its schema, as https://sqlite.org/lang_altertable.html describes: rows are not read. States are
+-- compared without IN, which would build a table at every insert.
 PRAGMA writable_schema = ON;
 UPDATE sqlite_schema SET sql = substr(sql, 1, length(sql) - 1) || ',
     CHECK (level BETWEEN 0 AND 10),
@@ -9,7 +10,7 @@ UPDATE sqlite_schema SET sql = substr(sql, 1, length(sql) - 1) || ',
 )'
 WHERE type = 'table' AND name = 'content';
 UPDATE sqlite_schema SET sql = substr(sql, 1, length(sql) - 1) || ',
-    CHECK (state IN (1, 4)),
+    CHECK (state = 1 OR state = 4),
     CHECK (state = 1 OR due_at IS NOT NULL),
     CHECK (attempt >= 0 AND retry_count >= 0 AND version >= 1)
 )'
@@ -26,7 +27,7 @@ UPDATE sqlite_schema SET sql = replace(sql, ') WITHOUT ROWID', ',
 ) WITHOUT ROWID')
 WHERE type = 'table' AND name = 'held';
 UPDATE sqlite_schema SET sql = substr(sql, 1, length(sql) - 1) || ',
-    CHECK (state IN (5, 6, 7, 8)),
+    CHECK (state BETWEEN 5 AND 8),
     CHECK (attempt >= 0 AND retry_count >= 0 AND version >= 2),
     CHECK (result IS NULL OR state = 5),
     CHECK (state <> 5 OR attempt >= 1)
@@ -40,6 +41,11 @@ UPDATE sqlite_schema SET sql = replace(sql, ') WITHOUT ROWID', ',
     CHECK (parent <> child)
 ) WITHOUT ROWID')
 WHERE type = 'table' AND name = 'bonds';
+UPDATE sqlite_schema SET sql = replace(sql, ',
+    PRIMARY KEY (kind, id)', ',
+    CHECK (version >= 1),
+    PRIMARY KEY (kind, id)')
+WHERE type = 'table' AND name = 'documents';
 PRAGMA writable_schema = RESET;
 
 -- Other processes notice a change of the schema by its version, which this raises.
