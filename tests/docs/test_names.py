@@ -17,7 +17,14 @@ NAME = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w.*/-]*/[\w.*/-]*|[\w*-]+\.(?:py|sql|lua|js|toml|md)")
 DOTTED = re.compile(r"[a-z_]+(?:\.[A-Za-z_]+)+")
 ROUTE = re.compile(r"(GET|POST|PATCH|PUT|DELETE) (/\S*)")
-PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/guarantees.md"]
+PAGES = [
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
+    "docs/glossary.md",
+    "docs/guarantees.md",
+    "docs/security.md",
+    "docs/upgrading.md",
+]
 
 
 def unknown_names(text: str) -> list[str]:
@@ -29,10 +36,8 @@ def _is_known(name: str) -> bool:
     if route is not None:
         return any((each.method, each.path) == route.groups() for each in OPERATIONS)
     if PATH.fullmatch(name) and not name.startswith("/"):
-        return (
-            any(any(base.glob(name.rstrip("/"))) for base in (ROOT, ROOT / "src" / "fairlane"))
-            or name == "driver*.py"
-        )
+        path = name.rstrip("/")
+        return name == "fairlane.toml" or any(ROOT.glob(path)) or any((ROOT / "src").rglob(path))
     return not DOTTED.fullmatch(name) or _resolves(name.removeprefix("fairlane."))
 
 

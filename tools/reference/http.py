@@ -25,7 +25,8 @@ def render() -> str:
         "HTTP",
         "All routes of the server. A running server describes bodies, queries and responses in "
         "full: `/openapi.json` for programs, `/docs` for people. *Scopes*: the token needs "
-        "one of them. Live events also come over the WebSocket `/ws` (scope `read`). How to use it "
+        "one of them; `admin` includes `submit` and `read`. "
+        "Live events also come over the WebSocket `/ws` (scope `read`). How to use it "
         "is in [Use it over HTTP](../howto/http.md), and what can go wrong in [Errors](errors.md).",
         *parts,
     )
