@@ -73,7 +73,7 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
     if ready or not slotted.isdisjoint(lanes) or (slotted and late):
         yield WAKE
     if runs is not None:
-        yield from circuits.judge(self, runs, now)
+        yield from circuits.count_runs(self, runs, now)
     return verdicts
 
 

@@ -31,7 +31,7 @@ class Runs:
             self.counted.setdefault(lane, [0, 0])[not good] += 1
 
 
-def judge(self: Context, runs: Runs, now: int) -> Flow[None]:
+def count_runs(self: Context, runs: Runs, now: int) -> Flow[None]:
     """Open and close the circuits of the types that these runs belong to."""
     if not runs.counted:
         return

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- ARGV: kind, 'oldest' or 'newest', how many, the time and the id that they come after, how many to leave
---       out. Answers the time, then ids and documents, one after another.
+--       out. Returns the time, then ids and documents in turn.
 local kind, newest, at, id = ARGV[1], ARGV[2] == 'newest', ARGV[4], ARGV[5]
 local times = DOCUMENT_TIMES .. kind
 local first = ARGV[6] + (newest and call('ZCOUNT', times, '(' .. at, '+inf') or call('ZCOUNT', times, '-inf', '(' .. at))

@@ -1,7 +1,7 @@
 #!lua
 -- KEYS: the store's prefix. ARGV: the format to be. Tokens, schedules, roles, samples and the audit log of
--- format 1 become documents, see documents.py. Nothing is put in front of this one: the store has another
--- format yet.
+-- format 1 become documents, see documents.py. The shared parts of other
+-- scripts are left out, because they refuse a store of this format.
 local call, sub, pack = redis.call, string.sub, struct.pack
 local prefix = KEYS[1]
 local NEVER, NO_TIME = '\127\255\255\255\255\255\255\255', '\128\0\0\0\0\0\0\0'
@@ -30,7 +30,7 @@ local function each(key, visit)
 end
 
 if call('HGET', prefix .. 'meta', 'format') ~= '1' then
-    return 'moved'  -- by somebody else, just now
+    return 'moved'  -- by another process, just now
 end
 
 each('tokens', function(id, token)

@@ -17,7 +17,7 @@ local function drop_document(kind, id, document)
     end
 end
 
--- Take away those that have expired; answers how many.
+-- Delete documents that have expired. Returns how many.
 local function expire(kind, limit)
     local ids = call('ZRANGE', DOCUMENT_ENDS .. kind, '-inf', now_text, 'BYSCORE', 'LIMIT', 0, limit)
     for _, id in ipairs(ids) do
