@@ -4,11 +4,11 @@ An SQL file holds statements, each below a line `-- name: <name>`. Every stateme
 stands (`make check` parses them all). Names of states stand for the numbers that are stored. Where
 Python changes a statement, comments mark the place:
 
-    /* TEMPLATE: accounting */             Python inserts text here.
+    /* TEMPLATE: accounting */               Python inserts text here.
     /* BEGIN unique */ ... /* END unique */  Python keeps, removes or replaces this part.
 
-`fill` inserts, removes and replaces; `part` returns a part, for use in another statement or to be
-repeated. A mark that nobody replaces is sent to the database, as the comment that it is.
+`fill` inserts, removes and replaces; `part` returns a part, to repeat it or to put it into another
+statement. Marks that stay are sent to the database, which ignores comments.
 """
 
 from __future__ import annotations

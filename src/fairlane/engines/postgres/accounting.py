@@ -1,5 +1,4 @@
-"""Counters and journal. Most statements write them by themselves (see accounting.sql); the rest is
-here."""
+"""Counters and journal. Statements that move tasks write both (see accounting.sql)."""
 
 from __future__ import annotations
 
@@ -22,32 +21,32 @@ _NEVER = 0
 
 
 def mention(verb: str, worker_ids: Sequence[str]) -> Flow[None]:
-    """Tell of workers in the journal."""
+    """Write a journal entry for each of these workers."""
     if worker_ids:
         yield Query(SQL["mention"], (verb, list(worker_ids)))
 
 
 def count(keys: Sequence[TallyKey]) -> Flow[None]:
-    """Count transitions that happened once each."""
+    """Add 1 to the counter of each key."""
     if keys:
         columns = zip(*keys, strict=True)
         yield Query(SQL["count"], [list(column) for column in columns])
 
 
 def trim(most: int, until: int) -> Flow[int]:
-    """Cut the journal to its length, and to what is younger than this time."""
+    """Delete journal entries that are too many, or older than `until`. Return how many."""
     values = (TRIMMING, most, limits.JOURNAL_ENTRIES, until)
     ((gone,),) = yield Query(SQL["trim"], values)
     return int(gone)
 
 
-def upkeep(self: Context) -> Flow[None]:
-    """Now and then, after a write: add up the deltas, and cut the journal to its length."""
+def fold_and_trim(self: Context) -> Flow[None]:
+    """After every 128th write, add up the counters' deltas and trim the journal."""
     if next(self.writes) % _EVERY:
         return
     try:
         yield Chore(SQL["fold"], (FOLDING, _DELTAS))
         yield Chore(SQL["trim"], (TRIMMING, _ENTRIES, limits.JOURNAL_ENTRIES, _NEVER))
     except StoreUnavailable:
-        # What the operation is about has been done. The next one will see to this.
+        # The operation itself has succeeded. A later one will fold and trim.
         return

@@ -1,12 +1,13 @@
-"""Where the database is, as its two drivers and as messages have it."""
+"""The URL of the database: for both drivers, and as a name for messages."""
 
 from __future__ import annotations
 
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from fairlane.core.errors import InvalidStoreURL
+from fairlane.core.text import shown
 
-# What only libpq knows. asyncpg would pass it on to the server, which would refuse it.
+# Options that only libpq knows. asyncpg would send them to the server, which refuses them.
 _LIBPQ_ONLY = {
     "channel_binding",
     "client_encoding",
@@ -22,27 +23,27 @@ _ANSWERS = {"true": True, "false": False}
 
 
 class Address:
-    """A URL, and a name for what it leads to that gives no secret away."""
+    """A URL, and a name for the database that contains no secret."""
 
     def __init__(self, url: str) -> None:
         try:
             parts = urlsplit(url)
             places = _places(parts.netloc)
         except ValueError:
-            # What the error quotes may be a part of the password.
+            # The error may quote a part of the password.
             raise InvalidStoreURL(
-                "A PostgreSQL URL looks like postgresql://user:password@host:5432/database: there "
-                "is no reading the host or the port of the one given. (In a password, / is %2F.)"
+                "The host or the port in the PostgreSQL URL cannot be read. A URL looks like "
+                "postgresql://user:password@host:5432/database. (In a password, write / as %2F.)"
             ) from None
         options = parse_qsl(parts.query, keep_blank_values=True)
-        told = dict(options)
-        place = places or told.get("host") or "this machine"
-        database = unquote(parts.path.removeprefix("/")) or told.get("dbname") or "its default"
+        given = dict(options)
+        place = places or given.get("host") or "this machine"
+        database = unquote(parts.path.removeprefix("/")) or given.get("dbname") or "its default"
         self.name = f"PostgreSQL database {database} at {place}"
-        self.pooled = _answer(told.get("pgbouncer"))
-        """Whether a pooler in transaction mode stands in between; None to find out."""
-        if "," in place and "target_session_attrs" not in told:
-            # Several servers are one that can be written to and those that may take its place.
+        self.pooled = _answer(given.get("pgbouncer"))
+        """Whether a pooler in transaction mode is in between; None: to be detected."""
+        if "," in place and "target_session_attrs" not in given:
+            # Several servers are a primary and its standbys: connect to the primary.
             options.append(("target_session_attrs", "read-write"))
         options = [(name, value) for name, value in options if name not in _OURS]
         bare = f"{parts.scheme}://{parts.netloc}{parts.path}"
@@ -60,10 +61,10 @@ def _with(url: str, options: list[tuple[str, str]]) -> str:
 
 
 def _places(netloc: str) -> str:
-    """Hosts and ports, without user and password. Raises ValueError for a port that is none."""
+    """Return hosts and ports, without user and password. Raises ValueError for an invalid port."""
     hosts = netloc.rpartition("@")[2]
     for host in hosts.split(","):
-        urlsplit(f"//{host}").port  # noqa: B018 (looking is what checks it)
+        urlsplit(f"//{host}").port  # noqa: B018 (reading it checks it)
     return hosts
 
 
@@ -71,5 +72,7 @@ def _answer(given: str | None) -> bool | None:
     if given is None:
         return None
     if given not in _ANSWERS:
-        raise InvalidStoreURL("The option pgbouncer of a PostgreSQL URL is true or false.")
+        raise InvalidStoreURL(
+            f"The option pgbouncer of a PostgreSQL URL is true or false. Got {shown(given)}."
+        )
     return _ANSWERS[given]

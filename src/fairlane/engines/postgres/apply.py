@@ -16,7 +16,7 @@ from fairlane.core.settlement import Fence, FencedMove, judge_late
 from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
 from fairlane.engines.files import fill
-from fairlane.engines.postgres.accounting import count, upkeep
+from fairlane.engines.postgres.accounting import count, fold_and_trim
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, Query
 from fairlane.engines.postgres.circuits import count_runs
 from fairlane.engines.postgres.context import Context
@@ -38,22 +38,25 @@ _TASK_ID = attrgetter("task_id")
 Applied = dict[Fence, FencedMove]
 
 
-class Outlook:
-    """Whether claims have something new to look at, once all is settled."""
+class Waking:
+    """Decides whether to wake waiting workers once all moves are applied.
+
+    `slotted` are the lanes with a limit on concurrency.
+    """
 
     def __init__(self, slotted: frozenset[int]) -> None:
         self._slotted = slotted
-        self.news = False
+        self.needed = False
 
-    def settled(self, items: Iterable[FencedMove], lanes: set[int]) -> None:
-        """A task is in a queue again, or its run makes room for another."""
+    def note_applied(self, items: Iterable[FencedMove], lanes: set[int]) -> None:
+        """Note moves of tasks in these lanes: a task may be queued again, or a slot be free."""
         if not self._slotted.isdisjoint(lanes) or any(item.move.wakes for item in items):
-            self.news = True
+            self.needed = True
 
-    def judged(self) -> None:
-        """Runs that came too late may have kept others waiting until now."""
+    def note_late(self) -> None:
+        """Note reports that came too late: their runs may have kept a slot until now."""
         if self._slotted:
-            self.news = True
+            self.needed = True
 
 
 @writes
@@ -62,42 +65,42 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
     if not moves:
         return []
     if reaping:
-        # Whoever reaps need not claim, and so may not have heard of breakers that were set.
+        # A process that reaps need not claim, so it may not know of new circuit breakers yet.
         yield from self.catalogue.load()
-    # Of two reports under one fence the first is applied and the second judged like a late one.
+    # Of two reports under one fence, the first is applied and the second is treated as late.
     first: Applied = {}
     for item in moves:
         first.setdefault(item.fence, item)
-    outlook = Outlook(self.catalogue.known.slotted)
-    # Whoever reaps waits for nobody's lock: one run that hangs would hold up all others.
-    applied = {} if reaping else (yield from _apply(first.values(), outlook))
+    waking = Waking(self.catalogue.known.slotted)
+    # Reaping waits for no lock: one run that hangs would block all others.
+    applied = {} if reaping else (yield from _apply(first.values(), waking))
     if len(applied) < len(first):
         rest = [item for fence, item in first.items() if fence not in applied]
-        applied |= yield from _apply_with_locks(rest, reaping, outlook)
+        applied |= yield from _apply_with_locks(rest, reaping, waking)
     verdicts: dict[int, Verdict] = {}
     if len(applied) < len(moves):
         late = [item for item in moves if applied.get(item.fence) is not item]
         verdicts = yield from _judge(self, late, reaping)
-        outlook.judged()
+        waking.note_late()
     yield from count_runs(self, applied.values())
-    yield from upkeep(self)
-    if outlook.news:
+    yield from fold_and_trim(self)
+    if waking.needed:
         yield WAKE
     return [verdicts.get(id(item), Verdict.APPLIED) for item in moves]
 
 
-def _apply(items: Iterable[FencedMove], outlook: Outlook) -> Flow[Applied]:
-    """Apply those whose fence matches: the common way, one statement."""
+def _apply(items: Iterable[FencedMove], waking: Waking) -> Flow[Applied]:
+    """Apply the moves whose fence matches, in one statement. Linked tasks are left out."""
     wanted = sorted(items, key=_TASK_ID)
     alike = all(item.move.verb is Verb.COMPLETE for item in wanted)
     rows = yield _query(_COMPLETE_ONLY if alike else _APPLY, wanted, reaping=False, bare=alike)
     matched = [wanted[number - 1] for number, _ in rows]
-    outlook.settled(matched, {lane for _, lane in rows})
+    waking.note_applied(matched, {lane for _, lane in rows})
     return {item.fence: item for item in matched}
 
 
-def _apply_with_locks(items: list[FencedMove], reaping: bool, outlook: Outlook) -> Flow[Applied]:
-    """Apply those that are held after all: a row was updated just then, or it is linked."""
+def _apply_with_locks(items: list[FencedMove], reaping: bool, waking: Waking) -> Flow[Applied]:
+    """Apply moves that `_apply` left out: the task is linked, or its row was just updated."""
     rows = yield Query(SQL["held_now"], (array_of_ids([item.task_id for item in items]),))
     held = {(task_id, attempt, worker_id) for task_id, attempt, worker_id in rows}
     wanted = sorted((item for item in items if item.fence in held), key=_TASK_ID)
@@ -114,20 +117,22 @@ def _apply_with_locks(items: list[FencedMove], reaping: bool, outlook: Outlook) 
     rows = yield _query(_APPLY_ALL, wanted, reaping)
     matched = [(wanted[number - 1], linked) for number, _, linked in rows]
     applied = {item.fence: item for item, _ in matched}
-    outlook.settled(applied.values(), {lane for _, lane, _ in rows})
-    news = yield from release_dependents(
+    waking.note_applied(applied.values(), {lane for _, lane, _ in rows})
+    released = yield from release_dependents(
         Ended(item.task_id, item.move.state)
         for item, linked in matched
         if linked and item.move.ends
     )
     yield COMMIT
-    outlook.news = outlook.news or news
+    waking.needed = waking.needed or released
     return applied
 
 
 def _query(statement: str, wanted: list[FencedMove], reaping: bool, *, bare: bool = False) -> Query:
-    """A statement with its values. They are in one order for all, so that two batches with the same
-    tasks cannot wait for each other. `bare`: without what completions do not need."""
+    """Return a statement with its parameters. `bare`: without those that completions do not need.
+
+    `wanted` is sorted, so that two batches with the same tasks cannot wait for each other.
+    """
     numbers: dict[tuple[Any, ...], int] = {}
     kinds = [numbers.setdefault(_kind(item), len(numbers) + 1) for item in wanted]
     columns = [list(column) for column in zip(*numbers, strict=True)]
@@ -148,10 +153,10 @@ def _query(statement: str, wanted: list[FencedMove], reaping: bool, *, bare: boo
 
 
 def _kind(item: FencedMove) -> tuple[Any, ...]:
-    """What a move has in common with others of its kind."""
+    """Return the values that moves of one kind have in common."""
     move = item.move
     if move.verb is Verb.COMPLETE:
-        # Completing changes none of the counters: all completions of a worker are of one kind.
+        # Completions change no counter of a task, so all completions of a worker are of one kind.
         return (item.worker_id, *_COMPLETE)
     return (
         item.worker_id,
@@ -170,7 +175,7 @@ def _kind(item: FencedMove) -> tuple[Any, ...]:
 
 
 _IN_COMMON = 6
-"""So many of these does a completion need too."""
+"""How many of these values a completion needs, too."""
 
 _COMPLETE = (
     Verb.COMPLETE.value,
@@ -186,7 +191,7 @@ _COMPLETE = (
 
 
 def _judge(self: Context, late: list[FencedMove], reaping: bool) -> Flow[dict[int, Verdict]]:
-    """What to say of moves that did not match; their attempts let go of their slots."""
+    """Return the verdicts on moves whose fence did not match. Their runs free their slots."""
     tasks = yield from fetch(self, [item.task_id for item in late])
     verdicts = {id(item): judge_late(tasks.get(item.task_id), item) for item in late}
     if not reaping:
@@ -195,7 +200,7 @@ def _judge(self: Context, late: list[FencedMove], reaping: bool) -> Flow[dict[in
             array_of_ids([item.task_id for item in late]),
             array(item.attempt for item in late),
         )
-        yield Query(SQL["let_go"], columns)
+        yield Query(SQL["drop_lingering"], columns)
         stale = sum(verdict is Verdict.STALE for verdict in verdicts.values())
         yield from count([apart(STALE_RESULTS)] * stale)
     return verdicts

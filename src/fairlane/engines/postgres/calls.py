@@ -1,4 +1,4 @@
-"""What the operations of this engine ask of its driver."""
+"""The calls that operations of this engine yield to its driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Query(NamedTuple):
 
 
 class Chore(Query):
-    """A statement for the store's own upkeep, which may be left out where it is not convenient."""
+    """A statement for maintenance, left out inside a caller's transaction."""
 
     __slots__ = ()
 
@@ -28,23 +28,23 @@ class Script(NamedTuple):
 
 
 class Wake(NamedTuple):
-    """A call that hints, once the operation is done, that there is work."""
+    """Wake waiting workers once the operation is done."""
 
     everyone: bool = True
-    """Other processes as well, not only this one."""
+    """In other processes as well, not only in this one."""
 
 
 class Sweep:
-    """A call that has the room of claimed tasks cleared, in the background."""
+    """Vacuum the tables that claims read, in the background."""
 
 
 SWEEP = Sweep()
 
 
 class Apart(NamedTuple):
-    """A call that performs a flow outside of a caller's transaction; the reply is its result.
+    """Perform a flow outside a caller's transaction; the reply is its result.
 
-    What it writes is there for everyone at once, and what it reads will not be rolled back.
+    Others see at once what it writes, and what it reads cannot be rolled back.
     """
 
     flow: Callable[[], Flow[Any]]
@@ -53,14 +53,13 @@ class Apart(NamedTuple):
 WAKE = Wake()
 WAKE_US = Wake(everyone=False)
 
-# Most operations are one statement, which is a transaction by itself. These are for the others that
-# find out on their way that they need one; the driver rolls back what is left open.
+# Most operations are one statement, which is a transaction by itself. Others begin a transaction
+# when they need one; the driver rolls back what is left open.
 BEGIN = Query("BEGIN")
 COMMIT = Query("COMMIT")
 ROLLBACK = Query("ROLLBACK")
 
-# Advisory locks. Those with a number are keys of their own; types are locked by their hash under
-# CLASS.
+# Advisory locks. A limited type is locked by its hash, as the second key after CLASS.
 CLASS = 0x46_61_69_72  # "Fair"
 WAITERS = CLASS << 32 | 1
 MIGRATION = CLASS << 32 | 2

@@ -15,7 +15,7 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import claimed_of, stored_error
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, SWEEP, WAKE, Query
 from fairlane.engines.postgres.claim_limits import claim_within_limits
-from fairlane.engines.postgres.claim_order import SQL, Reading, arms_of, occupied, statement
+from fairlane.engines.postgres.claim_order import SQL, Reading, arms_of, choose_arms, statement
 from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.dependents import release_dependents, release_left_over
 from fairlane.engines.postgres.moves import Ended
@@ -30,7 +30,7 @@ _EXPIRE = (
 _PLACE = itemgetter(0)
 _SWEEP_EVERY = 20_000
 _LOCKED_SECONDS = 0.05
-"""When to look again for what is due, but in the hands of another transaction."""
+"""When to look again for due tasks that another transaction has locked."""
 
 
 @writes
@@ -43,14 +43,14 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             reply, token_in = yield from claim_within_limits(self, known, ask, opening, tidied)
         else:
             reply, token_in = (yield from _claim_freely(self, known, ask, opening, tidied)), None
-        header, rows = _divided(reply)
+        header, rows = _header_and_tasks(reply)
         if header.status is None or header.status == WorkerStatus.DEAD:
             raise WorkerGone
         if ask.overlooks(header.request_id):
-            return (yield from _granted(self, ask, header))
+            return (yield from _grant_again(self, ask, header))
         if header.version != known.version:
             yield from self.catalogue.load()
-        elif header.untidy and not tidied:
+        elif header.has_chores and not tidied:
             tidied = True
             if header.due:
                 ((released,),) = yield Query(SQL["release_due"], (limits.BATCH, DUE.verb.value))
@@ -77,10 +77,10 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
 def _claim_freely(
     self: Context, known: Known, ask: Ask, opening: Opening, tidied: bool
 ) -> Flow[list[Row]]:
-    """The common way: one statement."""
+    """Claim in one statement: nothing is limited."""
     most = min(ask.slots + ask.ahead, limits.BATCH)
     arms = arms_of(opening.free, known.levels, self.aging)
-    arms = yield from occupied(arms, most)
+    arms = yield from choose_arms(arms, most)
     reading = Reading([arms])
     (shape,) = reading.shapes
     basics = (ask.worker_id, ask.request_id, known.version, most, tidied, ask.heard)
@@ -88,36 +88,36 @@ def _claim_freely(
     return rows
 
 
-def _divided(reply: list[Row]) -> tuple[Header, list[Row]]:
-    """A claim's reply: about the worker, and the tasks in order."""
+def _header_and_tasks(reply: list[Row]) -> tuple[Header, list[Row]]:
+    """Return the header of a claim's reply, and the rows of its tasks in order."""
     rows = sorted(reply, key=_PLACE)
     return Header.of(rows), rows[1:]
 
 
 def _expire() -> Flow[bool]:
-    """End tasks whose time is over. True when there may be more of them than fit a batch."""
+    """End tasks that have expired. Return whether there may be more than fit a batch."""
     yield BEGIN
     rows = yield Query(SQL["expire"], (limits.BATCH, *_EXPIRE))
     ended = [
         Ended(task_id, EXPIRE.state, bound) for task_id, linked, bound in rows if linked or bound
     ]
-    news = yield from release_dependents(ended)
+    released = yield from release_dependents(ended)
     yield COMMIT
-    if news:
+    if released:
         yield WAKE
     return len(rows) == limits.BATCH
 
 
 def _release_left_over() -> Flow[bool]:
-    """Resolve bonds that ends of tasks have left. True when there may be more than fit a batch."""
+    """Release dependents that are left over. Return whether there may be more than fit a batch."""
     resolved = yield from release_left_over()
     if resolved.released:
         yield WAKE
     return resolved.more
 
 
-def _granted(self: Context, ask: Ask, header: Header) -> Flow[Grant]:
-    """What an earlier call of the same request was given, as far as it is still held."""
+def _grant_again(self: Context, ask: Ask, header: Header) -> Flow[Grant]:
+    """Return the tasks of the worker's last request, whose reply got lost, that it still holds."""
     rows = yield Query(SQL["granted"], (ask.worker_id, header.claimed_at))
 
     def rank(row: Row) -> tuple[int, int, str]:

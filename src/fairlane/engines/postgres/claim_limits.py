@@ -1,4 +1,4 @@
-"""Claims where some types, or everything, are limited: counted under a lock, paid with tokens."""
+"""Claims where types, or everything, have a limit: slots are counted under a lock, tokens taken."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlane.engines.postgres.claim_order import (
     SQL,
     Reading,
     arms_of,
-    occupied,
+    choose_arms,
     statement_within_limits,
 )
 from fairlane.engines.postgres.context import Context, Known
@@ -22,22 +22,22 @@ from fairlane.engines.postgres.rows import Header, Row
 
 _EVERYTHING = ""
 _SOON = 0.05
-"""Seconds within which to come back for types that someone else was claiming."""
+"""Seconds within which to claim again if another worker had locked a type."""
 
 
 def claim_within_limits(
     self: Context, known: Known, ask: Ask, opening: Opening, tidied: bool
 ) -> Flow[tuple[list[Row], float | None]]:
-    """A claim's reply, and when a limit may let more through.
+    """Return a claim's reply, and in how many seconds a limit may allow more.
 
-    Each statement sees what was committed before it, so what is counted after a lock is counted
-    right. All tasks are picked by one statement, the first that writes.
+    Each statement sees what was committed before it, so what is counted under a lock is exact. One
+    statement picks all tasks; it is the first that writes.
     """
     yield BEGIN
-    quotas, everything = yield from _lock(opening)
+    quotas, everything = yield from _lock_types(opening)
     rated = [quota for quota in (*everything, *quotas) if quota.rules.rate]
-    now, buckets = yield from _buckets(rated)
-    held = yield from _held(known, quotas)
+    now, buckets = yield from _read_buckets(rated)
+    held = yield from _count_held(known, quotas)
     waits = [random.uniform(0, _SOON)] if len(quotas) < len(opening.quotas) else []
 
     def allowed(quota: Quota) -> int:
@@ -47,7 +47,7 @@ def claim_within_limits(
             waits.append(wait)
         return allowance(quota.rules, bucket, held[quota.type], now)
 
-    # What is held ahead of its run would use up tokens and slots for nothing.
+    # Tasks that are held ahead would use tokens and slots before they run.
     most = min(ask.slots if opening.rate else ask.slots + ask.ahead, limits.BATCH)
     for quota in everything:
         most = min(most, allowed(quota))
@@ -57,7 +57,7 @@ def claim_within_limits(
     sections = []
     for section, cap in lanes:
         arms = arms_of(section, known.levels, self.aging)
-        sections.append((yield from occupied(arms, cap)))
+        sections.append((yield from choose_arms(arms, cap)))
     reading = Reading(sections)
     reply: list[Row] = yield Query(
         statement_within_limits(reading.shapes),
@@ -69,13 +69,13 @@ def claim_within_limits(
             ask.slots,
         ),
     )
-    yield from _pay(known, rated, buckets, reply)
+    yield from _take_tokens(known, rated, buckets, reply)
     yield COMMIT
     return reply, min(waits, default=None)
 
 
-def _lock(opening: Opening) -> Flow[tuple[list[Quota], list[Quota]]]:
-    """The limited types that are ours for this transaction, and the quota for everything."""
+def _lock_types(opening: Opening) -> Flow[tuple[list[Quota], list[Quota]]]:
+    """Lock limited types. Return the quotas of those that were free, and that of everything."""
     everything = [Quota(_EVERYTHING, Rules(rate=opening.rate), ())] if opening.rate else []
     types = [quota.type for quota in opening.quotas]
     rows = yield Query(SQL["lock_limits"], (types, bool(everything), CLASS))
@@ -83,8 +83,8 @@ def _lock(opening: Opening) -> Flow[tuple[list[Quota], list[Quota]]]:
     return [quota for quota in opening.quotas if quota.type in locked], everything
 
 
-def _buckets(rated: list[Quota]) -> Flow[tuple[int, dict[str, Bucket]]]:
-    """The time, and the token buckets as they stand then."""
+def _read_buckets(rated: list[Quota]) -> Flow[tuple[int, dict[str, Bucket]]]:
+    """Return the time, and the token buckets as they are at that time."""
     rows = yield Query(SQL["buckets"], ([quota.type for quota in rated],))
     now = rows[0][0]
     stored = {type: Bucket(tokens, at) for _, type, tokens, at in rows if type is not None}
@@ -93,23 +93,23 @@ def _buckets(rated: list[Quota]) -> Flow[tuple[int, dict[str, Bucket]]]:
     }
 
 
-def _held(known: Known, quotas: list[Quota]) -> Flow[Counter[str]]:
-    """How many tasks of each type are in workers' hands, counted from what is there."""
+def _count_held(known: Known, quotas: list[Quota]) -> Flow[Counter[str]]:
+    """Return how many slots of each type are taken, counted from the rows that hold them."""
     found: Counter[str] = Counter()
     if any(quota.rules.slots for quota in quotas):
         for lane, count in (yield Query(SQL["held"])):
-            if lane in known.lanes:  # else it is newer than what we know, and so is its type
+            if lane in known.lanes:  # else its type is newer than `known`, and has no quota
                 found[known.lanes[lane].type] += count
     return found
 
 
-def _pay(
+def _take_tokens(
     known: Known, rated: list[Quota], buckets: dict[str, Bucket], reply: list[Row]
 ) -> Flow[None]:
-    """Take a token for each claimed task out of the buckets it falls under.
+    """Take a token for each claimed task from its buckets.
 
-    As they stand at the moment that the claimed tasks bear, which is a little later than the one
-    they were looked at: else the windows of a rate would not be those that anyone can check.
+    Buckets are refilled up to the time that the tasks were claimed at, which is a little later than
+    the time they were read at: the rate then holds for the times that tasks have.
     """
     now = Header.of(reply).now
     claimed = [known.lanes[row[3]].type for row in reply if row[3] is not None]

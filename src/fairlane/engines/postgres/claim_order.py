@@ -1,9 +1,9 @@
-"""Which streams a claim reads in which order, and the statement that does it.
+"""Which streams a claim reads, in which order, and the statement that reads them.
 
 Age divides a stream into segments of one effective level each. Segments of the same effective level
 form a group that is merged by (ready_at, task_id); groups are read from the highest level down. A
-statement has one arm per segment, so it depends on how many there are: numbers are rounded up to
-powers of two, and the rest are arms that find nothing, so that few statements serve all claims.
+statement has one arm per segment. The number of arms in a group is rounded up to a power of two,
+with arms that find nothing, so that few different statements are needed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Shape = tuple[int, ...]
 """How many arms each group has."""
 
 _FEW = 64
-"""So many arms are read without asking first which of them have anything."""
+"""Up to this number, all arms are read without asking first which of them are empty."""
 
 _NO_LANE = -1
 _ORDER = " ORDER BY ready_at, task_id"
 
 
 class Arm(NamedTuple):
-    """One segment of one stream."""
+    """One segment of one stream. Ages are in microseconds."""
 
     lane: int
     level: int
@@ -42,13 +42,13 @@ class Arm(NamedTuple):
 
 
 def arms_of(lanes: Iterable[int], levels: Mapping[int, frozenset[int]], aging: Aging) -> list[Arm]:
-    """The segments of all streams of these lanes, by effective level from the highest down."""
+    """Return the segments of all streams of these lanes, from the highest effective level down."""
     lanes = list(lanes)
     return [
         Arm(
             lane,
             segment.level,
-            # The youngest have no bound: a clock that steps back must not hide anything.
+            # The youngest segment has no bound: a clock that steps back must not hide tasks.
             segment.from_age or -ALWAYS_YOUNG,
             ALWAYS_YOUNG if segment.to_age is None else segment.to_age,
             effective,
@@ -60,9 +60,12 @@ def arms_of(lanes: Iterable[int], levels: Mapping[int, frozenset[int]], aging: A
     ]
 
 
-def occupied(arms: list[Arm], most: int) -> Flow[list[Arm]]:
-    """Of many arms those that count: no task comes before the first task of its own arm, so to pick
-    n tasks the n arms with the best first tasks will do."""
+def choose_arms(arms: list[Arm], most: int) -> Flow[list[Arm]]:
+    """Return the arms from which `most` tasks can be claimed.
+
+    If there are many, only those with the best first tasks: no task comes before the first task of
+    its own arm, so n arms are enough for n tasks.
+    """
     if len(arms) <= _FEW:
         return arms
     columns = zip(*arms, strict=True)
@@ -73,13 +76,13 @@ def occupied(arms: list[Arm], most: int) -> Flow[list[Arm]]:
         n, ready_at, task_id = row
         return (-arms[n - 1].effective, ready_at, str(task_id))
 
-    # A few more than needed: others may be claiming the very same tasks.
+    # A few more than needed: other workers may claim the same tasks at this moment.
     best = sorted(rows, key=rank)[: max(most, _FEW)]
     return [arms[n] for n in sorted(row[0] - 1 for row in best)]
 
 
 class Reading:
-    """Arms in the order they are read, as a statement's shape and the values it is given."""
+    """Arms in the order they are read, as the shapes of a statement and its parameters."""
 
     def __init__(self, sections: Sequence[Sequence[Arm]]) -> None:
         arms: list[Arm] = []

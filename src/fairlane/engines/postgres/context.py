@@ -1,4 +1,4 @@
-"""What the verbs of this engine share: the aging rules and a memory of lanes and controls."""
+"""What the operations of this engine share: the aging rules, and a cache of lanes and controls."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from fairlane.engines.postgres.statements import load
 SQL = load("catalogue")
 
 Stream = tuple[LaneKey, int]
-"""A lane by what it was made from, and a level."""
+"""A lane by its key, and a level."""
 
 
 def breaker_of(stored: str | None) -> Breaker | None:
-    """A type's circuit breaker, if it has one."""
+    """Return the circuit breaker of a type, or None."""
     return None if stored is None else _breaker.decode(stored)
 
 
 def circuit_of(stored: str | None) -> Circuit:
-    """How a type has fared."""
+    """Return the circuit of a type."""
     return CLOSED if stored is None else _circuit.decode(stored)
 
 
@@ -39,7 +39,7 @@ _circuit = msgspec.json.Decoder(Circuit)
 
 
 class Known:
-    """The catalogue as it was at one version. Never changed: a newer one takes its place."""
+    """The catalogue at one version. It is never changed, only replaced by a newer one."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Known:
         self._openings: dict[object, Opening] = {}
 
     def opening(self, ask: Ask) -> Opening:
-        """The lanes that `ask` may take from."""
+        """Return the lanes that a claim may read, and their limits."""
         key = (ask.types, ask.queues, ask.capabilities)
         found = self._openings.get(key)
         if found is None:
@@ -68,7 +68,7 @@ class Known:
         return found
 
     def missing(self, streams: Iterable[Stream]) -> set[Stream]:
-        """Those of these streams that do not exist yet."""
+        """Return those of these streams that do not exist yet."""
         return {
             (key, level)
             for key, level in streams
@@ -80,28 +80,28 @@ NOTHING = Known(Controls(), {}, {}, 0)
 
 
 class Catalogue:
-    """What this process remembers of lanes and controls.
+    """A cache of lanes and controls.
 
-    Anyone may use what is known without asking the store: claims check its version in the
-    statement that claims, and lanes never change once they exist. Who goes on with it after a call
-    keeps hold of what he used: another operation may learn, or forget, meanwhile.
+    Operations use `known` without asking the store: a claim checks its version in the statement
+    that claims, and lanes never change once they exist. An operation that needs it over several
+    calls keeps its own reference: `known` may be replaced between two calls.
     """
 
     def __init__(self) -> None:
         self.known = NOTHING
 
     def forget(self) -> None:
-        """Remember nothing: the store may be another one."""
+        """Empty the cache: the store may be another one."""
         self.known = NOTHING
 
     def load(self) -> Flow[Known]:
-        """Learn what is new."""
+        """Read what has changed in the store, and return the catalogue."""
         known: Known = yield Apart(self._load)
         return known
 
     def _load(self) -> Flow[Known]:
         before = self.known
-        # The version comes first: should the rest be newer, we will just load once more.
+        # The version is read first: if the rest is newer, the next claim loads again.
         ((version, paused, rate),) = yield Query(SQL["everything"])
         old = before if before.version <= version else NOTHING
         # Lanes and streams are added under a lock, so their numbers grow in the order of commits.
@@ -109,7 +109,7 @@ class Catalogue:
         levels = dict(old.levels)
         for lane_id, queue, type, capabilities in (yield Query(SQL["lanes"], (old.last_lane,))):
             lanes[lane_id] = Lane(lane_id, queue, type, tuple(json.loads(capabilities)))
-            # Its streams may be known already, if it came up between the two statements last time.
+            # Its streams are known if it was added between these two statements the last time.
             levels.setdefault(lane_id, frozenset())
         streams = yield Query(SQL["streams"], (old.last_stream,))
         for _, lane_id, level in streams:
@@ -127,19 +127,19 @@ class Catalogue:
             },
         )
         found = Known(controls, lanes, levels, last_stream)
-        if self.known is before or self.known.version < version:  # else others were quicker
+        if self.known is before or self.known.version < version:  # else another load was faster
             self.known = found
         return found
 
     def lane(self, lane_id: int) -> Flow[Lane]:
-        """A lane by its number, which came from the store."""
+        """Return a lane by its number in the store."""
         known = self.known
         if lane_id not in known.lanes:
             known = yield from self.load()
         return known.lanes[lane_id]
 
     def open(self, missing: set[Stream]) -> Flow[Known]:
-        """Make these streams, and their lanes, in a transaction of its own."""
+        """Add these streams, and their lanes, in a transaction of its own."""
         known: Known = yield Apart(lambda: self._open(missing))
         return known
 
@@ -168,11 +168,11 @@ class Catalogue:
 
 
 class Context:
-    """Shared by all operations on one store."""
+    """The state that all operations on one store share."""
 
     def __init__(self, aging: Aging) -> None:
         self.aging = aging
         self.catalogue = Catalogue()
         self.writes = itertools.count(1)
         self.claimed = 0
-        """So many tasks since room was last swept."""
+        """How many tasks were claimed since the last vacuum."""

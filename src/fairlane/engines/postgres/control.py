@@ -72,7 +72,7 @@ def _stored(breaker: Breaker | Literal[False]) -> str | None:
 
 
 def _change(changes: list[Query]) -> Flow[None]:
-    """Change controls while no claim is under way: the next one goes by them."""
+    """Change controls while no claim is under way: every later claim sees them."""
     yield BEGIN
     yield Query(SQL["close_gate"])
     for change in changes:  # noqa: UP028 (a list would not take the replies)
@@ -92,9 +92,9 @@ def cancel(
     while wanted:
         yield BEGIN
         found = yield from moves.end(wanted, meant, CANCEL)
-        news = yield from dependents.release_dependents(moves.ended_of(found))
+        released = yield from dependents.release_dependents(moves.ended_of(found))
         yield COMMIT
-        if news:
+        if released:
             yield WAKE
         wanted = []
         for task in found:
@@ -160,7 +160,7 @@ def replay(
 
 
 def _open_streams(self: Context, task_ids: list[str], level: int) -> Flow[None]:
-    """Claims read only streams that are known to exist."""
+    """Add the streams that tasks go to at another level: claims read only streams that exist."""
     streams = set()
     for (lane_id,) in (yield Query(SQL["lanes_of"], (array_of_ids(task_ids),))):
         lane = yield from self.catalogue.lane(lane_id)

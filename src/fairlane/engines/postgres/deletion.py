@@ -1,4 +1,4 @@
-"""delete, prune: nothing is left of a task that is gone."""
+"""delete, prune: tasks are deleted with all that belongs to them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def delete(
     while wanted:
         yield BEGIN
         yield Query(SQL["lock_outcomes"], (array_of_ids(wanted),))
-        # What still waits is cancelled first; from then on it is like the others.
+        # Tasks that have not ended are cancelled first, which also releases their dependents.
         found = yield from moves.end(wanted, meant - TERMINAL, CANCEL)
-        news = yield from dependents.release_dependents(moves.ended_of(found))
+        released = yield from dependents.release_dependents(moves.ended_of(found))
         over = [task.task_id for task in found if task.applied or task.state in meant & TERMINAL]
-        gone = yield from _delete(over, told=True)
+        gone = yield from _delete(over, journal=True)
         yield COMMIT
         wanted = []
         for task in found:
@@ -47,21 +47,24 @@ def delete(
                 answers[task.task_id] = Deleted(task.task_id, applied=applied, state=task.state)
             else:
                 wanted.append(task.task_id)  # it has just moved on: look again
-        if news:
+        if released:
             yield WAKE
     return [
         answers.get(task_id) or Deleted(task_id, applied=False, state=None) for task_id in task_ids
     ]
 
 
-def _delete(task_ids: list[str], *, told: bool) -> Flow[set[str]]:
-    """Delete those of these tasks that have ended; answers which."""
+def _delete(task_ids: list[str], *, journal: bool) -> Flow[set[str]]:
+    """Delete those of these tasks that have ended. Return their ids.
+
+    `journal`: write entries about it.
+    """
     if not task_ids:
         return set()
     ids = array_of_ids(task_ids)
-    # Whoever submits a child has locked its parents' contents: by now its bonds can be seen.
+    # Submissions of children lock their parents' contents: now their dependencies can be seen.
     yield Query(SQL["lock_contents"], (ids,))
-    rows = yield Query(SQL["delete"], (ids, told))
+    rows = yield Query(SQL["delete"], (ids, journal))
     return {task_id for (task_id,) in rows}
 
 
@@ -74,7 +77,7 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
         SQL["over"],
         ([state.code for state in deadlines], list(deadlines.values()), limits.BATCH),
     )
-    tasks = len((yield from _delete([task_id for (task_id,) in rows], told=False)))
+    tasks = len((yield from _delete([task_id for (task_id,) in rows], journal=False)))
     others = {
         "old_keys": now,
         "old_workers": past(retention.workers, now),

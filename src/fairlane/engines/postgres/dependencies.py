@@ -1,4 +1,4 @@
-"""What the tasks of a batch depend on, within the batch and in the store."""
+"""The dependencies of a batch of tasks, on each other and on tasks in the store."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SQL = load("dependencies")
 
 
 class Parents(NamedTuple):
-    """How tasks in the store stand that others are to depend on.
+    """The states of tasks in the store that new tasks depend on.
 
-    `unfinished`: one of them ended before and is live again, and what waited for its first end has
-    not all been seen to. A new bond would be taken for one of those.
+    `unfinished`: a parent is live again after an end, and not all dependents of that end are
+    released. A new dependency would look like one of those.
     """
 
     states: dict[str, State]
@@ -34,7 +34,7 @@ class Parents(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A bond. `fresh`: its parent's row has yet to be marked."""
+    """A dependency. `fresh`: the parent's row is still to be marked as linked."""
 
     parent: str
     child: str
@@ -50,14 +50,14 @@ class Dependencies(NamedTuple):
     doomed: set[str]
 
     def answer(self, accepted: Accepted) -> Accepted:
-        """The answer to one of them that was stored."""
+        """Return the reply for a task that was stored, cancelled if it is doomed."""
         if accepted.task_id not in self.doomed:
             return accepted
         return msgspec.structs.replace(accepted, state=State.CANCELLED)
 
 
-def parents_of(tasks: Sequence[NewTask]) -> Flow[Parents]:
-    """How the parents stand that are not among these tasks; none is deleted from now on."""
+def lock_parents(tasks: Sequence[NewTask]) -> Flow[Parents]:
+    """Return the states of parents that are not among these tasks, and keep them from deletion."""
     ids = parents_elsewhere(tasks)
     if not ids:
         return Parents({}, unfinished=False)
@@ -104,14 +104,14 @@ def _bond(states: Mapping[str, State], parent: str, tolerant: bool) -> Bond:
 
 
 def store_dependencies(dependencies: Dependencies) -> Flow[bool]:
-    """Store the bonds of tasks that are stored; end those that are doomed.
+    """Store the dependencies of stored tasks, and cancel those that are doomed.
 
-    True when claims have something new to look at.
+    Return whether to wake waiting workers.
     """
     if dependencies.bonds:
         parents, children, tolerant, fresh = zip(*dependencies.bonds, strict=True)
         yield Query(
-            SQL["bind"],
+            SQL["add_bonds"],
             (array_of_ids(parents), array_of_ids(children), list(tolerant), list(fresh)),
         )
     if not dependencies.doomed:

@@ -1,7 +1,7 @@
-"""What the end of a task takes where others depend on it, or where it holds a unique key.
+"""What follows when tasks end: their unique keys are freed, and their dependents are released.
 
-Everything here is part of the transaction that ends the task. Nothing here waits for a row that
-someone else has locked: what cannot be done now is noted, and claims come back to it.
+All of it is part of the transaction that ends the tasks. Nothing here waits for a row that another
+transaction has locked: such dependents are left over, and the next claims release them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from fairlane.engines.postgres.statements import load
 SQL = load("dependents")
 
 _ROUNDS = 50
-"""How deep a doom is followed at once; each round is a few statements."""
+"""How many generations of doomed dependents to cancel at once; each takes a few statements."""
 
 
 class Resolved(NamedTuple):
-    """What became of bonds: whether tasks became ready, how many bonds may still be looked at, and
-    whether there is more to do."""
+    """`released`: tasks became ready. `budget`: how many more dependencies may be resolved.
+    `more`: dependencies are left over."""
 
     released: bool
     budget: int
@@ -36,7 +36,7 @@ class Resolved(NamedTuple):
 
 
 def release_dependents(ended: Iterable[Ended]) -> Flow[bool]:
-    """Do what the end of these tasks takes. True when claims have something new to look at."""
+    """Free the keys of tasks that ended, and release their dependents. Return whether to wake."""
     ended = list(ended)
     if not ended:
         return False
@@ -44,18 +44,18 @@ def release_dependents(ended: Iterable[Ended]) -> Flow[bool]:
     if bound:
         yield from leave_parents(bound)
     states = {task.task_id: task.state for task in ended}
-    yield from _give_up_keys(states)
+    yield from _free_keys(states)
     resolved = yield from resolve(states, limits.BATCH)
     return resolved.released or resolved.more
 
 
 def leave_parents(children: Sequence[str]) -> Flow[None]:
-    """Cut the bonds of tasks that no longer wait for others."""
+    """Delete the dependencies of tasks that no longer wait for their parents."""
     yield Query(SQL["leave_parents"], (array_of_ids(children),))
 
 
 def resolve(ended: Mapping[str, State], budget: int) -> Flow[Resolved]:
-    """Let go, or doom, what waits for tasks that have ended (and may have been replayed since)."""
+    """Release or cancel the dependents of tasks that have ended, replayed since or not."""
     if not ended:
         return Resolved(released=False, budget=budget, more=False)
     known = dict(ended)
@@ -70,23 +70,23 @@ def resolve(ended: Mapping[str, State], budget: int) -> Flow[Resolved]:
             latest = {}
             break
         budget -= len(rows)
-        broken, met = _sorted_out(rows)
+        broken, met = _judge(rows)
         if met:
-            released |= yield from _let_go(met)
+            released |= yield from _free(met)
         latest = {}
         if broken:
             yield from leave_parents(sorted(broken))
             doomed = yield from doom(broken)
             latest = {task.task_id: State.CANCELLED for task in doomed if task.linked}
-            yield from _give_up_keys(latest)
+            yield from _free_keys(latest)
         known |= latest
     ids, states = array_of_ids(list(known)), array(state.code for state in known.values())
     yield Query(SQL["note_parents"], (ids, states))
     return Resolved(released, budget, more=budget <= 0 or bool(latest))
 
 
-def _sorted_out(rows: list[Row]) -> tuple[set[str], list[tuple[str, str]]]:
-    """The children that are doomed, and the bonds (parent, child) of others that are met."""
+def _judge(rows: list[Row]) -> tuple[set[str], list[tuple[str, str]]]:
+    """Return the children that are doomed, and the met dependencies (parent, child) of others."""
     met = []
     broken = set()
     for parent, state, child, tolerant in rows:
@@ -97,9 +97,10 @@ def _sorted_out(rows: list[Row]) -> tuple[set[str], list[tuple[str, str]]]:
     return broken, [pair for pair in met if pair[1] not in broken]
 
 
-def _let_go(met: list[tuple[str, str]]) -> Flow[bool]:
+def _free(met: list[tuple[str, str]]) -> Flow[bool]:
+    """Delete met dependencies, and free children without others. Return whether one is ready."""
     parents, children = zip(*met, strict=True)
-    yield Query(SQL["cut"], (array_of_ids(parents), array_of_ids(children)))
+    yield Query(SQL["drop_bonds"], (array_of_ids(parents), array_of_ids(children)))
     ((released,),) = yield Query(
         SQL["free"], (array_of_ids(sorted(set(children))), FREE.verb.value)
     )
@@ -107,54 +108,54 @@ def _let_go(met: list[tuple[str, str]]) -> Flow[bool]:
 
 
 def doom(children: Iterable[str]) -> Flow[list[Found]]:
-    """Cancel tasks one of whose parents did not complete."""
+    """Cancel tasks of which a parent did not complete."""
     return (yield from end(sorted(children), frozenset({State.SCHEDULED}), DOOM))
 
 
-def _give_up_keys(ended: Mapping[str, State]) -> Flow[None]:
-    """Of tasks that end at this moment, unless their state still counts."""
+def _free_keys(ended: Mapping[str, State]) -> Flow[None]:
+    """Free the unique keys of tasks that ended, unless the key counts in the new state as well."""
     if not ended:
         return
     rows = yield Query(SQL["keys_held"], (array_of_ids(list(ended)),))
     keys = [key for task_id, key, states in rows if not counts(states, ended[task_id])]
     if keys:
-        yield Query(SQL["give_up_keys"], (keys,))
+        yield Query(SQL["drop_keys"], (keys,))
 
 
 def link(budget: int = limits.BATCH) -> Flow[Resolved]:
-    """See to bonds that are fresh, in a transaction of its own: mark their parents as linked.
+    """Mark the parents of fresh dependencies as linked, in a transaction of its own.
 
-    What waits for a parent that has ended in the meantime is resolved. Inside a caller's
-    transaction nothing happens: until that commits, nobody else can see the bonds.
+    Dependents of a parent that has ended in the meantime are released. Inside a caller's
+    transaction nothing happens: until it commits, nobody else can see the dependencies.
     """
     yield BEGIN
-    rows = yield Chore(SQL["fresh_bonds"], (limits.BATCH,))
+    rows = yield Chore(SQL["fresh_parents"], (limits.BATCH,))
     resolved = Resolved(released=False, budget=budget, more=len(rows) == limits.BATCH)
     if rows:
         parents = sorted({parent for (parent,) in rows})
         rows = yield Query(SQL["link"], (array_of_ids(parents),))
         linked = {parent for (parent,) in rows}
         if linked:
-            yield Query(SQL["bonds_are_old"], (array_of_ids(sorted(linked)),))
+            yield Query(SQL["bonds_are_linked"], (array_of_ids(sorted(linked)),))
         rest = [parent for parent in parents if parent not in linked]
         if rest:
             rows = yield Query(SQL["ends_of"], (array_of_ids(rest),))
             ended = {parent: State.of(state) for parent, state in rows}
-            resolved = _both(resolved, (yield from resolve(ended, budget)))
+            resolved = _combine(resolved, (yield from resolve(ended, budget)))
     yield COMMIT
     return resolved
 
 
 def release_left_over() -> Flow[Resolved]:
-    """Go on with what ends of tasks have left to do, in transactions of its own."""
+    """Release dependents that were left over when their parents ended, in other transactions."""
     linked = yield from link()
     yield BEGIN
     rows = yield Query(SQL["noted_parents"], (limits.BATCH,))
     ended = {parent: State.of(state) for parent, state in rows}
     resolved = yield from resolve(ended, linked.budget)
     yield COMMIT
-    return _both(linked, resolved)
+    return _combine(linked, resolved)
 
 
-def _both(one: Resolved, two: Resolved) -> Resolved:
+def _combine(one: Resolved, two: Resolved) -> Resolved:
     return Resolved(one.released or two.released, two.budget, one.more or two.more)

@@ -1,4 +1,4 @@
-"""PostgreSQL as a driver: asyncpg where there is a loop, psycopg where there is none.
+"""The driver: performs operations by asyncpg in an event loop, and by psycopg without one.
 
 Both run the same statements. asyncpg was measured up to twice as fast (docs/decisions/0003), and
 psycopg needs no loop.
@@ -21,7 +21,7 @@ from fairlane.engines.postgres.caller_transactions.connections import (
     PostgresTransaction,
 )
 from fairlane.engines.postgres.caller_transactions.driver import Asyncpg, Link, link_to
-from fairlane.engines.postgres.caller_transactions.nesting import Store, per_transaction
+from fairlane.engines.postgres.caller_transactions.nesting import StoreIdentity, per_transaction
 from fairlane.engines.postgres.calls import (
     BEGIN,
     COMMIT,
@@ -49,19 +49,19 @@ from fairlane.engines.postgres.wakeup import (
     ANNOUNCE,
     CHANNEL,
     Background,
-    Errand,
+    Combined,
     PostgresWakeup,
 )
 from fairlane.engines.waiters import Waiters
 
 T = TypeVar("T")
-Aside = Wake | Sweep
-"""What an operation asks for beside its own work."""
+Afterwards = Wake | Sweep
+"""Calls whose effect comes after the operation."""
 
-Call = Query | Script | Apart | Aside
+Call = Query | Script | Apart | Afterwards
 
 _TOGETHER = {Mode.TRANSACTION, Mode.SCHEMA}
-"""What runs in a transaction of the driver's. (Other operations are whole by themselves.)"""
+"""The modes of operations for which the driver begins and commits a transaction."""
 
 
 class PostgresDriver:
@@ -83,14 +83,14 @@ class PostgresDriver:
         self._patience = patience
         self._verified = False
         self._waiters = Waiters()
-        self._store = Store()
+        self._store = StoreIdentity()
         self._async = AsyncSide(address, connections)
         self._sync = SyncSide(address, connections)
-        # Handlers keep these for as long as they like: heartbeats must not wait for them.
+        # Handlers may keep these for long, so heartbeats need other connections.
         self._handlers = AsyncSide(address, connections, plain=True)
         self._announcing = Background(lambda: self._attempt(_ANNOUNCE))
         self._sweeping = Background(lambda: self._async.use(self._sweep))
-        self._announcing_sync = Errand(lambda: self._attempt_sync(_ANNOUNCE))
+        self._announcing_sync = Combined(lambda: self._attempt_sync(_ANNOUNCE))
 
     # -- asyncio -------------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class PostgresDriver:
         return await persist_async(lambda: self._attempt(op), op.patience(self._patience))
 
     async def _attempt(self, op: Op[T]) -> T:
-        asides: set[Aside] = set()
+        afterwards: set[Afterwards] = set()
 
         async def converse(connection: AsyncConnection) -> T:
             async def call(request: Call) -> Any:
@@ -106,7 +106,7 @@ class PostgresDriver:
                     return await self._async.call(connection, request)
                 if isinstance(request, Apart):
                     return await perform_async(request.flow(), call)
-                asides.add(request)
+                afterwards.add(request)
                 return None
 
             return await perform_async(self._flow(op, self._async.pooled), call)
@@ -114,13 +114,13 @@ class PostgresDriver:
         try:
             result = await self._async.use(converse)
         except StoreError as error:
-            self._doubt(error)
+            self._note_error(error)
             raise
-        self._note(op, asides)
-        if WAKE in asides:
-            self._announcing.ask()
-        if SWEEP in asides:
-            self._sweeping.ask()
+        self._note(op, afterwards)
+        if WAKE in afterwards:
+            self._announcing.request()
+        if SWEEP in afterwards:
+            self._sweeping.request()
         return result
 
     async def _sweep(self, connection: AsyncConnection) -> None:
@@ -132,7 +132,7 @@ class PostgresDriver:
         return persist(lambda: self._attempt_sync(op), op.patience(self._patience))
 
     def _attempt_sync(self, op: Op[T]) -> T:
-        asides: set[Aside] = set()
+        afterwards: set[Afterwards] = set()
 
         def converse(connection: SyncConnection) -> T:
             def call(request: Call) -> Any:
@@ -140,7 +140,7 @@ class PostgresDriver:
                     return self._sync.call(connection, request)
                 if isinstance(request, Apart):
                     return perform(request.flow(), call)
-                asides.add(request)
+                afterwards.add(request)
                 return None
 
             return perform(self._flow(op, self._sync.pooled), call)
@@ -148,22 +148,23 @@ class PostgresDriver:
         try:
             result = self._sync.use(converse)
         except StoreError as error:
-            self._doubt(error)
+            self._note_error(error)
             raise
-        self._note(op, asides)
-        if WAKE in asides:
-            self._announcing_sync.ask()
+        self._note(op, afterwards)
+        if WAKE in afterwards:
+            self._announcing_sync.request()
         return result
 
     # -- both ----------------------------------------------------------------------------------
 
     def _flow(self, op: Op[T], pooled: bool) -> Flow[T]:
-        """An operation with what belongs around it."""
+        """Return the flow of an operation, with verification and transactions around it."""
         bare = self._verified and op.mode not in _TOGETHER
-        flow = op.flow() if bare else self._whole(op)
+        flow = op.flow() if bare else self._wrap(op)
         return per_transaction(flow) if pooled else flow
 
-    def _whole(self, op: Op[T]) -> Flow[T]:
+    def _wrap(self, op: Op[T]) -> Flow[T]:
+        """Perform an operation in a transaction if it needs one. Verify the store before."""
         if op.mode is not Mode.SCHEMA and not self._verified:
             yield from self._verify().flow()
             self._verified = True
@@ -174,16 +175,15 @@ class PostgresDriver:
         yield COMMIT
         return result
 
-    def _doubt(self, error: StoreError) -> None:
-        """Who answers after an outage may be another server, which has not seen all that this one
-        had: it is looked at anew."""
+    def _note_error(self, error: StoreError) -> None:
+        """Verify the store again after an outage: another server may have taken over."""
         if isinstance(error, SchemaMissing) or is_fatal(error):
             self._verified = False
 
-    def _note(self, op: Op[Any], asides: set[Aside]) -> None:
+    def _note(self, op: Op[Any], afterwards: set[Afterwards]) -> None:
         if op.mode is Mode.SCHEMA:
             self._verified = False
-        if asides - {SWEEP}:
+        if afterwards - {SWEEP}:
             self._waiters.wake()
 
     # -- transactions --------------------------------------------------------------------------
@@ -220,16 +220,16 @@ class PostgresDriver:
         await asyncio.to_thread(self._sync.close)
 
     def close(self) -> None:
-        # What a loop has opened ends with the loop, at the latest.
+        # Connections of asyncpg end with their loop at the latest.
         self._sync.close()
 
 
-def _ask(sql: str) -> Callable[[], Flow[Any]]:
+def _flow_of(sql: str) -> Callable[[], Flow[Any]]:
     def flow() -> Flow[Any]:
         return (yield Query(sql))
 
     return flow
 
 
-_ANNOUNCE: Op[Any] = Op("announce", Mode.WRITE, _ask(ANNOUNCE))
-_READ_SETTINGS: Op[Any] = Op("durability", Mode.SCHEMA, _ask(SETTINGS))
+_ANNOUNCE: Op[Any] = Op("announce", Mode.WRITE, _flow_of(ANNOUNCE))
+_READ_SETTINGS: Op[Any] = Op("durability", Mode.SCHEMA, _flow_of(SETTINGS))

@@ -1,10 +1,10 @@
-"""asyncpg: for whoever has a loop.
+"""asyncpg, for callers with an event loop.
 
-An operation has one connection to itself from its first call to its last. A connection that is
-left in doubt (a lost server, a cancelled caller) is thrown away.
+An operation has one connection to itself from its first call to its last. A connection in an
+unknown state (a lost server, a cancelled caller) is closed.
 
-Behind a pooler (PgBouncer in transaction mode) what a session remembers is not ours: nothing is
-prepared, and sessions are not set up (transactions are: see within.py).
+Behind a pooler (PgBouncer in transaction mode) sessions are shared: nothing is prepared, and each
+transaction is set up instead of the session (see caller_transactions/nesting.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairlane.core.errors import (
 )
 from fairlane.engines.postgres.address import Address
 from fairlane.engines.postgres.calls import ROLLBACK, Query, Script
-from fairlane.engines.postgres.errors import is_fatal, reported, unreachable
+from fairlane.engines.postgres.errors import error_of, is_fatal, unreachable
 from fairlane.engines.postgres.pool import AsyncPool
 from fairlane.engines.postgres.session import PROBE, SESSION
 
@@ -34,16 +34,16 @@ T = TypeVar("T")
 Connection: TypeAlias = "asyncpg.Connection"
 
 _CONNECT_SECONDS = 5.0
-_COMMAND_SECONDS = 40.0  # longer than the server's own limit: it should be the one to say so
+_COMMAND_SECONDS = 40.0  # longer than the server's own limit, whose error says more
 _CLOSE_SECONDS = 2.0
 
 LOST = (OSError, TimeoutError, exceptions.InterfaceError, exceptions.InternalClientError)
 
 
 class AsyncSide:
-    """Connections of one loop.
+    """Connections of one loop, by asyncpg.
 
-    `plain`: as the role and the database have them, for statements that are not ours.
+    `plain`: with the settings of the role and the database, for statements of handlers.
     """
 
     def __init__(self, address: Address, size: int, *, plain: bool = False) -> None:
@@ -52,27 +52,27 @@ class AsyncSide:
         self._session = PROBE if plain else SESSION
         self._command_seconds = None if plain else _COMMAND_SECONDS
         self.pooled = bool(address.pooled)
-        """Whether a pooler stands in between; known once a connection is open."""
+        """Whether a pooler is in between; known once a connection is open."""
 
     async def use(self, conversation: Callable[[Connection], Awaitable[T]]) -> T:
-        """Lend a connection."""
+        """Call `conversation` with a connection."""
         connection = await self._pool.take()
         keep = False
         try:
             result = await conversation(connection)
             keep = True
         except Exception as error:
-            keep = await self._recovered(connection, error)
+            keep = await self._recover(connection, error)
             if is_fatal(error):
                 self._pool.clear()
             raise
         finally:
-            # A cancelled caller ends up here too, with a reply still to come.
+            # A cancelled caller gets here too: a reply may still be on its way.
             (self._pool.give if keep else self._pool.drop)(connection)
         return result
 
     async def call(self, connection: Connection, request: Query | Script) -> Any:
-        """One call of a flow."""
+        """Perform one call of a flow."""
         try:
             if isinstance(request, Script):
                 return await connection.execute(request.sql)
@@ -80,8 +80,8 @@ class AsyncSide:
         except (exceptions.PostgresError, *LOST) as error:
             raise translated(error, self._address.name) from error
 
-    async def _recovered(self, connection: Connection, error: Exception) -> bool:
-        """Whether the connection is fit for others after an error."""
+    async def _recover(self, connection: Connection, error: Exception) -> bool:
+        """Make a connection usable again after an error. Return whether it is."""
         if is_fatal(error) or connection.is_closed():
             return False
         if connection.is_in_transaction():
@@ -92,11 +92,11 @@ class AsyncSide:
         return True
 
     async def open(self) -> Connection:
-        """A new connection, set up."""
+        """Open a connection and set up its session."""
         connection = await self._connect()
         if self.pooled:
             return connection
-        # A pooler may be trusted to lend a session for as long as we are connected.
+        # With pgbouncer=false the session is ours alone, even behind a pooler.
         pid = "pg_backend_pid()" if self._address.pooled is False else connection.get_server_pid()
         try:
             found = await self.call(connection, Script(self._session.format(pid=pid)))
@@ -115,23 +115,24 @@ class AsyncSide:
                 self._address.url_for_asyncpg,
                 timeout=_CONNECT_SECONDS,
                 command_timeout=self._command_seconds,
-                # Claims of many streams are long, and worth being prepared; plans do not age.
+                # Prepare even long statements (claims of many streams), and keep them.
                 max_cacheable_statement_size=0,
                 max_cached_statement_lifetime=0,
                 statement_cache_size=0 if self.pooled else 256,
                 server_settings={"application_name": "fairlane"},
             )
         except (exceptions.ClientConfigurationError, ValueError) as error:
-            said = f"The URL of the {self._address.name} is not understood: {error}."
-            raise InvalidStoreURL(said) from error
+            raise InvalidStoreURL(
+                f"The URL of the {self._address.name} cannot be parsed: {error}."
+            ) from error
         except (exceptions.PostgresError, *LOST) as error:
             raise translated(error, self._address.name) from error
         return connection
 
     async def begin(self) -> tuple[Connection, Any]:
-        """A connection in a transaction, and that; `transaction` ends it."""
+        """Begin a transaction on a connection. Return both; `transaction` ends it."""
         connection = await self._pool.take()
-        # Not by a statement: the handler may want to nest transactions of asyncpg's into it.
+        # Through asyncpg, not by a statement: the handler may nest asyncpg's transactions.
         transaction = connection.transaction(isolation="read_committed")
         try:
             await transaction.start()
@@ -145,7 +146,7 @@ class AsyncSide:
 
     @asynccontextmanager
     async def transaction(self, begun: tuple[Connection, Any]) -> AsyncIterator[Connection]:
-        """Commits what was begun at the end of the block, or rolls it back."""
+        """Commit the transaction at the end of the block, or roll it back."""
         connection, transaction = begun
         keep = False
         try:
@@ -160,10 +161,10 @@ class AsyncSide:
                     keep = True
             raise
         finally:
-            # A cancelled handler ends up here too: closing the connection rolls back.
+            # A cancelled handler gets here too: closing the connection rolls back.
             clean = False
             try:
-                clean = keep and await self._is_clean(connection)
+                clean = keep and await self._clean(connection)
             finally:
                 (self._pool.give if clean else self._pool.drop)(connection)
 
@@ -173,11 +174,11 @@ class AsyncSide:
         except (exceptions.PostgresError, *LOST) as error:
             raise translated(error, self._address.name) from error
 
-    async def _is_clean(self, connection: Connection) -> bool:
-        """Whether nothing of a handler's is left in a session."""
+    async def _clean(self, connection: Connection) -> bool:
+        """Remove what a handler left in the session. Return whether the session is clean."""
         if connection.is_closed():
             return False
-        if not self.pooled:  # else it is not a session of ours
+        if not self.pooled:  # else the session is shared, and the pooler cleans it
             try:
                 await connection.reset(timeout=_CLOSE_SECONDS)
             except (exceptions.PostgresError, *LOST):
@@ -185,7 +186,7 @@ class AsyncSide:
         return True
 
     async def listen(self, channel: str, heard: Callable[[], None]) -> AsyncListener | None:
-        """A connection that does nothing but hear notifications; None where none can."""
+        """Open a connection for notifications; None behind a pooler, where there are none."""
         connection = await self.open()
         if self.pooled:
             self._pool.discard(connection)
@@ -202,7 +203,7 @@ class AsyncSide:
 
 
 class AsyncListener:
-    """A connection that hears notifications."""
+    """A connection that receives notifications."""
 
     def __init__(self, connection: Connection, side: AsyncSide) -> None:
         self.gone = asyncio.Event()
@@ -220,22 +221,23 @@ class AsyncListener:
 def _check_open(connection: Connection) -> None:
     if not connection.is_in_transaction():
         raise InvalidConnection(
-            "The transaction was ended inside its block: leave that to the end of the block."
+            "The transaction was committed or rolled back inside its block. Leave that to the end "
+            "of the block."
         )
 
 
 def translated(error: BaseException, store: str) -> FairlaneError:
-    """What asyncpg raised, as the error that users read."""
+    """Return an error of asyncpg as the error that users see."""
     if isinstance(error, exceptions.InvalidCachedStatementError):
-        # Someone migrated the schema meanwhile: a new connection knows nothing of the old one.
-        return StoreUnavailable(f"The schema of the {store} has just changed.")
+        # The schema was migrated: a new connection prepares its statements again.
+        return StoreUnavailable(f"The schema of the {store} has just changed. Try again.")
     if isinstance(error, exceptions.PostgresError):
-        return reported(getattr(error, "sqlstate", None) or "", str(error), store)
+        return error_of(getattr(error, "sqlstate", None) or "", str(error), store)
     return unreachable(error, store)
 
 
 async def _close(connection: Connection) -> None:
-    # What it was doing for a cancelled caller is first cancelled on the server, too. Whatever goes
-    # wrong here, asyncpg gives up the socket.
+    # A statement that still runs for a cancelled caller is first cancelled on the server. Whatever
+    # fails here, asyncpg closes the socket.
     with suppress(exceptions.PostgresError, *LOST):
         await connection.close(timeout=_CLOSE_SECONDS)

@@ -1,4 +1,4 @@
-"""psycopg: for whoever has no loop. The same rules as in driver_async.py, for threads."""
+"""psycopg, for callers without an event loop. The same rules as in driver_async.py, for threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psycopg.pq import TransactionStatus
 from fairlane.core.errors import FairlaneError, InvalidStoreURL, StoreError
 from fairlane.engines.postgres.address import Address
 from fairlane.engines.postgres.calls import ROLLBACK, Query, Script
-from fairlane.engines.postgres.errors import is_fatal, reported, unreachable
+from fairlane.engines.postgres.errors import error_of, is_fatal, unreachable
 from fairlane.engines.postgres.pool import Pool
 from fairlane.engines.postgres.session import SESSION
 
@@ -23,23 +23,23 @@ _SILENCE_MILLISECONDS = 40_000
 
 
 class SyncSide:
-    """Connections for threads."""
+    """Connections for threads, by psycopg."""
 
     def __init__(self, address: Address, size: int) -> None:
         self._address = address
         self.pooled = bool(address.pooled)
-        """Whether a pooler stands in between; known once a connection is open."""
+        """Whether a pooler is in between; known once a connection is open."""
         self._pool = Pool(self._open, _close, size)
 
     def use(self, conversation: Callable[[Connection], T]) -> T:
-        """Lend a connection."""
+        """Call `conversation` with a connection."""
         connection = self._pool.take()
         keep = False
         try:
             result = conversation(connection)
             keep = True
         except Exception as error:
-            keep = self._recovered(connection, error)
+            keep = self._recover(connection, error)
             if is_fatal(error):
                 self._pool.clear()
             raise
@@ -48,7 +48,7 @@ class SyncSide:
         return result
 
     def call(self, connection: Connection, request: Query | Script) -> Any:
-        """One call of a flow."""
+        """Perform one call of a flow."""
         try:
             if isinstance(request, Script):
                 connection.execute(request.sql, prepare=False)
@@ -60,8 +60,8 @@ class SyncSide:
         except psycopg.Error as error:
             raise translated(error, self._address.name) from error
 
-    def _recovered(self, connection: Connection, error: Exception) -> bool:
-        """Whether the connection is fit for others after an error."""
+    def _recover(self, connection: Connection, error: Exception) -> bool:
+        """Make a connection usable again after an error. Return whether it is."""
         if is_fatal(error) or connection.closed:
             return False
         if connection.info.transaction_status != TransactionStatus.IDLE:
@@ -75,7 +75,7 @@ class SyncSide:
         connection = self._connect()
         if self.pooled:
             return connection
-        # A pooler may be trusted to lend a session for as long as we are connected.
+        # With pgbouncer=false the session is ours alone, even behind a pooler.
         own = self._address.pooled is False
         pid = "pg_backend_pid()" if own else str(connection.info.backend_pid)
         try:
@@ -101,18 +101,19 @@ class SyncSide:
                 tcp_user_timeout=_SILENCE_MILLISECONDS,
             )
         except psycopg.ProgrammingError as error:
-            said = f"The URL of the {self._address.name} is not understood: {error}."
-            raise InvalidStoreURL(said) from error
+            raise InvalidStoreURL(
+                f"The URL of the {self._address.name} cannot be parsed: {error}."
+            ) from error
         except psycopg.OperationalError as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
         return connection
 
-    def _refused(self, error: psycopg.OperationalError) -> FairlaneError:
-        """libpq tells only in words why no connection was made."""
+    def _refusal(self, error: psycopg.OperationalError) -> FairlaneError:
+        """Return the error for a refused connection. libpq gives the reason as text only."""
         words = str(error)
         for state, sign in _SIGNS.items():
             if sign in words:
-                return reported(state, words.rpartition("FATAL:")[2].strip(), self._address.name)
+                return error_of(state, words.rpartition("FATAL:")[2].strip(), self._address.name)
         return translated(error, self._address.name)
 
     def close(self) -> None:
@@ -120,12 +121,12 @@ class SyncSide:
 
 
 def translated(error: psycopg.Error, store: str) -> FairlaneError:
-    """What psycopg raised, as the error that users read."""
+    """Return an error of psycopg as the error that users see."""
     if error.sqlstate is not None:
-        return reported(error.sqlstate, str(error), store)
+        return error_of(error.sqlstate, str(error), store)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return unreachable(error, store)
-    return StoreError(f"A value cannot be stored: {error}.")
+    return StoreError(f"The {store} cannot store a value: {error}.")
 
 
 _SIGNS = {

@@ -1,4 +1,4 @@
-"""The PostgreSQL engine: its verbs, each at home in its own module."""
+"""The PostgreSQL engine: its operations, and how to open it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairlane.engines.postgres.driver import PostgresDriver
 
 
 class PostgresOperations(Context):
-    """What can be asked of a PostgreSQL store."""
+    """The operations on a PostgreSQL store."""
 
     submit = submit.submit
     claim = claim.claim
@@ -92,7 +92,10 @@ def connect(
     patience: float = 10.0,
     connections: int = 8,
 ) -> Backend:
-    """A backend on the database at `url`, with at most so many connections. Opens nothing yet."""
+    """Return a backend for the database at `url`, with up to `connections` connections.
+
+    It connects when it is first used.
+    """
     operations = PostgresOperations(aging)
     driver = PostgresDriver(
         url, verify=operations.verify, patience=patience, connections=connections

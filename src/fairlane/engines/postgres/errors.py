@@ -1,4 +1,4 @@
-"""What PostgreSQL reports, by its SQLSTATE, as the errors that users read."""
+"""The errors that users see, by the SQLSTATE that PostgreSQL reports."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fairlane.core.errors import (
 
 
 class Duplicate(StoreError):
-    """Something with this id is stored already."""
+    """A task with this id is stored already."""
 
 
-def reported(state: str, message: str, store: str) -> FairlaneError:
-    """The error for an answer of the server. `store` names it, without secrets."""
+def error_of(state: str, message: str, store: str) -> FairlaneError:
+    """Return the error for an SQLSTATE and a message. `store` is its name without secrets."""
     said = message.split("\n", maxsplit=1)[0].rstrip(".")
     match state:
         case "25006":
@@ -33,9 +33,9 @@ def reported(state: str, message: str, store: str) -> FairlaneError:
         case "53100":
             return StoreFull(f"The disk of the {store} is full: free some space.")
         case "40001" | "40P01" | "55P03" | "55006":
-            return StoreBusy(f"The {store} is busy with the same rows: {said}.")
+            return StoreBusy(f"The {store} is busy with the same rows: {said}. Try again.")
         case "57014":
-            return StoreBusy(f"The {store} took too long: {said}.")
+            return StoreBusy(f"The {store} took too long: {said}. Try again.")
         case "42501":
             return AccessDenied(
                 f"The {store} refused access: {said}. "
@@ -51,27 +51,28 @@ def reported(state: str, message: str, store: str) -> FairlaneError:
             return InvalidTaskId()
         case "25P01" | "25P02":
             return InvalidConnection(
-                "The transaction of this connection has failed or ended: roll back, begin another."
+                "The transaction of this connection has failed or ended. Roll it back and begin a "
+                "new one."
             )
         case "26000" | "42P05":
             return StoreUnusable(
-                f"The {store} does not remember what was prepared: a pooler in transaction mode "
-                "seems to stand in between. Add the option pgbouncer=true to the URL."
+                f"The {store} does not know a prepared statement: a pooler in transaction mode "
+                "seems to be in between. Add the option pgbouncer=true to the URL."
             )
     match state[:2]:
         case "28":
             return AccessDenied(f"The {store} refused access: {said}. Check user and password.")
         case "08" | "53" | "57" | "58" | "25":
-            return StoreUnavailable(f"The {store} cannot serve at the moment: {said}.")
+            return StoreUnavailable(f"The {store} is not available at the moment: {said}.")
     return StoreError(f"The {store} refused an operation: {said} ({state}).")
 
 
 def is_fatal(error: Exception) -> bool:
-    """Whether no connection can be trusted after this error."""
+    """Return whether all open connections must be given up after this error."""
     return isinstance(error, StoreUnavailable) and not isinstance(error, StoreBusy)
 
 
 def unreachable(error: BaseException, store: str) -> StoreUnavailable:
-    """The error for a connection that cannot be made, or broke."""
+    """Return the error for a connection that cannot be made, or was lost."""
     said = str(error).split("\n", maxsplit=1)[0].rstrip(".") or error.__class__.__name__
     return StoreUnavailable(f"The {store} cannot be reached: {said}.")

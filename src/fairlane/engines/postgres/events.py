@@ -1,4 +1,4 @@
-"""events, tail: reading the journal."""
+"""events, tail: the journal is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairlane.engines.postgres.statements import load
 SQL = load("events")
 
 Place = tuple[int, int]
-"""Where an entry stands: the transaction that wrote it, and a number."""
+"""The position of a journal entry: the transaction that wrote it, and a number."""
 
 _BEFORE_ALL = (0, 0)
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9]{1,18})\Z")
@@ -52,7 +52,7 @@ def tail(self: Context) -> Flow[str]:
 
 
 def _place(row: tuple[Any, ...]) -> Place:
-    """Out of a row that begins with it."""
+    """Return the position at the beginning of a row."""
     return int(row[0]), row[1]
 
 

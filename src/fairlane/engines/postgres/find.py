@@ -1,4 +1,4 @@
-"""find: which tasks a filter admits, newest first."""
+"""find: the tasks that a filter admits, newest first."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ _MATCHES = part(SQL["find"], "matches")
 
 _PARAMETER = re.compile(r"\$\d+")
 _FEWEST = 100
-"""So many are asked for at once, where some of them may turn out not to be admitted."""
+"""How many tasks to read at least, as some of them may not be admitted."""
 
 
 class Source(NamedTuple):
-    """A table to look through. `narrow` is what an index of it stands for, `confirmed` what makes a
-    row one that is meant, `states` those of its states that are meant (None: it has but one)."""
+    """A table to search.
+
+    `narrow` is the condition of a partial index, `confirmed` a join that only rows in the right
+    state pass, `states` the states to find (None: all rows of the table are in the right one).
+    """
 
     table: str
     narrow: str | None = None
@@ -37,17 +40,17 @@ class Source(NamedTuple):
 
     @property
     def task(self) -> str:
-        """Where a task's content is found."""
+        """Return the alias of the table that has a task's content."""
         return "place" if self.table == "content" else "task"
 
     def joined(self, filter: Filter) -> str:
-        """What else must be looked at for each row."""
+        """Return the joins that the filter needs."""
         reads_content = filter.reads_spec or filter.since is not None or filter.until is not None
         apart = self.table != "content"
         return part(_MATCHES, "content") if apart and reads_content else self.confirmed
 
     def budget(self, filter: Filter) -> int:
-        """How many rows may be looked at. Where each takes a second look, elsewhere, it is half."""
+        """Return how many rows may be read: half as many if each needs a join."""
         return limits.SCAN // 2 if self.joined(filter) else limits.SCAN
 
 
@@ -55,7 +58,7 @@ _ALL = Source("content")
 _QUEUED = Source("content", confirmed=part(_MATCHES, "queued"))
 _HELD = Source("held")
 _SELDOM = {
-    # In so many words, or the planner would not see that a partial index will do.
+    # Both conditions, or the planner does not recognise the partial index.
     state: Source(
         "outcome", f"place.state = {state.code} AND place.state <> {State.COMPLETED.code}"
     )
@@ -66,7 +69,7 @@ _SELDOM = {
 @reads
 def find(self: Context, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Found]:
     if not 1 <= limit <= limits.PAGE:
-        raise InvalidFilter(f"A page has 1 to {limits.PAGE:,} tasks, not {limit}.")
+        raise InvalidFilter(f"A page has 1 to {limits.PAGE:,} tasks, not {limit:,}.")
     below = task_id_of(cursor)
     sources = list(_sources(filter))
     bits = None
@@ -88,7 +91,7 @@ def find(self: Context, filter: Filter, limit: int, cursor: str | None = None) -
 
 
 def _bits(filter: Filter, known: Known) -> bytes:
-    """A bit for each lane, set for those that a filter admits."""
+    """Return a bit for each lane, set for those that a filter admits."""
     bits = bytearray(known.last_lane // 8 + 1)
     for lane in known.lanes.values():
         if filter.admits_lane(lane):
@@ -97,7 +100,7 @@ def _bits(filter: Filter, known: Known) -> bytes:
 
 
 def _sources(filter: Filter) -> Iterator[Source]:
-    """Where tasks can be that a filter admits."""
+    """Yield the tables that can have tasks that a filter admits."""
     states = frozenset(State) if filter.states is None else filter.states
     if filter.worker_id is not None:
         states -= WAITING
@@ -124,7 +127,7 @@ def _sources(filter: Filter) -> Iterator[Source]:
 def _end_of_stretch(
     filter: Filter, sources: Sequence[Source], below: str | None
 ) -> Flow[str | None]:
-    """Down to which task to look, so that no more are looked at than may be; None: down to all."""
+    """Return the last task to read, so that the budget holds; None: read all."""
     values = _Values()
     stretches = [
         fill(
@@ -157,7 +160,7 @@ class _Values:
 
 
 class _Wanted:
-    """What is looked for."""
+    """A search, as the query that performs it."""
 
     def __init__(
         self, filter: Filter, bits: bytes | None, below: str | None, floor: str | None, most: int
@@ -223,7 +226,7 @@ def _all_of(conditions: Iterator[str] | Sequence[str]) -> str:
 
 
 def _needles(filter: Filter) -> list[bytes]:
-    """Bytes that a stored spec has in it if the filter admits it."""
+    """Return bytes that a stored spec contains if the filter admits it."""
     wanted = [
         *filter.tags.items(),
         ("workflow_id", filter.workflow_id),

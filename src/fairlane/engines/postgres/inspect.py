@@ -1,4 +1,4 @@
-"""get, workers, controls: looking without touching."""
+"""get, workers, controls: reading tasks, workers and settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SQL = load("inspect")
 
 
 def fetch(self: Context, task_ids: Sequence[str]) -> Flow[dict[str, Task]]:
-    """Tasks by their ids, inside any operation."""
+    """Return tasks by their ids, as part of another operation."""
     if not task_ids:
         return {}
     rows = yield Query(SQL["get"], (array_of_ids(task_ids),))
@@ -40,11 +40,11 @@ def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
 
 @reads
 def workers(self: Context) -> Flow[list[Worker]]:
-    return (yield from known_workers())
+    return (yield from read_workers())
 
 
-def known_workers() -> Flow[list[Worker]]:
-    """All workers, inside any operation."""
+def read_workers() -> Flow[list[Worker]]:
+    """Return all workers, as part of another operation."""
     held = dict((yield Query(SQL["held_by_worker"])))
     rows = yield Query(SQL["workers"])
     return [worker_of(row, sorted(held.get(row[1], ()))) for row in rows]
@@ -55,7 +55,7 @@ def controls(self: Context) -> Flow[Controls]:
     return (yield from self.catalogue.load()).controls
 
 
-def counted() -> Flow[list[Tally]]:
-    """The counters, inside any operation."""
+def read_counters() -> Flow[list[Tally]]:
+    """Return the counters, as part of another operation."""
     rows = yield Query(SQL["tallies"])
     return [Tally(TallyKey(*key), times, seconds) for *key, times, seconds in rows]

@@ -51,7 +51,7 @@ def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[l
 def _touch(
     verb: str, worker_id: str, items: Sequence[Start | Report], values: Any
 ) -> Flow[list[Verdict]]:
-    """Note something about running tasks whose fence matches."""
+    """Update executing tasks whose fence matches. Return the verdicts."""
     ids = [item.task_id for item in items]
     attempts = [item.attempt for item in items]
     rows = yield Query(SQL[verb], (worker_id, array_of_ids(ids), array(attempts), values))
@@ -81,7 +81,7 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
         rows = yield Query(SQL["beat"], values)
         if rows[0][0]:
             break
-        # Someone changed the status in the meantime: decide again.
+        # The status has changed in the meantime: decide again.
     lingering = [(str(task_id), attempt) for _, task_id, attempt in rows if task_id is not None]
     return Pulse(lease / MICROSECONDS, status, lingering)
 

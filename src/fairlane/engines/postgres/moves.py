@@ -1,7 +1,7 @@
-"""How a move that no run decides is applied: tasks that wait or run are ended.
+"""Moves that end tasks without a run that ended: cancel, doom, replace.
 
-Runs have statements of their own: see apply.py. So have replays (control.py), expiries and tasks
-that are due (claim.py): each is one statement that finds its tasks by itself.
+Moves that follow from runs are in apply.py, replays in control.py, expiries and tasks that are due
+in claim.py: each is one statement that finds its tasks itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SQL = load("moves")
 
 
 class Ended(NamedTuple):
-    """A task that has ended and was linked or bound. `bound`: it waited for its parents."""
+    """A task that has ended, and that was linked or bound. `bound`: it waited for its parents."""
 
     task_id: str
     state: State
@@ -29,7 +29,7 @@ class Ended(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A task that was to end. `state` is the one before, `after` the one it ended in."""
+    """A task that was to be ended. `state` is its state before, `after` that of the move."""
 
     task_id: str
     after: State
@@ -41,14 +41,14 @@ class Found(NamedTuple):
 
 
 def ended_of(found: Iterable[Found]) -> list[Ended]:
-    """Return those whose end concerns others."""
+    """Return the tasks that ended and are linked or bound: see `dependents`."""
     return [
         Ended(task.task_id, task.after, task.bound) for task in found if task.linked or task.bound
     ]
 
 
 def end(task_ids: Iterable[str], among: frozenset[State], move: Move) -> Flow[list[Found]]:
-    """End tasks that are in certain states. What follows from their ends is left to the caller."""
+    """End those of these tasks that are in the given states. The caller releases dependents."""
     assert among <= sources_of(move.verb), (among, move)
     rows = yield Query(
         SQL["end"],

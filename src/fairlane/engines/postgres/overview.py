@@ -22,15 +22,15 @@ SQL = load("overview")
 
 @reads
 def facts(self: Context) -> Flow[Facts]:
-    tallies = yield from inspect.counted()
+    tallies = yield from inspect.read_counters()
     known = yield from self.catalogue.load()
     streams = yield from _streams(tallies)
     buckets = yield Query(SQL["buckets"])
     held: Counter[int] = Counter()
     for lane, count in (yield Query(CLAIM["held"])):
         held[lane] += count
-    workers = yield from inspect.known_workers()
-    # The time comes last: nothing here is younger.
+    workers = yield from inspect.read_workers()
+    # The time is read last: nothing else is younger.
     ages = [int(seconds * MICROSECONDS) for seconds in (MINUTE, HOUR)]
     about = yield Query(SQL["samples_about"], (SAMPLE, ages))
     return Facts(
@@ -42,13 +42,13 @@ def facts(self: Context) -> Flow[Facts]:
         buckets={type: Bucket(tokens, at) for type, tokens, at in buckets},
         held=held,
         workers=workers,
-        # The same one may be nearest to both times.
+        # One sample may be the nearest to both times.
         samples=[sample_in(each) for each in {row[1] for row in about} - {None}],
     )
 
 
 def _streams(tallies: list[Tally]) -> Flow[list[Stream]]:
-    """Those that are not empty, by the counters."""
+    """Return the streams that are not empty, by the counters."""
     depths: Counter[tuple[int, int]] = Counter()
     for key, times, _ in tallies:
         depths[key.lane, key.level] += times * ((key.target == _QUEUED) - (key.source == _QUEUED))

@@ -1,7 +1,7 @@
-"""Connections that are kept open between operations: one pool for threads, one for a loop.
+"""Connections that are kept open between operations: one pool for threads, one for asyncio.
 
-A connection is either idle in here or in the hands of one operation. What an operation leaves in
-doubt is thrown away, never put back.
+A connection is either idle in the pool or used by one operation. A connection in an unknown state
+is closed, never put back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Closing = Callable[[C], Coroutine[None, None, None]]
 
 
 class Pool(Generic[C]):
-    """For threads."""
+    """A pool for threads."""
 
     def __init__(self, open: Callable[[], C], discard: Callable[[C], None], size: int) -> None:
         self._open = open
@@ -30,11 +30,11 @@ class Pool(Generic[C]):
         self._closed = False
 
     def take(self) -> C:
-        """An open connection; waits while all are in use."""
+        """Return an open connection. Waits while all are in use."""
         self._free.acquire()
         try:
             with self._guard:
-                _refuse_if(self._closed)
+                _check_open(self._closed)
                 if self._idle:
                     return self._idle.pop()
             return self._open()
@@ -43,7 +43,7 @@ class Pool(Generic[C]):
             raise
 
     def give(self, connection: C) -> None:
-        """Back from an operation that went well."""
+        """Put back a connection after an operation that succeeded."""
         with self._guard:
             if not self._closed:
                 self._idle.append(connection)
@@ -52,12 +52,12 @@ class Pool(Generic[C]):
         self._free.release()
 
     def drop(self, connection: C) -> None:
-        """Back from an operation that did not."""
+        """Close a connection after an operation that failed."""
         self._discard(connection)
         self._free.release()
 
     def clear(self) -> None:
-        """Throw away what is idle: the server has gone, and with it all connections."""
+        """Close the idle connections: the server is gone, and with it all connections."""
         with self._guard:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -69,7 +69,7 @@ class Pool(Generic[C]):
 
 
 class AsyncPool(Generic[C]):
-    """For asyncio. Connections belong to the loop they were opened in, and end with it."""
+    """A pool for asyncio. Connections belong to the loop they were opened in, and end with it."""
 
     def __init__(self, open: Opening[C], close: Closing[C], size: int) -> None:
         self._open = open
@@ -83,17 +83,18 @@ class AsyncPool(Generic[C]):
         self._closed = False
 
     async def take(self) -> C:
-        """An open connection; waits while all are in use."""
-        await self._settle_in()
+        """Return an open connection. Waits while all are in use."""
+        await self._bind_to_loop()
         await self._free.acquire()
         try:
-            _refuse_if(self._closed)
+            _check_open(self._closed)
             return self._idle.pop() if self._idle else await self._open()
         except BaseException:
             self._free.release()
             raise
 
-    async def _settle_in(self) -> None:
+    async def _bind_to_loop(self) -> None:
+        """Start with no connections if the loop is another one than before."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop = loop
@@ -103,7 +104,7 @@ class AsyncPool(Generic[C]):
             await anext(self._guardian)
 
     async def _guard(self) -> AsyncGenerator[None, None]:
-        """A loop that ends (asyncio.run does so) first closes the generators that run in it."""
+        """Close the connections when the loop ends: asyncio.run closes generators first."""
         try:
             yield
         finally:
@@ -112,7 +113,7 @@ class AsyncPool(Generic[C]):
                 await asyncio.wait(self._closing)
 
     def give(self, connection: C) -> None:
-        """Back from an operation that went well."""
+        """Put back a connection after an operation that succeeded."""
         if self._closed:
             self.discard(connection)
         else:
@@ -120,18 +121,18 @@ class AsyncPool(Generic[C]):
         self._free.release()
 
     def drop(self, connection: C) -> None:
-        """Back from an operation that did not."""
+        """Close a connection after an operation that failed."""
         self.discard(connection)
         self._free.release()
 
     def clear(self) -> None:
-        """Throw away what is idle: the server has gone, and with it all connections."""
+        """Close the idle connections: the server is gone, and with it all connections."""
         idle, self._idle = self._idle, []
         for connection in idle:
             self.discard(connection)
 
     def discard(self, connection: C) -> None:
-        """Close behind the caller's back, which may have been cancelled and must not wait."""
+        """Close in the background: the caller may have been cancelled and must not wait."""
         closing = asyncio.ensure_future(self._close(connection))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -142,6 +143,6 @@ class AsyncPool(Generic[C]):
             await self._guardian.aclose()
 
 
-def _refuse_if(closed: bool) -> None:
+def _check_open(closed: bool) -> None:
     if closed:
-        raise StoreUnusable("This store was closed: open it again.")
+        raise StoreUnusable("This store is closed: open it again.")

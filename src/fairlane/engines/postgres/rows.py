@@ -1,4 +1,4 @@
-"""Stored rows become structs."""
+"""Conversions between rows of the database and structs of the core."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Row = tuple[Any, ...]
 
 
 def array(values: Iterable[object]) -> str:
-    """Numbers as the literal of an array: drivers take many times longer to send a list."""
+    """Return numbers as an array literal: drivers take many times longer to send a list."""
     return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
 
 
 def array_of_ids(task_ids: Sequence[str]) -> str:
-    """Ids as the literal of an array."""
+    """Return ids as an array literal."""
     literal = "{" + ",".join(task_ids) + "}"
     if task_ids and literal.count(",") != len(task_ids) - 1:
-        raise InvalidTaskId  # or everything behind it would be taken for something else
+        raise InvalidTaskId  # an id with a comma would become two
     return literal
 
 
 def array_of_bounds(values: Sequence[bytes]) -> str:
-    """Where values end that are sent as one: the literal of an array that begins with [0] = 0."""
+    """Return the positions where joined values end, as an array literal with 0 at index 0."""
     ends = ",".join(map(str, accumulate(map(len, values))))
     return f"[0:{len(values)}]={{0,{ends}}}"
 
@@ -41,7 +41,7 @@ _COLUMNS = len(TaskRecord.__struct_fields__)
 
 
 class Header(NamedTuple):
-    """How a claim found the worker and the store."""
+    """The worker and the store, as a claim found them."""
 
     status: str | None
     request_id: str | None
@@ -54,28 +54,28 @@ class Header(NamedTuple):
 
     @classmethod
     def of(cls, reply: Sequence[Row]) -> Self:
-        """Out of a claim's reply: the row that has no place among the tasks."""
+        """Return the header of a claim's reply: the row with place 0."""
         status, request_id, numbers = next(tuple(row)[13:] for row in reply if row[0] == 0)
         return cls(status, request_id, *numbers)
 
     @property
     def due(self) -> bool:
-        """Whether the time of some tasks has come."""
+        """Return whether some tasks are due."""
         return self.due_at is not None and self.due_at <= self.now
 
     @property
     def expired(self) -> bool:
-        """Whether the time of some tasks is over."""
+        """Return whether some tasks have expired."""
         return self.expires_at is not None and self.expires_at <= self.now
 
     @property
-    def untidy(self) -> bool:
-        """Whether there is something that nobody has seen to: these two, or what ends left over."""
+    def has_chores(self) -> bool:
+        """Return whether tasks are due or expired, or dependents are left over."""
         return self.due or self.expired or bool(self.left_over)
 
 
 def task_of(row: Row, lane: Lane, aging: Aging) -> Task:
-    """A task out of its row, with its runs."""
+    """Return the task of a row, with its runs."""
     now, _, progress, progress_at, *columns = row
     record, runs = columns[:_COLUMNS], columns[_COLUMNS:]
     shown = progress_of(progress, progress_at)
@@ -83,19 +83,19 @@ def task_of(row: Row, lane: Lane, aging: Aging) -> Task:
 
 
 def _attempts_of(columns: list[list[Any] | None]) -> list[Attempt]:
-    """Runs out of the arrays of a task's row; they are null when there are none."""
+    """Return the runs in the arrays of a task's row; the arrays are null if there are none."""
     if columns[0] is None:
         return []
     return [attempt_of(*run) for run in zip(*columns, strict=True)]
 
 
 def stored_progress(percent: float | None, message: str | None) -> bytes:
-    """Progress as it is stored."""
+    """Return progress as it is stored."""
     return msgspec.json.encode((percent, message))
 
 
 def progress_of(stored: bytes | None, at: int) -> Progress | None:
-    """What `stored_progress` was given."""
+    """Return the progress that `stored_progress` encoded."""
     if stored is None:
         return None
     percent, message = msgspec.json.decode(stored)
@@ -103,13 +103,13 @@ def progress_of(stored: bytes | None, at: int) -> Progress | None:
 
 
 def worker_of(row: Row, task_ids: Sequence[str]) -> Worker:
-    """A worker out of its row, with the tasks it holds."""
+    """Return the worker of a row, with the tasks it holds."""
     now, *record = row
     return WorkerRecord(*record).worker(task_ids, now)
 
 
 def passage_of(row: Row) -> tuple[int, Passage]:
-    """A row of the journal: its time and what it tells."""
+    """Return the time and the passage of a journal row."""
     _, _, at, verb, worker_id, lane, level, task_ids, attempts, seconds = row
     return (
         at,

@@ -1,4 +1,4 @@
-"""version, migrate, verify, shift_clock: the store itself."""
+"""version, migrate, verify, shift_clock: the schema of the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _version() -> Flow[int]:
         return 0
     if not ours:
         raise NotAFairlaneStore(
-            "The database has a schema named fairlane that belongs to something else: nothing was "
+            "The database has a schema named fairlane that Fairlane did not create. Nothing was "
             "changed. Use another database."
         )
     ((version,),) = yield Query(SQL["version"])
@@ -53,7 +53,7 @@ def migrate(self: Context) -> Flow[int]:
 
 @alters
 def verify(self: Context) -> Flow[None]:
-    self.catalogue.forget()  # it may be another store, or have lost its last changes
+    self.catalogue.forget()  # the store may be another one, or have lost its last changes
     check_ready((yield from _version()), VERSION)
 
 

@@ -1,12 +1,12 @@
-"""How a session is set up, and what the server's settings promise."""
+"""The settings of a session, and warnings about the settings of the server."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# The planner would choose by statistics, and those of a queue are always wrong: a table that was
-# empty when its plan was made holds a million rows a minute later, and the plan stays. Every
-# statement here is written for one plan: nested loops over indexes, in the order of the indexes.
+# The planner goes by statistics, and those of a queue are always wrong: a table that was empty when
+# a plan was made holds a million rows a minute later, and the plan is kept. Every statement here is
+# written for one plan: nested loops over indexes, in the order of the indexes.
 _PLANS = {
     "enable_indexscan": "on",
     "enable_nestloop": "on",
@@ -17,10 +17,10 @@ _PLANS = {
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
     "max_parallel_workers_per_gather": "0",
-    "jit_above_cost": "-1",  # none; asyncpg has a hand in the setting `jit` itself
+    "jit_above_cost": "-1",  # off; asyncpg changes the setting `jit` itself
 }
 
-# What decides how a statement is read: a role, a database or a caller may have it otherwise.
+# Settings that change what a statement means. A role, a database or a caller may have others.
 _MEANING = {
     "search_path": "pg_catalog",
     "client_encoding": "UTF8",
@@ -29,11 +29,11 @@ _MEANING = {
     "transform_null_equals": "off",
 }
 
-# A time limit that is too short would cut operations off in the middle; without any, a process that
-# stands still would hold up others.
+# A time limit that is too short would abort operations; without any, a process that is suspended
+# would block others.
 _LIMITS = {"statement_timeout": "30s", "lock_timeout": "5s"}
 
-# What a role or a database may have set for other purposes.
+# Settings that a role or a database may have for other purposes.
 _BEHAVIOUR = {
     **_LIMITS,
     "transaction_timeout": "0",
@@ -51,7 +51,7 @@ _BEHAVIOUR = {
 
 
 def _settings(columns: str, settings: Mapping[str, str]) -> str:
-    """A statement that goes through those of these settings that this server knows."""
+    """Return a statement that selects `columns` for each setting that the server knows."""
     values = ", ".join(f"('{name}', '{value}')" for name, value in settings.items())
     return (
         f"SELECT {columns} FROM (VALUES {values}) AS wanted (name, value) "  # noqa: S608 (all ours)
@@ -62,19 +62,19 @@ def _settings(columns: str, settings: Mapping[str, str]) -> str:
 _FOR_GOOD = _settings("set_config(name, value, false)", _BEHAVIOUR | _MEANING | _PLANS)
 
 PROBE = "SELECT WHERE pg_backend_pid() = {pid}"
-"""Finds nothing where a pooler, which has a pid of its own making, stands in between."""
+"""Returns no row if a pooler is in between, because a pooler invents the pid."""
 
 SESSION = (
-    # First of all the one that could cut the rest short.
+    # First the one that could abort the rest.
     "SELECT set_config('statement_timeout', '30s', false) WHERE pg_backend_pid() = {pid}; "
     f"{_FOR_GOOD} AND pg_backend_pid() = {{pid}}"
 )
-"""Sets a session up; does nothing and finds nothing where PROBE would not."""
+"""Sets up a session. Behind a pooler it does nothing and returns no row, like PROBE."""
 
 START = "BEGIN ISOLATION LEVEL READ COMMITTED; " + _settings(
     "set_config(name, value, true)", _BEHAVIOUR | _MEANING | _PLANS
 )
-"""Begins a transaction set up like a session of ours, for where sessions are not ours to set up."""
+"""Begins a transaction with the settings of a session: behind a pooler, sessions are shared."""
 
 _BORROWED = (
     "name, current_setting(name), set_config(name, value, true), current_database()::text, "
@@ -82,13 +82,13 @@ _BORROWED = (
 )
 
 BORROW = _settings(_BORROWED, _MEANING | _PLANS)
-"""Sets a caller's transaction up; answers how it was, and in which store it is.
+"""Sets up a caller's transaction. Returns the settings before, and the store.
 
-Their time limits stay in force: it is their transaction.
+The caller's time limits stay in force.
 """
 
 BORROW_OURS = _settings(_BORROWED, _LIMITS | _MEANING | _PLANS)
-"""The same for a transaction of ours that a handler has its hands on."""
+"""The same for a transaction that Fairlane began and a handler uses."""
 
 GIVE_BACK = (
     "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS was (name, value)"
@@ -96,9 +96,9 @@ GIVE_BACK = (
 
 IDENTITY = "SELECT current_database()::text, store::text FROM fairlane.fairlane_schema"
 
-# A claim begins reading a stream where it begins, and there lie the remains of all tasks that were
-# claimed since the last vacuum. The server looks for work of this kind once a minute, by which time
-# there can be a million of them. Index cleanup would be left out where there is little to clean.
+# A claim reads a stream from its beginning, where the dead rows of all tasks lie that were claimed
+# since the last vacuum. Autovacuum runs once a minute: by then there can be a million of them.
+# Without INDEX_CLEANUP ON, a vacuum skips the indexes if there are few dead rows.
 SWEEP_ROOM = """
 VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF, PARALLEL 0)
     fairlane.ready, fairlane.held, fairlane.waiting, fairlane.tally_deltas
@@ -114,7 +114,7 @@ ORDER BY name
 
 
 def warnings_about(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Sentences about settings under which tasks can get lost."""
+    """Return warnings about settings with which tasks can get lost."""
     found = []
     if settings.get("fsync") == "off":
         found.append("fsync is off: a power cut can destroy the whole database.")
@@ -122,7 +122,7 @@ def warnings_about(settings: Mapping[str, str]) -> tuple[str, ...]:
         found.append("full_page_writes is off: a power cut can corrupt the database.")
     if settings.get("synchronous_commit") == "off":
         found.append(
-            "synchronous_commit is off: a crash of the server can undo what was accepted in the "
+            "synchronous_commit is off: a crash of the server can lose what was accepted in the "
             "last second."
         )
     return tuple(found)

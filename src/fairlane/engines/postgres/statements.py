@@ -13,7 +13,7 @@ _ACCOUNTING = "/* TEMPLATE: accounting */"
 def load(verb: str) -> dict[str, str]:
     """Return the statements of `sql/<verb>.sql` by name, without `--` comments.
 
-    Those with a place for it also write the counters and the journal.
+    The template `accounting` is filled with what writes counters and journal.
     """
     accounting = files.part(_read("accounting")["accounting"], "accounting")
     return {name: sql.replace(_ACCOUNTING, accounting) for name, sql in _read(verb).items()}
@@ -24,5 +24,5 @@ def _read(verb: str) -> dict[str, str]:
 
 
 def _strip(body: str) -> str:
-    # A comment above one statement is found at the end of the one before.
+    # The comment above a statement is at the end of the statement before.
     return _COMMENT.sub("", body + "\n").strip().removesuffix(";")

@@ -1,4 +1,4 @@
-"""submit: tasks enter."""
+"""submit: tasks are stored."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from fairlane.core.machine import REPLACE
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.states import WAITING, State
 from fairlane.engines.postgres import admission_keys, dependents, moves
-from fairlane.engines.postgres.accounting import upkeep
+from fairlane.engines.postgres.accounting import fold_and_trim
 from fairlane.engines.postgres.admission import Admission
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, WAKE_US, Apart
 from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.dependencies import (
     Dependencies,
     dependencies_of,
-    parents_of,
+    lock_parents,
     store_dependencies,
 )
 from fairlane.engines.postgres.errors import Duplicate
 from fairlane.engines.postgres.submit_batch import Batch
 
 _TRIES = 100
-"""Each time there is something to do first that others, too, can do."""
+"""How often to try again after something had to be done first, or was changed by others."""
 
 Stored = tuple[list[Accepted], bool]
-"""Answers, and whether anyone waits for what became ready."""
+"""Replies, and whether a worker may wait for the tasks."""
 
 
 @writes
@@ -51,14 +51,14 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
             answers, awaited = yield from _submit_plainly(self, batch)
         except Duplicate:
             answers, awaited = yield from _submit_carefully(self, tasks)
-    yield from upkeep(self)
+    yield from fold_and_trim(self)
     if any(answer.state is State.QUEUED and not answer.known for answer in answers):
         yield WAKE if awaited else WAKE_US
     return answers
 
 
 def _submit_plainly(self: Context, batch: Batch) -> Flow[Stored]:
-    """The common way: one statement. Raises Duplicate when an id is stored already."""
+    """Submit in one statement. Raises Duplicate if an id is stored already."""
     known = self.catalogue.known
     if missing := known.missing(batch.streams):
         known = yield from self.catalogue.open(missing)
@@ -66,23 +66,25 @@ def _submit_plainly(self: Context, batch: Batch) -> Flow[Stored]:
 
 
 def _submit_carefully(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored]:
-    """Submit tasks that may be known, by id or by key, or that relate to others."""
+    """Submit tasks that have keys or parents, or that may be stored already."""
     for _ in range(_TRIES):
         stored = yield from _try_to_submit(self, tasks)
         if stored is not None:
             return stored
-    raise StoreBusy("What these tasks have to do with keeps changing.")
+    raise StoreBusy(
+        "The parents or keys of these tasks were changed by others at every try: submit them again."
+    )
 
 
 def _try_to_submit(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored | None]:
-    """One try, in a transaction; None when something had to be seen to first."""
+    """Try once, in a transaction. Return None if something else had to be done first."""
     yield BEGIN
     admission = yield from _admit(tasks)
     replaced = yield from _replace(admission)
     if replaced is None:
         yield ROLLBACK
         return None
-    parents = yield from parents_of(admission.fresh)
+    parents = yield from lock_parents(admission.fresh)
     if parents.unfinished:
         yield ROLLBACK
         yield Apart(dependents.release_left_over)
@@ -104,21 +106,21 @@ def _try_to_submit(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored | Non
 
 
 def _admit(tasks: Sequence[NewTask]) -> Flow[Admission]:
-    """Decide which tasks are stored. What that depends on stays as it is until the end."""
-    stored = yield from admission_keys.stored([task.task_id for task in tasks])
+    """Decide which tasks are stored. The keys are locked until the end of the transaction."""
+    stored = yield from admission_keys.find_stored([task.task_id for task in tasks])
     new = [task for task in tasks if task.task_id not in stored]
-    asked_keys = yield from admission_keys.ask_for_keys(new)
-    new = [task for task in new if task.idempotency_key not in asked_keys.holders]
-    asked_uniques = yield from admission_keys.ask_for_uniques(new)
-    admission = Admission(asked_keys, asked_uniques)
+    found_keys = yield from admission_keys.take_keys(new)
+    new = [task for task in new if task.idempotency_key not in found_keys.holders]
+    found_uniques = yield from admission_keys.take_uniques(new)
+    admission = Admission(found_keys, found_uniques)
     admission.decide(tasks, stored)
     return admission
 
 
 def _replace(admission: Admission) -> Flow[bool | None]:
-    """Cancel what others take the place of; answers whether claims have something new to look at.
+    """Cancel the tasks that are replaced. Return whether to wake waiting workers.
 
-    None when one of them has just begun to run.
+    Return None if one of them has just been claimed.
     """
     if not admission.replaced:
         return False
@@ -129,27 +131,29 @@ def _replace(admission: Admission) -> Flow[bool | None]:
 
 
 def _store(known: Known, batch: Batch, admission: Admission) -> Flow[Stored]:
-    """Store tasks with their keys."""
+    """Store tasks and their keys."""
     accepted: list[Accepted] = []
     awaited = False
     if admission.fresh:
         try:
             accepted, awaited = yield from batch.insert(known)
         except Duplicate:
-            raise StoreBusy("The same tasks are being submitted twice at this moment.") from None
-    yield from admission_keys.give_keys(admission.asked_keys, admission.keys)
-    yield from admission_keys.give_uniques(admission.asked_uniques, admission.uniques)
+            raise StoreBusy(
+                "The same tasks are being submitted twice at this moment: submit them again."
+            ) from None
+    yield from admission_keys.assign_keys(admission.found_keys, admission.keys)
+    yield from admission_keys.assign_uniques(admission.found_uniques, admission.uniques)
     return accepted, awaited
 
 
 def _link(dependencies: Dependencies) -> Flow[bool]:
-    """Mark the parents of new tasks; answers whether claims have something new to look at."""
+    """Mark the parents of new tasks as linked. Return whether to wake waiting workers."""
     if not any(pair.fresh for pair in dependencies.bonds):
         return False
     try:
         resolved = yield from dependents.link()
     except StoreUnavailable:
-        # The tasks are stored: claims will see to this.
+        # The tasks are stored: the next claims will mark them.
         with suppress(StoreUnavailable):
             yield ROLLBACK
         return True

@@ -1,4 +1,4 @@
-"""Tasks of one submission, sorted so that what many have in common is sent once."""
+"""Tasks of one submission, sorted by their options, so that equal options are sent once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SEVERAL_KINDS = fill(_SUBMIT_UNRELATED, kinds=part(SQL["several_kinds"], "kinds
 _ONE_KIND = fill(
     _SUBMIT_UNRELATED,
     kinds=part(SQL["one_kind"], "kinds"),
-    booked=part(SQL["one_kind"], "booked"),
+    grouped=part(SQL["one_kind"], "grouped"),
 )
 _SUBMIT = {
     (True, True): fill(_ONE_KIND, scheduled=""),
@@ -40,15 +40,17 @@ _SUBMIT = {
 
 
 class Flags(NamedTuple):
-    """How a task relates to others. `bound`: it waits for its parents. `linked`: some task depends
-    on it, or it holds a unique key."""
+    """How a task relates to others.
+
+    `bound`: it waits for its parents. `linked`: another task depends on it, or it has a unique key.
+    """
 
     bound: bool = False
     linked: bool = False
 
 
 class Kind(NamedTuple):
-    """What tasks have in common."""
+    """Options that tasks have in common."""
 
     queue: str
     type: str
@@ -67,11 +69,11 @@ class Kind(NamedTuple):
 
     @property
     def time(self) -> float:
-        """Something to sort those by that are for now, whenever that is, or for later."""
+        """Return a sort key: tasks that are due at once come before those with a later time."""
         return self.run_at if self.run_at is not None else math.inf if self.delay else -math.inf
 
     def waits(self, now: int) -> bool:
-        """Whether its tasks are for later."""
+        """Return whether its tasks have to wait for their time."""
         return (now + self.delay if self.run_at is None else self.run_at) > now
 
 
@@ -108,7 +110,7 @@ _FREE = Flags()
 
 
 class Batch:
-    """Tasks sorted by what they have in common. `flags`: those that relate to others, by id."""
+    """Tasks sorted by kind. `flags`, by task id, is for tasks that relate to others."""
 
     def __init__(self, tasks: Sequence[NewTask], flags: Mapping[str, Flags] | None = None) -> None:
         self._tasks = tasks
@@ -119,25 +121,25 @@ class Batch:
                 kind = (_kind_of(task), flags.get(task.task_id, _FREE))
                 kinds.setdefault(kind, []).append(task)
         else:
-            # Mostly the next task is of the same kind, and to compare is cheaper than to hash.
+            # Mostly the next task is of the same kind, and comparing is cheaper than hashing.
             for _, run in groupby(tasks, _TERMS):
                 alike = list(run)
                 kinds.setdefault((_kind_of(alike[0]), _FREE), []).extend(alike)
-        # What one entry of the journal tells of stands together: a lane and level, for now or not.
+        # The tasks of one journal entry stand together: one lane and level, due at once or later.
         self._kinds = {kind: kinds[kind] for kind in sorted(kinds, key=_place)}
 
     @property
     def streams(self) -> set[Stream]:
-        """Where they go."""
+        """Return the streams that the tasks go to."""
         return {(kind.lane, kind.level) for kind, _ in self._kinds}
 
     @property
     def has_parents(self) -> bool:
-        """Whether some of them depend on others."""
+        """Return whether some of the tasks depend on others."""
         return any(alike[0].spec.depends_on for alike in self._kinds.values())
 
     def insert(self, known: Known) -> Flow[tuple[list[Accepted], bool]]:
-        """Store them all; answers also whether anyone waits for some."""
+        """Store all tasks. Return the replies, and whether a worker may wait for them."""
         tasks = list(chain.from_iterable(self._kinds.values()))
         payloads = [task.payload for task in tasks]
         until = list(accumulate(map(len, self._kinds.values())))
@@ -188,5 +190,5 @@ def _place(kind: tuple[Kind, Flags]) -> tuple[LaneKey, int, float]:
 
 
 def _or_none(column: list[Any]) -> list[Any] | None:
-    """A column of nothing but NULL costs nothing if it is not sent."""
+    """Return None for a column of NULLs, which then need not be sent."""
     return None if column.count(None) == len(column) else column

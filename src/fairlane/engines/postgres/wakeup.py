@@ -1,13 +1,12 @@
-"""Hints that there is work.
+"""Wake-ups: hints that there is work.
 
-NOTIFY makes all commits of a server queue up behind each other, so it is sent after the fact, by
-itself, and only when someone waits: a waiter holds a shared advisory lock, and whoever gets that
-lock for itself knows that nobody does. Submissions look for waiters within their own statement, so
-that they cost no further round trip while everyone is busy. At most one hint is under way in a
-process.
+NOTIFY makes all commits of a server wait for each other. So it is sent in a transaction of its own,
+after the commit, and only if a worker waits: waiting workers hold a shared advisory lock, and a
+process that gets this lock exclusively knows that none waits. Submissions check that in their own
+statement, which costs no round trip while all workers are busy. At most one notification is under
+way in a process.
 
-Behind a pooler neither notifications nor locks of a session reach anyone: a waiter there looks for
-work by itself, every second or so.
+Behind a pooler there are neither notifications nor session locks: workers poll about every second.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ CHANNEL = "fairlane"
 
 LISTEN = f"LISTEN {CHANNEL}"
 HOLD = f"SELECT pg_advisory_lock_shared({WAITERS})"
-RELEASE = "SELECT pg_advisory_unlock_all()"  # it may have been taken twice, by a cancelled call
+RELEASE = "SELECT pg_advisory_unlock_all()"  # a cancelled call may have taken it twice
 ANNOUNCE = f"""
 SELECT CASE
     WHEN pg_try_advisory_lock({WAITERS}) THEN pg_advisory_unlock({WAITERS})::text
@@ -36,7 +35,7 @@ END
 """
 
 _BUSY_SECONDS = 1.0
-"""A waiter that has not waited for so long is busy: nobody need notify it."""
+"""A worker that has not waited for this long is busy, and gives up the lock."""
 
 _COMMIT_SECONDS = 0.1
 _LONGEST_PAUSE = 10.0
@@ -44,15 +43,15 @@ _POLL_SECONDS = 1.0
 
 
 class Background:
-    """Does one thing in a loop, again and again, behind the back of whoever asks for it."""
+    """Calls a coroutine function in the background, for all requests that come in meanwhile."""
 
-    def __init__(self, deed: Callable[[], Awaitable[object]]) -> None:
-        self._deed = deed
+    def __init__(self, call: Callable[[], Awaitable[object]]) -> None:
+        self._call = call
         self._again = False
         self._task: asyncio.Task[None] | None = None
 
-    def ask(self) -> None:
-        # One that is under way may have begun too early for whoever asks now.
+    def request(self) -> None:
+        # A call that is under way may have begun too early for this request: call once more.
         self._again = True
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._do())
@@ -61,50 +60,50 @@ class Background:
         while self._again:
             self._again = False
             with suppress(StoreError):
-                await self._deed()
+                await self._call()
 
     async def aclose(self) -> None:
-        """Let what is under way arrive."""
+        """Wait a second for a call that is under way, then cancel it."""
         if self._task is not None and not self._task.get_loop().is_closed():
             await asyncio.wait({self._task}, timeout=1.0)
             self._task.cancel()
             await asyncio.wait({self._task})
 
 
-class Errand:
-    """Does one thing for threads: one of those who ask for it does it for all."""
+class Combined:
+    """Calls a function for threads: one thread calls it for all that request it meanwhile."""
 
-    def __init__(self, deed: Callable[[], object]) -> None:
-        self._deed = deed
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
         self._again = False
         self._turn = threading.Lock()
 
-    def ask(self) -> None:
+    def request(self) -> None:
         self._again = True
         while self._again and self._turn.acquire(blocking=False):
             try:
                 self._again = False
                 with suppress(StoreError):
-                    self._deed()
+                    self._call()
             finally:
                 self._turn.release()
 
 
 class Listener(Protocol):
-    """A connection that hears notifications."""
+    """A connection that receives notifications."""
 
     gone: asyncio.Event
     """Set once the connection has ended."""
 
     async def execute(self, sql: str) -> None:
-        """Say something on it."""
+        """Execute a statement."""
 
     async def aclose(self) -> None:
-        """End it."""
+        """Close the connection."""
 
 
 class PostgresWakeup:
-    """Hints from this process at once, from others by notifications."""
+    """Wakes a waiting worker: for this process at once, for others by notifications."""
 
     def __init__(
         self, waiters: Waiters, connect: Callable[[Callable[[], None]], Awaitable[Listener | None]]
@@ -117,12 +116,12 @@ class PostgresWakeup:
         self._listener: Listener | None = None
         self._holding = False
         self._waiting = False
-        self._deaf = False
+        self._polls = False
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
-        """Listen, or keep trying to."""
+        """Start to listen, and keep listening in the background."""
         with suppress(StoreError):
             await self._open()
         self._spawn(self._keep())
@@ -130,19 +129,19 @@ class PostgresWakeup:
     async def wait(self, seconds: float) -> bool:
         if self._timer is not None:
             self._timer.cancel()
-        limit = random.uniform(0.5, 1) * _POLL_SECONDS if self._deaf else seconds
+        limit = random.uniform(0.5, 1) * _POLL_SECONDS if self._polls else seconds
         self._waiting = True
         try:
             async with asyncio.timeout(min(seconds, limit)):
                 if self._listener is not None and not self._holding:
-                    # Nobody has notified us while we were busy: there may be work. Look again in
-                    # a moment, for what was just being committed by someone who saw us busy.
+                    # Without the lock nobody has notified us: there may be work. Look again in a
+                    # moment, for tasks whose commit was under way while we did not have the lock.
                     await self._hold()
                     asyncio.get_running_loop().call_later(_COMMIT_SECONDS, self._event.set)
                     return True
                 await self._event.wait()
         except TimeoutError:
-            return limit < seconds  # a hint that we give ourselves
+            return limit < seconds  # polling: True so that the worker claims
         finally:
             self._waiting = False
             loop = asyncio.get_running_loop()
@@ -167,9 +166,9 @@ class PostgresWakeup:
         task.add_done_callback(self._tasks.discard)
 
     async def _keep(self) -> None:
-        """Go on listening, whatever happens to the connection."""
+        """Keep listening, and connect again whenever the connection is lost."""
         ceiling = 0.1
-        while not self._deaf:
+        while not self._polls:
             if self._listener is not None:
                 await self._listener.gone.wait()
                 self._listener, self._holding = None, False
@@ -180,12 +179,12 @@ class PostgresWakeup:
                 ceiling = min(2 * ceiling, _LONGEST_PAUSE)
             else:
                 ceiling = 0.1
-                self._event.set()  # who knows what was missed
+                self._event.set()  # notifications may have been missed
 
     async def _open(self) -> None:
         listener = await self._connect(self._event.set)
         if listener is None:
-            self._deaf = True
+            self._polls = True
             return
         try:
             await listener.execute(HOLD)

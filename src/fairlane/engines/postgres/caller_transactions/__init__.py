@@ -1,1 +1,1 @@
-"""Operations inside a caller's own transaction."""
+"""Operations inside transactions of callers and handlers."""

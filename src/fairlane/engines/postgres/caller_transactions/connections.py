@@ -1,4 +1,4 @@
-"""Operations on connections that are not, or not only, the engine's: callers' and handlers'."""
+"""Operations on connections of callers and handlers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from fairlane.engines.postgres.caller_transactions.driver import (
     AsyncSQLAlchemy,
     Link,
 )
-from fairlane.engines.postgres.caller_transactions.nesting import Store, within
+from fairlane.engines.postgres.caller_transactions.nesting import StoreIdentity, nest
 from fairlane.engines.postgres.calls import Apart, Query, Script
 
 T = TypeVar("T")
 
 
 class PostgresJoined:
-    """A caller's connection. Nothing is tried again here: that is for who owns the transaction.
+    """A caller's connection. Nothing is retried here: only the caller can repeat its transaction.
 
-    `apart` and `apart_sync` perform what has to be done outside of it, `borrow` sets it up.
+    `apart` and `apart_sync` perform operations outside its transaction; `borrow` is the statement
+    that sets it up.
     """
 
     def __init__(
         self,
         link: Link,
-        store: Store,
+        store: StoreIdentity,
         apart: Callable[[Op[Any]], Awaitable[Any]],
         apart_sync: Callable[[Op[Any]], Any],
         borrow: str,
@@ -43,8 +44,7 @@ class PostgresJoined:
         link = self._link
         if not isinstance(link, Asyncpg | AsyncPsycopg | AsyncSQLAlchemy):
             raise InvalidConnection(
-                "Calls on this connection block: use it from ordinary code (submit_sync), or give "
-                "one whose calls are awaited."
+                "Calls on this connection block. Use submit_sync, or pass a connection for asyncio."
             )
         await link.begin()
 
@@ -53,14 +53,14 @@ class PostgresJoined:
                 return await self._apart(_op(request))
             return await link.call(request)
 
-        return await perform_async(within(op, self._store, self._borrow), call)
+        return await perform_async(nest(op, self._store, self._borrow), call)
 
     def run_sync(self, op: Op[T]) -> T:
         link = self._link
         if isinstance(link, Asyncpg | AsyncPsycopg | AsyncSQLAlchemy):
             raise InvalidConnection(
-                "Calls on this connection are awaited: use it from async code (await submit), or "
-                "give one whose calls block."
+                "Calls on this connection are awaited. Use await submit, or pass a connection that "
+                "blocks."
             )
         link.begin()
 
@@ -69,7 +69,7 @@ class PostgresJoined:
                 return self._apart_sync(_op(request))
             return link.call(request)
 
-        return perform(within(op, self._store, self._borrow), call)
+        return perform(nest(op, self._store, self._borrow), call)
 
 
 class PostgresTransaction:
@@ -81,7 +81,7 @@ class PostgresTransaction:
 
     @property
     def connection(self) -> Any:
-        """A connection of asyncpg's, as the role and the database have it set up."""
+        """Return the connection of asyncpg, with the settings of the role and the database."""
         return self._connection
 
     async def run(self, op: Op[T]) -> T:

@@ -1,7 +1,7 @@
-"""Connections of callers: which there are, and how to speak on each inside its transaction.
+"""Connections of callers: which kinds there are, and how to perform calls on each.
 
-SQLAlchemy is recognised by the names of its classes and asked for the connection of the driver
-below it. It believes in a transaction once something ran through it, so something does first.
+SQLAlchemy is recognised by the names of its classes, and asked for the connection of its driver. It
+begins a transaction with the first statement that it executes itself, so it executes one first.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 _ACCEPTED = (
     "A task can be submitted on a connection of psycopg or asyncpg, or on a Session, AsyncSession, "
-    "Connection or AsyncConnection of SQLAlchemy that uses one of these drivers; this is a {}."
+    "Connection or AsyncConnection of SQLAlchemy that uses one of these drivers. Got a {}."
 )
 _BEGIN_FIRST = (
-    "This connection has no transaction open, and would commit each statement by itself: begin a "
-    "transaction first."
+    "This connection has no open transaction, so each statement would be committed by itself. "
+    "Begin a transaction first."
 )
-_CLOSED = "This connection is closed."
+_CLOSED = "This connection is closed. Pass an open one."
 _FIRST = "SELECT 1"
 
 
@@ -39,20 +39,20 @@ class SyncLink(Protocol):
     """A connection whose calls block."""
 
     def begin(self) -> None:
-        """See that it is in a transaction. Raises InvalidConnection."""
+        """Check that a transaction is open. Raises InvalidConnection."""
 
     def call(self, request: Query | Script) -> Any:
-        """One call of a flow."""
+        """Perform one call of a flow."""
 
 
 class AsyncLink(Protocol):
     """A connection whose calls are awaited."""
 
     async def begin(self) -> None:
-        """See that it is in a transaction. Raises InvalidConnection."""
+        """Check that a transaction is open. Raises InvalidConnection."""
 
     async def call(self, request: Query | Script) -> Any:
-        """One call of a flow."""
+        """Perform one call of a flow."""
 
 
 class Psycopg:
@@ -66,7 +66,7 @@ class Psycopg:
         _check_psycopg(self._connection)
 
     def call(self, request: Query | Script) -> Any:
-        # A cursor of our own: the caller's may give dicts. Whether to prepare is the caller's say.
+        # Not the caller's cursor, whose rows may be dicts. The caller decides whether to prepare.
         cursor = psycopg.RawCursor(self._connection, row_factory=tuple_row)
         try:
             if isinstance(request, Script):
@@ -105,7 +105,7 @@ class AsyncPsycopg:
 
 
 class Asyncpg:
-    """asyncpg.Connection, or what a pool of asyncpg's lends."""
+    """asyncpg.Connection, or a connection of asyncpg's pool."""
 
     def __init__(self, connection: Any, store: str) -> None:
         self._connection = connection
@@ -187,7 +187,7 @@ Link = Psycopg | AsyncPsycopg | Asyncpg | SQLAlchemy | AsyncSQLAlchemy
 
 
 def link_to(connection: Any, store: str) -> Link:
-    """How to speak on a connection. `store` is its name in messages. Raises InvalidConnection."""
+    """Return the link for a connection. `store` names it in messages. Raises InvalidConnection."""
     if isinstance(connection, psycopg.Connection):
         return Psycopg(connection, store)
     if isinstance(connection, psycopg.AsyncConnection):
@@ -202,7 +202,7 @@ def link_to(connection: Any, store: str) -> Link:
 
 
 def _is(thing: object, names: set[str]) -> bool:
-    """Whether it is of a class that goes by one of these names, or of one made from it."""
+    """Return whether one of these names is its class or a base class."""
     return any(f"{kind.__module__}.{kind.__qualname__}" in names for kind in type(thing).__mro__)
 
 

@@ -1,8 +1,8 @@
-"""Operations inside transactions that are not their own: flows around their flows.
+"""Operations inside transactions of others: flows around their flows.
 
 An operation may begin and commit transactions, or rely on each of its statements being one. Inside
-a caller's transaction these become savepoints, so that it still takes effect as a whole, undoes
-only itself, and can go on after a statement that failed.
+a caller's transaction these become savepoints, so that the operation still takes effect as a whole,
+rolls back only itself, and can continue after a statement that failed.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _INNER_COMMIT = Script("RELEASE SAVEPOINT fairlane_begin")
 _INNER_ROLLBACK = Script("ROLLBACK TO SAVEPOINT fairlane_begin")
 
 _ALONE = {"pause", "limit", "claim"}
-"""What every claim goes by or waits for: a transaction of any length would hold up all workers."""
+"""Operations that lock what every claim needs: a long transaction would block all workers."""
 
 
 def per_transaction(flow: Flow[T]) -> Flow[T]:
-    """A flow whose every transaction is set up by itself: behind a pooler there are no sessions."""
-    within = False
+    """Return a flow that sets up each of its transactions: behind a pooler, sessions are shared."""
+    begun = False
 
     def answer(request: Any) -> Flow[Any]:
-        nonlocal within
+        nonlocal begun
         if request is BEGIN:
             yield _BEGIN
-            within = True
+            begun = True
         elif request is COMMIT or request is ROLLBACK:
             yield request
-            within = False
-        elif within or not isinstance(request, Query | Script | Apart):
+            begun = False
+        elif begun or not isinstance(request, Query | Script | Apart):
             return (yield request)
         elif isinstance(request, Apart):
             return (yield from per_transaction(request.flow()))
@@ -74,24 +74,24 @@ def per_transaction(flow: Flow[T]) -> Flow[T]:
             return reply
         return None
 
-    return _translated(flow, answer)
+    return _answer_calls(flow, answer)
 
 
-class Store:
-    """Which store this is, so that a connection to another one is not taken for it."""
+class StoreIdentity:
+    """Knows which store this is, to refuse connections to another one."""
 
     def __init__(self) -> None:
         self._known: Setting | None = None
 
     def check(self, found: Setting) -> Flow[None]:
-        """Raise InvalidConnection for another one."""
+        """Raise InvalidConnection if a connection leads to another store."""
         if found != self._known:
             self._known = yield Apart(_identify)
         if found != self._known:
             raise InvalidConnection(
-                f"This connection leads to a Fairlane store in database {found[0]}, which is not "
-                "the one that this store's URL leads to: a task would be stored where no worker "
-                "looks. Connect to the same database."
+                f"This connection leads to another Fairlane store, in database {found[0]}: no "
+                "worker of this store would find the task. Connect to the database of this "
+                "store's URL."
             )
 
 
@@ -100,24 +100,25 @@ def _identify() -> Flow[Setting]:
     return database, store
 
 
-def within(op: Op[T], store: Store, borrow: str) -> Flow[T]:
-    """An operation inside a transaction that someone else began and will commit.
+def nest(op: Op[T], store: StoreIdentity, borrow: str) -> Flow[T]:
+    """Perform an operation inside a transaction that a caller began and will commit.
 
-    `borrow` sets it up for as long as that takes.
+    `borrow` is the statement that sets up the transaction until the operation is done.
     """
     if op.mode is Mode.SCHEMA or op.name in _ALONE:
         raise NotSupported(
-            f"{op.name} cannot be part of a transaction: every worker would wait for its end."
+            f"{op.name} cannot be part of a transaction: all workers would wait for its end. Call "
+            "it without a connection."
         )
     yield _ENTER
     try:
         rows = yield Query(borrow)
         *_, database, identity = rows[0]
         yield from store.check((database, identity))
-        result = yield from _translated(op.flow(), _Inside(op.mode, borrow).answer)
+        result = yield from _answer_calls(op.flow(), _Nested(op.mode, borrow).answer)
         yield Query(GIVE_BACK, ([row[0] for row in rows], [row[1] for row in rows]))
     except Exception:
-        with suppress(StoreError):  # where even this fails there is nothing left to undo
+        with suppress(StoreError):  # if this fails too, the transaction is lost as a whole
             yield _UNDO
             yield _LEAVE
         raise
@@ -125,12 +126,12 @@ def within(op: Op[T], store: Store, borrow: str) -> Flow[T]:
     return result
 
 
-class _Inside:
-    """What an operation's calls are inside a transaction."""
+class _Nested:
+    """Answers the calls of an operation inside a transaction."""
 
     def __init__(self, mode: Mode, borrow: str) -> None:
         self._borrow = Query(borrow)
-        # What would have committed by itself must not be undone with what fails after it.
+        # A statement that would have been committed by itself stays if a later one fails.
         self._keeps = mode is Mode.WRITE
         self._begun = mode is Mode.TRANSACTION
         self._done = False
@@ -147,7 +148,7 @@ class _Inside:
         if self._failed and request is not ROLLBACK:
             yield from self._recover()
         if isinstance(request, Wake):
-            # With the commit, and to everyone: who waits by then is not known yet.
+            # Notifies with the caller's commit: who waits at that time is not known yet.
             return (yield _NOTIFY)
         if request is BEGIN:
             yield _INNER_BEGIN
@@ -156,7 +157,7 @@ class _Inside:
             yield _INNER_COMMIT
             self._begun = False
         elif request is ROLLBACK:
-            if self._begun:  # else there is nothing to undo, as outside of a transaction
+            if self._begun:  # else there is nothing to roll back
                 yield _INNER_ROLLBACK
                 yield _INNER_COMMIT
                 self._begun = self._failed = False
@@ -180,7 +181,7 @@ class _Inside:
         return reply
 
     def _recover(self) -> Flow[None]:
-        """The operation goes on after a failure: go back to where all was well."""
+        """Return to the last savepoint, as the operation continues after a failure."""
         self._failed = False
         if self._begun:
             return
@@ -188,11 +189,11 @@ class _Inside:
             yield _BACK_TO_MARK
         else:
             yield _UNDO
-            yield self._borrow  # that was undone as well
+            yield self._borrow  # the set-up was rolled back as well
 
 
-def _translated(flow: Flow[T], answer: Callable[[Any], Flow[Any]]) -> Flow[T]:
-    """A flow whose every call is answered by another flow."""
+def _answer_calls(flow: Flow[T], answer: Callable[[Any], Flow[Any]]) -> Flow[T]:
+    """Perform a flow, and answer each of its calls by another flow."""
     reply: Any = None
     error: Exception | None = None
     try:
@@ -205,7 +206,7 @@ def _translated(flow: Flow[T], answer: Callable[[Any], Flow[Any]]) -> Flow[T]:
             reply = error = None
             try:
                 reply = yield from answer(request)
-            except Exception as caught:  # noqa: BLE001 (the flow says what it means)
+            except Exception as caught:  # noqa: BLE001 (the flow decides what it means)
                 error = caught
     finally:
         flow.close()

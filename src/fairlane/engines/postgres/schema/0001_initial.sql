@@ -1,26 +1,26 @@
--- Times are microseconds since 1970. States are the codes of core/states.py:
--- 1 scheduled, 2 queued, 3 executing, 4 retrying, 5 completed, 6 failed, 7 dead_letter, 8 cancelled.
+-- Times are microseconds since 1970. States are the codes of core/states.py: 1 scheduled, 2 queued,
+-- 3 executing, 4 retrying, 5 completed, 6 failed, 7 dead_letter, 8 cancelled.
 --
--- Where a task stands is told by the table that has its row: every task has one row in `content`
--- and exactly one in `waiting`, `ready`, `held` or `outcome`. Nothing wide is ever rewritten, and
--- the tables that churn are narrow and short.
+-- Every task has one row in `content`, and exactly one in `waiting`, `ready`, `held` or `outcome`:
+-- the table that has this row tells the state. So wide rows are hardly ever rewritten, and the
+-- tables that change all the time are narrow and short.
 
 CREATE TABLE fairlane.fairlane_schema (
     version      integer NOT NULL,
-    clock_offset bigint  NOT NULL DEFAULT 0,  -- moved by tests only; the clock has its own copy
-    store        uuid    NOT NULL DEFAULT gen_random_uuid()  -- which one this is, wherever it moves
+    clock_offset bigint  NOT NULL DEFAULT 0,  -- changed by tests only; now_us() contains a copy
+    store        uuid    NOT NULL DEFAULT gen_random_uuid()  -- identifies the store, wherever it is moved
 );
 
--- The clock. One statement sees one time, however often it looks. Tests replace it to move time.
+-- The clock. It returns the same time during a statement. Tests replace it to move the time.
 CREATE FUNCTION fairlane.now_us() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
 $$ SELECT round(date_part('epoch', statement_timestamp()) * 1000000)::bigint + 0 $$;
 
--- Raised where a statement finds that it was overtaken: the operation starts again.
+-- Called by a statement that finds that another one was faster: the operation is tried again.
 CREATE FUNCTION fairlane.overtaken() RETURNS boolean LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'overtaken by another call' USING ERRCODE = 'serialization_failure'; END $$;
 
 -- One row. `version` grows with every new stream and every change of a control, so that a process
--- knows when what it remembers of them is out of date.
+-- knows when its cache is out of date.
 CREATE TABLE fairlane.catalogue (
     version bigint  NOT NULL,
     paused  boolean NOT NULL DEFAULT false,
@@ -28,10 +28,10 @@ CREATE TABLE fairlane.catalogue (
 );
 INSERT INTO fairlane.catalogue (version) VALUES (1);
 
--- Always empty. Every claim "deletes" from it, only for the lock that this takes; whoever changes a
+-- Always empty. Every claim "deletes" from it, only for the lock that this takes. A change of a
 -- control locks it in SHARE ROW EXCLUSIVE mode, which waits for the claims that are under way and
--- holds up new ones. A statement takes its table locks before its snapshot, so a claim that had to
--- wait here sees the change. Nothing is ever written to it, so no vacuum ever holds its lock.
+-- blocks new ones. A statement takes its table locks before its snapshot, so a claim that had to
+-- wait here sees the change. Nothing is ever written to it, so no vacuum ever locks it.
 CREATE TABLE fairlane.gate ();
 
 CREATE TABLE fairlane.lanes (
@@ -42,8 +42,8 @@ CREATE TABLE fairlane.lanes (
     UNIQUE (queue, type, capabilities)
 );
 
--- A stream: the queued tasks of one lane and level. Which streams there are, not how deep: a
--- counter here would be a row that everyone waits for.
+-- A stream: the queued tasks of one lane and level. This table only lists them; their depths come
+-- from the counters, because a counter here would be a row that all transactions wait for.
 CREATE TABLE fairlane.streams (
     number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     lane   integer  NOT NULL,
@@ -59,7 +59,7 @@ CREATE TABLE fairlane.types (
     rate        float8  NOT NULL DEFAULT 0,
     concurrency integer NOT NULL DEFAULT 0,
     breaker     text,  -- as core/breaker.py writes it, null for none
-    circuit     text   -- the same: how the type has fared, null for well
+    circuit     text   -- the same: the circuit, null if closed without failures
 );
 
 -- Token buckets, by type; '' is the one for everything.
@@ -69,12 +69,12 @@ CREATE TABLE fairlane.buckets (
     at     bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- What a task is. Written at submission; the rare paths (retry, snooze, replay) change a little.
+-- The fixed part of a task. Written at submission; retry, snooze and replay change a few columns.
 CREATE TABLE fairlane.content (
     task_id         uuid PRIMARY KEY,
     created_at      bigint   NOT NULL,
     run_at          bigint   NOT NULL,
-    ready_at        bigint   NOT NULL,  -- with lane and level: where in `ready` its row is
+    ready_at        bigint   NOT NULL,  -- with lane and level: the key of its row in `ready`
     expires_at      bigint,
     timeout         float8,
     lane            integer  NOT NULL,
@@ -84,17 +84,17 @@ CREATE TABLE fairlane.content (
     payload         bytea    NOT NULL,
     spec            bytea,
     idempotency_key text,
-    error           bytea,              -- of the last failure, while the task goes on
-    unique_key      bytea,              -- what it holds or held (see `uniques`), and the states
-    unique_states   smallint            -- in which that counts, a bit each
+    error           bytea,              -- of the last failure, until the task ends
+    unique_key      bytea,              -- the key that it holds or held (see `uniques`)
+    unique_states   smallint            -- the states in which the key counts, a bit each
 );
 
 -- `linked`, here and in the next two tables: other tasks may depend on this one, or it may hold a
--- unique key, so its end takes more than a row that moves. The common way to settle passes it by.
+-- unique key, so its end takes more than moving its row. The fast path of `apply` skips it.
 
--- Scheduled and retrying. Without `due_at` it waits for its parents. Rows come and go and are never
--- updated but for those that become linked, or wait for their time once their parents have ended; so
--- too in `ready`.
+-- Scheduled and retrying tasks. Without `due_at`, a task waits for its parents. Rows here and in
+-- `ready` are updated only when they become linked, or when their parents have ended and their own
+-- time is still to come.
 CREATE TABLE fairlane.waiting (
     task_id     uuid PRIMARY KEY,
     due_at      bigint,
@@ -112,7 +112,7 @@ CREATE TABLE fairlane.waiting (
 CREATE INDEX waiting_due ON fairlane.waiting (due_at);
 CREATE INDEX waiting_expiring ON fairlane.waiting (expires_at) WHERE expires_at IS NOT NULL;
 
--- Queued, in the order of claims.
+-- Queued tasks, in the order of claims.
 CREATE TABLE fairlane.ready (
     task_id     uuid     NOT NULL,
     ready_at    bigint   NOT NULL,
@@ -128,8 +128,8 @@ CREATE TABLE fairlane.ready (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX ready_expiring ON fairlane.ready (expires_at) WHERE expires_at IS NOT NULL;
 
--- Executing. `start` and `progress` update rows here. There is no index by worker: the table is as
--- short as what all workers hold, and is searched by worker only when one died or a reply got lost.
+-- Executing tasks. `start` and `progress` update rows here. There is no index by worker: the table
+-- has only what all workers hold, and is searched by worker only after a death or a lost reply.
 CREATE TABLE fairlane.held (
     task_id     uuid PRIMARY KEY,
     ready_at    bigint   NOT NULL,
@@ -150,7 +150,7 @@ CREATE TABLE fairlane.held (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX held_deadline ON fairlane.held (deadline) WHERE deadline IS NOT NULL;
 
--- Ended.
+-- Tasks that have ended.
 CREATE TABLE fairlane.outcome (
     task_id      uuid PRIMARY KEY,
     completed_at bigint   NOT NULL,
@@ -169,10 +169,10 @@ CREATE TABLE fairlane.outcome (
     progress     bytea
 );
 CREATE INDEX outcome_by_state ON fairlane.outcome (state, completed_at);
--- For lists of what did not complete. Completions, which are nearly all, cost nothing more.
+-- For lists of tasks that did not complete. Completions, which are nearly all, have no entry.
 CREATE INDEX outcome_listed ON fairlane.outcome (state, task_id) WHERE state <> 5;
 
--- Runs that did not complete. (The one that did is told by its outcome.)
+-- Runs that did not complete. (The row in `outcome` records the one that did.)
 CREATE TABLE fairlane.attempts (
     task_id    uuid    NOT NULL,
     attempt    integer NOT NULL,
@@ -184,8 +184,8 @@ CREATE TABLE fairlane.attempts (
     PRIMARY KEY (task_id, attempt)
 );
 
--- Attempts whose task has moved on (cancelled, timed out) while a worker still runs them: they
--- keep their concurrency slot until the worker lets go or dies.
+-- Runs whose task was cancelled or timed out while a worker still runs them: they keep their
+-- concurrency slot until the worker reports or dies.
 CREATE TABLE fairlane.lingering (
     worker_id text    NOT NULL,
     task_id   uuid    NOT NULL,
@@ -202,14 +202,14 @@ CREATE TABLE fairlane.idempotency_keys (
 );
 CREATE INDEX idempotency_keys_expiring ON fairlane.idempotency_keys (expires_at);
 
--- Who was accepted last under a unique key. Whether that still counts is told by the task's state.
+-- The last task that was accepted under a unique key. Its state decides whether the key counts.
 CREATE TABLE fairlane.uniques (
     key     bytea PRIMARY KEY,
     task_id uuid  NOT NULL
 );
 
--- What waits for what. A bond is fresh until its parent's row is known to be linked: whoever submits
--- a child locks no row that others may wait for (its transaction may be a caller's, and long).
+-- Dependencies. One is fresh until its parent's row is marked as linked. A submission does not mark
+-- it itself: its transaction may be a caller's, and long, and would keep the parent's row locked.
 CREATE TABLE fairlane.bonds (
     parent   uuid    NOT NULL,
     child    uuid    NOT NULL,
@@ -220,7 +220,7 @@ CREATE TABLE fairlane.bonds (
 CREATE INDEX bonds_of_child ON fairlane.bonds (child);
 CREATE INDEX bonds_fresh ON fairlane.bonds (parent) WHERE fresh;
 
--- Parents that have ended, in these states, and not all of whose bonds are resolved: claims go on.
+-- Parents that have ended in these states, and have dependents that are not released yet.
 CREATE TABLE fairlane.ended_parents (
     parent uuid     PRIMARY KEY,
     state  smallint NOT NULL
@@ -244,8 +244,8 @@ CREATE TABLE fairlane.workers (
     claimed_at    bigint
 ) WITH (fillfactor = 50);
 
--- What happened: a row for each group of tasks that went through one transition together. Ordered
--- by (xid, n), which readers may rely on below the oldest transaction that is still running.
+-- The journal: a row for each group of tasks that went through one transition together. The order
+-- is (xid, n); it is final below the oldest transaction that is still running.
 CREATE TABLE fairlane.journal (
     xid       xid8   NOT NULL DEFAULT pg_current_xact_id(),
     n         bigint GENERATED ALWAYS AS IDENTITY,
@@ -259,7 +259,7 @@ CREATE TABLE fairlane.journal (
     seconds   float8[],
     PRIMARY KEY (xid, n)
 );
--- Written often, read seldom and soon gone: not worth compressing.
+-- Written often, read seldom and soon deleted: not worth compressing.
 ALTER TABLE fairlane.journal
     ALTER task_ids SET STORAGE EXTERNAL,
     ALTER attempts SET STORAGE EXTERNAL,
@@ -272,8 +272,8 @@ CREATE TABLE fairlane.journal_floor (
 );
 INSERT INTO fairlane.journal_floor (xid, n) VALUES ('0', 0);
 
--- Counted transitions: see core/tally.py. Writers append to the deltas and never wait for each
--- other; now and then someone adds them up.
+-- The counters: see core/tally.py. Writers append deltas and never wait for each other. After every
+-- 128th write, a process folds the deltas into the sums.
 CREATE TABLE fairlane.tallies (
     lane    integer  NOT NULL,
     level   smallint NOT NULL,
@@ -297,13 +297,13 @@ CREATE TABLE fairlane.tally_deltas (
     seconds float8   NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- How the counters stood every few seconds: see core/facts.py.
+-- The counters every few seconds: see core/facts.py.
 CREATE TABLE fairlane.samples (
     at     bigint PRIMARY KEY,
     sample bytea  NOT NULL
 );
 
--- Who does what only one may do at a time.
+-- Roles that one process at a time has.
 CREATE TABLE fairlane.roles (
     role       text PRIMARY KEY,
     candidate  text   NOT NULL,
@@ -338,8 +338,8 @@ CREATE TABLE fairlane.audit (
 );
 CREATE INDEX audit_by_time ON fairlane.audit (at, entry_id);
 
--- Every task as it stands. Each place is looked at only if the task was in none of those before, and
--- through its index: a join would be planned by how much there is in a table, which may be nothing.
+-- Every task with its state. Each table is searched only if the task was in none of those before,
+-- and through its index: the planner would plan a join by statistics, and those are wrong.
 CREATE VIEW fairlane.standing AS
 SELECT
     task.task_id, task.lane, task.level,
@@ -389,8 +389,9 @@ LEFT JOIN LATERAL (
     OFFSET 0
 ) AS waiting ON true;
 
--- For people with a SQL prompt: `SET search_path = fairlane, public`, and there is a table `tasks`.
--- JSON as `json`: `jsonb`, and a look inside, refuse a \u0000 that someone's text may well hold.
+-- For people at an SQL prompt: after `SET search_path = fairlane, public` there is a view `tasks`.
+-- The type is `json`, because `jsonb` and operators on JSON refuse a \u0000, which texts may
+-- contain.
 
 CREATE FUNCTION fairlane.moment(microseconds bigint) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS

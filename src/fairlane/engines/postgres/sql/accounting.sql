@@ -1,4 +1,5 @@
--- The part `accounting` is inserted into statements that have the same `clock` and `moved`.
+-- The part `accounting` is inserted into statements that move tasks. They have a `clock` and a
+-- `moved` with these columns.
 
 -- name: accounting
 WITH clock AS (SELECT fairlane.now_us() AS now),
@@ -9,7 +10,7 @@ moved AS (
         NULL::float8 AS seconds
 )
 /* BEGIN accounting */,
-booked AS MATERIALIZED (
+grouped AS MATERIALIZED (
     SELECT
         verb, worker_id, lane, level, source, target, label, bucket, count(*) AS times,
         sum(seconds) AS spent, array_agg(task_id) AS task_ids, array_agg(attempt) AS attempts,
@@ -22,18 +23,18 @@ entry AS (
     SELECT
         now, verb, worker_id, lane, level, task_ids, attempts,
         CASE WHEN spent IS NOT NULL THEN seconds END
-    FROM clock, booked
+    FROM clock, grouped
 ),
 counted AS (
     INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
-    SELECT lane, level, source, target, label, bucket, times, coalesce(spent, 0) FROM booked
+    SELECT lane, level, source, target, label, bucket, times, coalesce(spent, 0) FROM grouped
 )
 /* END accounting */
 SELECT FROM moved;
 
 -- name: mention
 INSERT INTO fairlane.journal (at, verb, worker_id)
-SELECT fairlane.now_us(), $1, worker_id FROM unnest($2::text[]) AS told (worker_id);
+SELECT fairlane.now_us(), $1, worker_id FROM unnest($2::text[]) AS worker (worker_id);
 
 -- name: count
 INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
@@ -58,9 +59,9 @@ GROUP BY lane, level, source, target, label, bucket
 ON CONFLICT (lane, level, source, target, label, bucket) DO UPDATE
 SET times = tally.times + excluded.times, seconds = tally.seconds + excluded.seconds;
 
--- $2: how many at most, $3: how many are kept, $4: the time up to which even those may go. From the
--- oldest to the first that stays, and nothing that readers cannot see yet: some transaction that is
--- still open may have its place before it.
+-- $2: how many entries to delete at most, $3: how many to keep, $4: entries up to this time are
+-- deleted even so. Deletes from the oldest entry up to the first that is kept. Entries that readers
+-- cannot see yet are kept: a transaction that is still open may write entries before them.
 
 -- name: trim
 WITH alone AS MATERIALIZED (SELECT pg_try_advisory_xact_lock($1) AS ok),

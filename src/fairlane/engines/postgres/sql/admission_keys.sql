@@ -2,8 +2,8 @@
 SELECT task_id::text, state, created_at FROM fairlane.standing
 WHERE task_id = ANY ($1::text::uuid[]);
 
--- Waits for whoever is taking the same key at this moment. Sorted, so that two batches cannot wait
--- for each other.
+-- Waits for transactions that are taking the same keys. Keys are sorted, so that two batches cannot
+-- wait for each other.
 
 -- name: take_keys
 INSERT INTO fairlane.idempotency_keys AS held (idempotency_key, task_id, fingerprint, expires_at)
@@ -57,7 +57,7 @@ RETURNING key;
 -- name: lock_uniques
 SELECT key FROM fairlane.uniques WHERE key = ANY ($1::bytea[]) ORDER BY key FOR UPDATE;
 
--- The row may be gone: a task that was replaced has given its key up.
+-- The row may be missing: a task that was replaced has freed its key.
 
 -- name: inherit_uniques
 INSERT INTO fairlane.uniques (key, task_id)

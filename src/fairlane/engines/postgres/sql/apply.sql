@@ -1,10 +1,12 @@
--- Most moves of a batch are alike but for task, result and time, so what they share is sent
--- once per kind of move: `kind` is a position in the arrays from $7 on.
+-- Most moves of a batch differ only in task, result and time. What they share is sent once per kind
+-- of move: `kind` is a position in the arrays from $7 on.
 --
--- Rows are found one by one through the index, whatever the statistics say of a table that is empty
--- one moment and full the next. A row that is updated at the same moment (by `start`, by `progress`,
--- or because it becomes linked) is missed, and one that is linked is passed by (`unlinked`): the caller
--- looks at those again, and moves them with their rows locked.
+-- Rows are found one by one through the index, whatever the statistics say: the table is empty one
+-- moment and full the next. The statement misses a row that is updated at the same moment (by
+-- `start`, by `progress`, or because it becomes linked), and with `unlinked` it skips linked rows.
+-- The caller locks those rows and applies their moves in a second statement.
+--
+-- Completions need no part of `others`.
 
 -- name: apply
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -102,7 +104,7 @@ recorded AS (
     SELECT
         task_id, attempt, worker_id, began, now, ($14::text[])[kind], ($12::bytea[])[kind]
     FROM clock, released
-    WHERE state <> COMPLETED  -- whose outcome tells of the run
+    WHERE state <> COMPLETED  -- the outcome of a completion records its run
     ON CONFLICT DO NOTHING
 ),
 lingers AS (
@@ -136,7 +138,7 @@ SELECT task_id::text FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[])
 ORDER BY task_id
 FOR UPDATE SKIP LOCKED;
 
--- name: let_go
+-- name: drop_lingering
 DELETE FROM fairlane.lingering AS slot
 USING unnest($1::text[], $2::text::uuid[], $3::text::int[]) AS late (worker_id, task_id, attempt)
 WHERE

@@ -1,7 +1,7 @@
 -- name: lock_lanes
 LOCK TABLE fairlane.lanes IN SHARE ROW EXCLUSIVE MODE;
 
--- Never twice the same, not even in a store that has lost its last changes in a failover.
+-- A version is never used twice, not even if a failover has lost the last changes.
 
 -- name: bump
 UPDATE fairlane.catalogue SET version = greatest(version + 1, fairlane.now_us());

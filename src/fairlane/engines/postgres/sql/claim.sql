@@ -2,9 +2,10 @@
 -- for as many as there are to read. It returns one row about the worker and the store, and one for
 -- each task.
 --
--- $1 worker, $2 request, $3 the catalogue's version that the streams were chosen by, $4 how many,
--- $5 whether what has come due, expired or been left over has been seen to, $6 what the worker has
--- heard of, $7 … $10 lane, level and ages of each arm, $11 the effective level of each group of arms.
+-- $1 worker, $2 request, $3 the version of the catalogue that the streams were chosen by, $4 how
+-- many tasks at most, $5 whether tasks that are due or expired, and dependents, were processed
+-- before, $6 the last request whose reply the worker has, $7 … $10 lane, level and ages of each
+-- arm, $11 the effective level of each group of arms.
 
 -- name: claim
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -34,8 +35,8 @@ open AS MATERIALIZED (
 ),
 -- Each arm reads one segment of one stream, in order and only as far as needed. It has an ORDER BY
 -- of its own, or the planner would read everything and sort it. Arms of one effective level form a
--- group and are merged; groups are read one after the other. The result is joined back to the table,
--- which can then be locked.
+-- group and are merged; groups are read one after the other. The result is joined back to the
+-- table, which can then be locked.
 /* BEGIN pick */
 picked AS MATERIALIZED (
     SELECT task.ctid AS tid, effective
@@ -81,7 +82,7 @@ handed AS (
         linked, $1
     FROM clock, taken
 ),
--- An idle worker's claims write nothing, but for a sign of life once in a while.
+-- The claims of an idle worker only write `seen_at`, every third of its lease.
 seen AS (
     UPDATE fairlane.workers
     SET seen_at = (SELECT now FROM clock),
@@ -110,9 +111,9 @@ SELECT
     NULL::smallint AS level, NULL::bytea AS payload, NULL::smallint AS retry_count,
     NULL::smallint AS max_retries, NULL::smallint AS returns, NULL::float8 AS timeout,
     NULL::bigint AS created_at, NULL::bigint AS ready_at, NULL::bytea AS spec,
-    -- The same request may be under way twice, or have been repeated and answered long since, or the
-    -- worker be declared dead just now: then the worker's row is not as this statement saw it, and
-    -- nothing of it may stay.
+    -- If the worker's row has changed since this statement read it, everything is rolled back: the
+    -- same request may run twice at once, or was repeated and answered before, or the worker was
+    -- declared dead.
     CASE
         WHEN EXISTS (SELECT FROM taken) AND NOT EXISTS (SELECT FROM seen)
         THEN fairlane.overtaken()::text
@@ -126,14 +127,14 @@ SELECT
     taken.retry_count, task.max_retries, task.returns, task.timeout, task.created_at,
     taken.ready_at, task.spec, NULL, NULL, NULL
 FROM taken
--- One at a time, through the index: plans outlive what was known of the table when they were made.
+-- One row at a time, through the index: a plan is kept longer than the statistics it was made by.
 CROSS JOIN LATERAL (
     SELECT * FROM fairlane.content WHERE content.task_id = taken.task_id OFFSET 0
 ) AS task;
 
--- With limits: another `pick`, with a section for each limited type, and one for all the others. $12
--- the most from each section, $13 whether it is limited, $14 how many may come from limited ones
--- together.
+-- With limits, `pick` is another one: with a section for each limited type, and one for all other
+-- types. $12 how many tasks a section may give at most, $13 whether it is limited, $14 how many
+-- tasks the limited sections may give together.
 
 -- name: claim_within_limits
 WITH open AS (SELECT true AS yes),
@@ -169,7 +170,7 @@ placed AS MATERIALIZED (
 /* END pick */
 SELECT FROM placed;
 
--- The first task of each arm that has one.
+-- The first task of each arm that is not empty.
 
 -- name: heads
 SELECT arm.n, head.ready_at, head.task_id
@@ -225,7 +226,7 @@ moved AS (
 /* TEMPLATE: accounting */
 SELECT count(*) FROM due;
 
--- $1: how many at most; of the move: $2 error, $3 label, $4 verb, $5 state.
+-- $1: how many tasks at most; of the move: $2 error, $3 label, $4 verb, $5 state.
 
 -- name: expire
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -271,9 +272,10 @@ moved AS (
 /* TEMPLATE: accounting */
 SELECT task_id::text, linked, bound FROM expired;
 
--- Locks that end with the transaction and, unlike row locks, take no transaction id: the journal is
--- ordered by those, and a claim must not get its own before it looks for tasks. The lock for
--- everything is waited for; a type that someone else is claiming is left out.
+-- Advisory locks end with the transaction and, unlike row locks, assign no transaction id. The
+-- journal is ordered by transaction ids, so a claim must not get one before it looks for tasks. The
+-- statement waits for the lock for everything, and leaves out types that another transaction has
+-- locked.
 
 -- name: lock_limits
 WITH gate AS (DELETE FROM fairlane.gate),

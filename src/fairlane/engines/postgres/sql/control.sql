@@ -29,9 +29,9 @@ UPDATE fairlane.types SET breaker = $2, circuit = NULL WHERE type = $1;
 -- name: lanes_of
 SELECT DISTINCT lane FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]);
 
--- Answers what was replayed, and how all of these tasks stood before. One that moves from one table
--- to another while the statement runs is found in neither: the caller looks again for those that
--- stood as they should and were not replayed.
+-- Returns the tasks that were replayed, and the states of all these tasks before. A task that moves
+-- from one table to another while the statement runs is found in neither: the caller looks again
+-- for those that were in a state to be replayed, and were not.
 --
 -- $2: the states that may be replayed; of the move: $3 level, $4 retry_count, $5 returns, $6 verb.
 
@@ -47,7 +47,7 @@ revived AS (
     WHERE task_id = ANY ($1::text::uuid[]) AND state = ANY ($2::smallint[])
     RETURNING task_id, attempt, version, retry_count, state, false AS linked, false AS bound
 ),
--- An expiry that has passed is taken away.
+-- An expiry that has passed is removed.
 replayed AS MATERIALIZED (
     SELECT
         found.*, task.tid, task.lane, task.level AS old_level, coalesce($3, task.level) AS level,
@@ -92,7 +92,7 @@ UNION ALL
 SELECT false, task_id::text, state, NULL, NULL, NULL, NULL FROM fairlane.standing
 WHERE task_id = ANY ($1::text::uuid[]);
 
--- A task that ended while somebody else had its key locked may have left it behind.
+-- A task that ended while another transaction had its key locked may still be stored as its holder.
 
 -- name: take_keys_again
 INSERT INTO fairlane.uniques (key, task_id)
@@ -101,5 +101,8 @@ WHERE task_id = ANY ($1::text::uuid[])
 ORDER BY unique_key
 ON CONFLICT (key) DO UPDATE SET task_id = excluded.task_id
 WHERE NOT EXISTS (
-    SELECT FROM fairlane.standing WHERE standing.task_id = uniques.task_id AND standing.state IN (SCHEDULED, QUEUED, EXECUTING, RETRYING)
+    SELECT FROM fairlane.standing
+    WHERE
+        standing.task_id = uniques.task_id
+        AND standing.state IN (SCHEDULED, QUEUED, EXECUTING, RETRYING)
 );

@@ -1,5 +1,5 @@
--- Rows are locked in the order in which others take them: how a task stands, then what it is. What
--- is looked up after that stays as it is.
+-- Lock rows in the same order as other operations: outcome, then content. What is read after that
+-- cannot change before the transaction ends.
 
 -- name: lock_outcomes
 SELECT FROM fairlane.outcome WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR UPDATE;
@@ -7,7 +7,7 @@ SELECT FROM fairlane.outcome WHERE task_id = ANY ($1::text::uuid[]) ORDER BY tas
 -- name: lock_contents
 SELECT FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR UPDATE;
 
--- Tasks that ended long enough ago ($1 states, $2 times), and that nobody else is at.
+-- Tasks whose retention is over ($1 states, $2 times). Locked rows are left out.
 
 -- name: over
 SELECT outcome.task_id::text
@@ -24,7 +24,7 @@ CROSS JOIN LATERAL (
 ) AS task
 LIMIT $3;
 
--- All that is left of tasks that have ended. How they ended is noted for those who still ask for it.
+-- Delete tasks that have ended. Their states are noted if children still depend on them.
 
 -- name: delete
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -37,7 +37,7 @@ content AS (
     RETURNING task_id, unique_key
 ),
 runs AS (DELETE FROM fairlane.attempts WHERE task_id = ANY (ARRAY(SELECT task_id FROM gone))),
--- A key that someone else is taking over at this moment is his.
+-- A key that another transaction is taking over is left to it.
 keys AS (
     DELETE FROM fairlane.uniques WHERE key = ANY (ARRAY(
         SELECT held.key FROM content
@@ -48,7 +48,7 @@ keys AS (
         ) AS held
     ))
 ),
-asked_for AS (
+noted AS (
     INSERT INTO fairlane.ended_parents (parent, state)
     SELECT task_id, state FROM gone
     WHERE EXISTS (SELECT FROM fairlane.bonds WHERE bonds.parent = gone.task_id OFFSET 0)
@@ -56,7 +56,8 @@ asked_for AS (
 ),
 counted AS (
     INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
-    SELECT lane, level, state, NOWHERE, '', UNTIMED, count(*), 0 FROM gone GROUP BY lane, level, state
+    SELECT lane, level, state, NOWHERE, '', UNTIMED, count(*), 0 FROM gone
+    GROUP BY lane, level, state
 ),
 entry AS (
     INSERT INTO fairlane.journal (at, verb, lane, level, task_ids, attempts)

@@ -1,10 +1,11 @@
--- Parents stay in the store until the children are there, whose bonds then tell that someone asks
--- how they ended. Nobody but a deletion waits for this lock.
+-- Keep parents in the store until their children are stored: from then on a deletion can see that
+-- children depend on them. Only deletions wait for this lock.
 
 -- name: lock_parents
 SELECT FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR KEY SHARE;
 
--- How parents stand; and whether such a one has ended before, and that is not yet seen to.
+-- The states of parents. `unfinished`: the parent is live again after an end, and not all
+-- dependents of that end are released.
 
 -- name: parents
 SELECT
@@ -15,7 +16,7 @@ SELECT
 FROM fairlane.standing
 WHERE task_id = ANY ($1::text::uuid[]);
 
--- name: bind
+-- name: add_bonds
 INSERT INTO fairlane.bonds (parent, child, tolerant, fresh)
 SELECT parent, child, tolerant, fresh
 FROM unnest($1::text::uuid[], $2::text::uuid[], $3::boolean[], $4::boolean[])

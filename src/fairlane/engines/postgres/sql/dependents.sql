@@ -1,16 +1,16 @@
--- What the end of a task takes beside the move of its row, where it is linked (others may depend on
--- it, or it may hold a unique key) or bound (it waits for others). All of it happens in the
--- transaction that ends the task.
+-- What the end of a task takes besides moving its row, if the task is linked (others may depend on
+-- it, or it may hold a unique key) or bound (it waits for its parents). All of it happens in the
+-- transaction that ends the task. A row of `bonds` is a dependency of a child on a parent.
 --
 -- Rows are found through indexes whatever the statistics say: by `= ANY` of an array, or one at a
--- time (LATERAL, and OFFSET 0 or a lock to keep it from becoming a join). Tables here are empty one
--- moment and full the next, and plans are kept.
+-- time (LATERAL, with OFFSET 0 or a lock so that the planner cannot turn it into a join). These
+-- tables are empty one moment and full the next, and plans are kept.
 
 -- name: leave_parents
 DELETE FROM fairlane.bonds WHERE child = ANY ($1::text::uuid[]);
 
--- The keys that tasks may still hold; those that someone else is taking over at this moment are left
--- to him: a key whose holder no longer counts is as good as free.
+-- The keys that tasks may still hold. Keys that another transaction is taking over are left to it:
+-- a key whose holder no longer counts is as good as free.
 
 -- name: keys_held
 SELECT task.task_id::text, task.unique_key, task.unique_states
@@ -22,12 +22,13 @@ CROSS JOIN LATERAL (
 ) AS held
 WHERE task.task_id = ANY ($1::text::uuid[]);
 
--- name: give_up_keys
+-- name: drop_keys
 DELETE FROM fairlane.uniques WHERE key = ANY ($1::bytea[]);
 
--- Bonds of parents that have ended ($2: how, unless it is noted that they ended before). Whoever has
--- locked a child sees all of its bonds in his next statement, so of two parents that end at once the
--- later one finds the child free. A child that someone else has locked is left for later.
+-- Dependencies on parents that have ended ($2: in which state, unless an earlier end is noted). A
+-- transaction that has locked a child sees all its dependencies in the next statement, so if two
+-- parents end at once, the later one finds the child free. A child that another transaction has
+-- locked is left for later.
 
 -- name: bonds
 SELECT bond.parent::text, coalesce(noted.state, ended.state), bond.child::text, bond.tolerant
@@ -43,7 +44,7 @@ CROSS JOIN LATERAL (
 ) AS child
 LIMIT $3;
 
--- name: cut
+-- name: drop_bonds
 WITH met AS MATERIALIZED (
     SELECT bond.tid FROM unnest($1::text::uuid[], $2::text::uuid[]) AS met (parent, child)
     CROSS JOIN LATERAL (
@@ -54,7 +55,7 @@ WITH met AS MATERIALIZED (
 )
 DELETE FROM fairlane.bonds USING met WHERE bonds.ctid = met.tid;
 
--- Children that have no bonds left are ready now, or have only their time to wait for.
+-- Children without dependencies become ready, or wait for their time if it is still to come.
 
 -- name: free
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -95,7 +96,7 @@ moved AS (
 /* TEMPLATE: accounting */
 SELECT count(*) FROM due;
 
--- Those of these parents that have bonds left are noted, the others no longer.
+-- Note the parents that children still depend on, and remove the notes of the others.
 
 -- name: note_parents
 WITH ended AS MATERIALIZED (
@@ -115,12 +116,12 @@ ON CONFLICT DO NOTHING;
 -- name: noted_parents
 SELECT parent::text, state FROM fairlane.ended_parents LIMIT $1 FOR UPDATE SKIP LOCKED;
 
--- name: fresh_bonds
+-- name: fresh_parents
 SELECT parent::text FROM fairlane.bonds WHERE fresh LIMIT $1 FOR UPDATE SKIP LOCKED;
 
--- Parents that have not ended are marked as linked. That takes a lock: without it one that is just
--- being ended by someone who cannot see the bond yet would be taken for one that is still to end.
--- What is locked by others, or was changed at this moment, is left out.
+-- Mark parents that have not ended as linked. Their rows are locked: without a lock, a parent whose
+-- end is being committed by a transaction that cannot see the dependency yet would look as if it
+-- were still to end. Rows that others have locked, or have just changed, are left out.
 
 -- name: link
 WITH in_waiting AS MATERIALIZED (
@@ -166,7 +167,7 @@ UNION ALL SELECT task_id::text FROM marked_waiting
 UNION ALL SELECT task_id::text FROM marked_ready
 UNION ALL SELECT task_id::text FROM marked_held;
 
--- name: bonds_are_old
+-- name: bonds_are_linked
 UPDATE fairlane.bonds SET fresh = false WHERE fresh AND parent = ANY ($1::text::uuid[]);
 
 -- name: ends_of

@@ -1,7 +1,8 @@
--- Transactions end in another order than they begin: what lies above the oldest one still running
--- may not be complete yet.
+-- Transactions end in another order than they begin, so entries are read only below the oldest
+-- transaction that is still running.
 
--- Each entry beside what is no longer kept; one row without an entry when there is none.
+-- Entries, each with the newest entry that is no longer kept. If there are none, one row without an
+-- entry.
 
 -- name: events
 SELECT

@@ -12,9 +12,9 @@
     OFFSET /* BEGIN skipped */ 0 /* END skipped */ LIMIT 1
 );
 
--- A lane has a bit by its number; lanes newer than these bits have none. (An array would be searched
--- for each task.) `needles` are bytes that a stored spec must contain to be admitted: most others
--- need not be sent.
+-- A lane has a bit by its number; lanes newer than these bits have none. (An array would be
+-- searched for each task.) `needles` are bytes that a stored spec must contain to be admitted: most
+-- others need not be sent.
 
 -- name: find
 SELECT task_id::text, spec FROM (

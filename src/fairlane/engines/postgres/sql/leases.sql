@@ -1,4 +1,4 @@
--- (`= ANY`, beside the join, has rows found through the index whatever the statistics say.)
+-- `= ANY`, besides the join, finds rows through the index whatever the statistics say.
 
 -- name: start
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -55,7 +55,7 @@ SELECT task_id FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]);
 -- name: worker
 SELECT status, lease FROM fairlane.workers WHERE worker_id = $1;
 
--- Only if the status is still the one that the new one was decided on.
+-- $4 is the new status, written only if the status is still $3.
 
 -- name: beat
 WITH beaten AS (
@@ -102,8 +102,7 @@ WHERE held.deadline <= fairlane.now_us() AND worker.status <> 'dead'
 ORDER BY held.deadline
 LIMIT $1;
 
--- Answers nothing for a worker that is dead. A row that was inserted has no earlier version, and so
--- no transaction that ended one.
+-- Returns no row for a worker that is dead. xmax = 0: the row was inserted, not updated.
 
 -- name: register
 WITH joined AS (
@@ -144,7 +143,7 @@ WHERE
     AND seen_at + lease <= fairlane.now_us()
 RETURNING worker_id;
 
--- A worker's row is locked before it is judged: no claim of it can come in between.
+-- Lock a worker's row, so that the worker cannot claim before the transaction ends.
 
 -- name: lock_worker
 SELECT worker_id FROM fairlane.workers WHERE worker_id = $1 FOR UPDATE;

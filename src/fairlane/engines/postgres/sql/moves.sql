@@ -1,13 +1,13 @@
 -- Rows are found through indexes whatever the statistics say: by `= ANY` of an array, or one at a
--- time (LATERAL, and OFFSET 0 or a lock to keep it from becoming a join). Tables here are empty one
--- moment and full the next, and plans are kept.
+-- time (LATERAL, with OFFSET 0 or a lock so that the planner cannot turn it into a join). These
+-- tables are empty one moment and full the next, and plans are kept.
 --
--- Answers what was ended, and how all of these tasks stood before. One that moves from one table
--- to another while the statement runs is found in neither: the caller looks again for those that
--- stood as they should and were not ended.
+-- Returns the tasks that were ended, and the states of all these tasks before. A task that moves
+-- from one table to another while the statement runs is found in neither: the caller looks again
+-- for those that were in a state to be ended, and were not.
 --
--- $2: the states that may be ended; of the move: $3 label, $4 error, $5 verb, $6 state, $7 run, $8
--- whether its slot lingers.
+-- $2: the states of tasks to end; of the move: $3 label, $4 error, $5 verb, $6 state, $7 run, $8
+-- whether the slot lingers.
 
 -- name: end
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -32,14 +32,15 @@ unscheduled AS (
     RETURNING *
 ),
 released AS (
-    DELETE FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]) AND EXECUTING = ANY ($2::smallint[])
+    DELETE FROM fairlane.held
+    WHERE task_id = ANY ($1::text::uuid[]) AND EXECUTING = ANY ($2::smallint[])
     RETURNING *
 ),
 found AS (
     SELECT
-        task_id, QUEUED AS state, lane, level, attempt, version, retry_count, linked, false AS bound,
-        NULL::text AS worker_id, NULL::bigint AS claimed_at, NULL::bigint AS started_at,
-        NULL::bytea AS progress, NULL::bigint AS progress_at
+        task_id, QUEUED AS state, lane, level, attempt, version, retry_count, linked,
+        false AS bound, NULL::text AS worker_id, NULL::bigint AS claimed_at,
+        NULL::bigint AS started_at, NULL::bytea AS progress, NULL::bigint AS progress_at
     FROM unqueued
     UNION ALL
     SELECT
@@ -72,7 +73,7 @@ lingers AS (
     INSERT INTO fairlane.lingering (worker_id, task_id, attempt, lane)
     SELECT worker_id, task_id, attempt, released.lane
     FROM released JOIN fairlane.workers AS worker USING (worker_id)
-    WHERE $8::boolean AND worker.status <> 'dead'  -- the dead keep nothing; a burial waits for us
+    WHERE $8::boolean AND worker.status <> 'dead'  -- the lock makes `bury` wait
     FOR SHARE OF worker
     ON CONFLICT DO NOTHING
 ),

@@ -1,4 +1,4 @@
--- The ends of streams that are not empty.
+-- The oldest and the newest task of streams that are not empty.
 
 -- name: streams
 SELECT stream.lane, stream.level, stream.depth, oldest.ready_at, newest.ready_at
@@ -19,7 +19,7 @@ CROSS JOIN LATERAL (
 -- name: buckets
 SELECT type, tokens, at FROM fairlane.buckets;
 
--- Of samples those on both sides of each time.
+-- The samples just before and just after each time.
 
 -- name: samples_about
 SELECT fairlane.now_us(), sample.value

@@ -15,7 +15,7 @@ SELECT
 -- name: version
 SELECT version FROM fairlane.fairlane_schema;
 
--- Two that migrate at once would trip over each other.
+-- Only one process migrates at a time.
 
 -- name: lock
 SELECT pg_advisory_xact_lock($1);
@@ -34,4 +34,8 @@ UPDATE fairlane.fairlane_schema SET clock_offset = clock_offset + $1 RETURNING c
 
 -- name: clock
 CREATE OR REPLACE FUNCTION fairlane.now_us() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
-$$ SELECT round(date_part('epoch', statement_timestamp()) * 1000000)::bigint + /* BEGIN offset */ 0 /* END offset */ $$;
+$$
+    SELECT
+        round(date_part('epoch', statement_timestamp()) * 1000000)::bigint
+        + /* BEGIN offset */ 0 /* END offset */
+$$;

@@ -1,11 +1,12 @@
--- Tasks of a batch mostly share their options, so those are sent once per kind ($6 on), and tasks in
--- the order of their kinds: those of a kind are a slice of the ids ($1). All payloads are one value
--- ($2), with the positions where each ends ($3). Long lists of ids and numbers are sent as array
--- literals, which clients build several times faster. A column that holds only NULL is sent as NULL.
+-- Tasks of a batch mostly share their options, so those are sent once per kind ($6 on), and tasks
+-- in the order of their kinds: those of a kind are a slice of the ids ($1). All payloads are one
+-- value ($2), with the positions where each ends ($3). Long lists of ids and numbers are sent as
+-- array literals, which clients build several times faster. A column that holds only NULL is sent
+-- as NULL.
 --
--- The whole statement is for tasks that depend on others, have dependents or are unique. A task that
--- waits for its parents (bound) is not due at any time; the end of a task that has dependents or a
--- unique key takes more than moving its row (linked).
+-- The whole statement is for tasks that depend on others, have dependents or are unique. A task
+-- that waits for its parents (bound) is not due at any time; the end of a task that has dependents
+-- or a unique key takes more than moving its row (linked).
 
 -- name: submit
 WITH sent AS MATERIALIZED (
@@ -26,16 +27,16 @@ kinds AS MATERIALIZED (
     )
 )
 /* END kinds */,
--- The tasks of one journal entry are a slice of the ids as well: kinds are sorted by lane, level and
--- time.
-/* BEGIN booked */
-booked AS MATERIALIZED (
+-- The tasks of one journal entry are a slice of the ids as well: kinds are sorted by lane, level
+-- and time.
+/* BEGIN grouped */
+grouped AS MATERIALIZED (
     SELECT
         lane, level, (due_at <= now) IS TRUE AS at_once, min(since) AS since, max(until) AS until
     FROM sent, kinds
     GROUP BY lane, level, (due_at <= now) IS TRUE
 )
-/* END booked */,
+/* END grouped */,
 stored AS (
     INSERT INTO fairlane.content (
         task_id, created_at, run_at, ready_at, expires_at, timeout, lane, level, max_retries,
@@ -79,14 +80,14 @@ scheduled AS (
 -- As in accounting.sql, but without what no submission has: attempts, durations, labels.
 entry AS (
     INSERT INTO fairlane.journal (at, verb, lane, level, task_ids)
-    SELECT now, 'submit', lane, level, task_ids[since:until] FROM sent, booked
+    SELECT now, 'submit', lane, level, task_ids[since:until] FROM sent, grouped
 ),
 counted AS (
     INSERT INTO fairlane.tally_deltas (lane, level, source, target, label, bucket, times, seconds)
     SELECT
         lane, level, NOWHERE, CASE WHEN at_once THEN QUEUED ELSE SCHEDULED END, '', UNTIMED,
         until - since + 1, 0
-    FROM booked
+    FROM grouped
 )
 -- $5: the lock that waiting workers share. A submission that gets it exclusively knows that none
 -- waits.
@@ -130,9 +131,9 @@ kinds AS MATERIALIZED (
     FROM sent
 )
 /* END kinds */,
-/* BEGIN booked */
-booked AS (
+/* BEGIN grouped */
+grouped AS (
     SELECT lane, level, due_at <= now AS at_once, since, until FROM sent, kinds
 )
-/* END booked */
-SELECT FROM booked;
+/* END grouped */
+SELECT FROM grouped;
