@@ -101,19 +101,20 @@ class Transition(msgspec.Struct, frozen=True):
 
 _EXECUTING = frozenset({State.EXECUTING})
 _QUEUED = frozenset({State.QUEUED})
-_RERUN = Clears.ERROR | Clears.PROGRESS
+RERUN = Clears.ERROR | Clears.PROGRESS
+"""What every move removes by which a task can run again."""
 
 TRANSITIONS: dict[Verb, Transition] = {
     Verb.SUBMIT: Transition(frozenset(), _QUEUED | {State.SCHEDULED}),
     Verb.DUE: Transition(frozenset({State.SCHEDULED, State.RETRYING}), _QUEUED, wakes=True),
     Verb.CLAIM: Transition(_QUEUED, _EXECUTING),
     Verb.COMPLETE: Transition(_EXECUTING, frozenset({State.COMPLETED}), clears=Clears.ERROR),
-    Verb.RETRY: Transition(_EXECUTING, frozenset({State.RETRYING}), clears=_RERUN),
+    Verb.RETRY: Transition(_EXECUTING, frozenset({State.RETRYING}), clears=RERUN),
     # A snoozed task starts over. A retry keeps its place in the queue.
     Verb.SNOOZE: Transition(
-        _EXECUTING, frozenset({State.SCHEDULED}), place=Place.RESET, clears=_RERUN
+        _EXECUTING, frozenset({State.SCHEDULED}), place=Place.RESET, clears=RERUN
     ),
-    Verb.RELEASE: Transition(_EXECUTING, _QUEUED, clears=_RERUN, wakes=True),
+    Verb.RELEASE: Transition(_EXECUTING, _QUEUED, clears=RERUN, wakes=True),
     Verb.FAIL: Transition(_EXECUTING, frozenset({State.FAILED}), clears=Clears.ERROR),
     Verb.DEAD_LETTER: Transition(_EXECUTING, frozenset({State.DEAD_LETTER}), clears=Clears.ERROR),
     Verb.CANCEL: Transition(
@@ -124,7 +125,7 @@ TRANSITIONS: dict[Verb, Transition] = {
         (TERMINAL - {State.COMPLETED}) | {State.RETRYING, State.SCHEDULED},
         _QUEUED,
         place=Place.RESET,
-        clears=_RERUN | Clears.EXPIRY,
+        clears=RERUN | Clears.EXPIRY,
         wakes=True,
     ),
     # A task that waits to be retried is cancelled first.

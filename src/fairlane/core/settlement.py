@@ -13,9 +13,10 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from fairlane.core.flow import Flow, Op, writes
-from fairlane.core.machine import COMPLETE, Move, Standing, decide
+from fairlane.core.machine import COMPLETE, Move, Standing, allows, decide
 from fairlane.core.model import Task, Verdict
 from fairlane.core.outcomes import Completed, Outcome
+from fairlane.core.states import State
 
 Fence = tuple[str, int, str]
 """(task id, attempt, worker id)"""
@@ -97,6 +98,7 @@ def _decide(item: Settlement) -> FencedMove:
         move, result = COMPLETE, outcome.result
     else:
         move, result = decide(item.standing, outcome, item.jitter), None
+        assert allows(move.verb, State.EXECUTING), move
     return FencedMove(item.task_id, item.attempt, item.worker_id, move, item.seconds, result)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.machine import COMPLETE, Place, Slot, Verb
+from fairlane.core.machine import COMPLETE, RERUN, Clears, Place, Slot, Verb, allows
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import stored_error
@@ -158,6 +158,9 @@ def _kind(item: FencedMove) -> tuple[Any, ...]:
     if move.verb is Verb.COMPLETE:
         # Completions change no counter of a task, so all completions of a worker are of one kind.
         return (item.worker_id, *_COMPLETE)
+    assert allows(move.verb, State.EXECUTING), move
+    # The statement writes out what is cleared.
+    assert move.clears == (Clears.ERROR if move.ends else RERUN), move
     return (
         item.worker_id,
         move.verb.value,

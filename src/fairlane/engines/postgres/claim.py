@@ -9,10 +9,11 @@ from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
 from fairlane.core.lanes import Lane, Opening
-from fairlane.core.machine import DUE, EXPIRE
+from fairlane.core.machine import DUE, EXPIRE, Place, sources_of
 from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import claimed_of, stored_error
+from fairlane.core.states import WAITING
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, SWEEP, WAKE, Query
 from fairlane.engines.postgres.claim_limits import claim_within_limits
 from fairlane.engines.postgres.claim_order import SQL, Reading, arms_of, choose_arms, statement
@@ -21,12 +22,6 @@ from fairlane.engines.postgres.dependents import release_dependents, release_lef
 from fairlane.engines.postgres.moves import Ended
 from fairlane.engines.postgres.rows import Header, Row
 
-_EXPIRE = (
-    stored_error(EXPIRE.error),
-    EXPIRE.label,
-    EXPIRE.verb.value,
-    EXPIRE.state.code,
-)
 _PLACE = itemgetter(0)
 _SWEEP_EVERY = 20_000
 _LOCKED_SECONDS = 0.05
@@ -53,8 +48,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         elif header.has_chores and not tidied:
             tidied = True
             if header.due:
-                ((released,),) = yield Query(SQL["release_due"], (limits.BATCH, DUE.verb.value))
-                backlog = released == limits.BATCH
+                backlog = yield from _release_due()
             if header.expired and (yield from _expire()):
                 return Grant([], next_due_in=0.0)
             if header.left_over:
@@ -94,10 +88,19 @@ def _header_and_tasks(reply: list[Row]) -> tuple[Header, list[Row]]:
     return Header.of(rows), rows[1:]
 
 
+def _release_due() -> Flow[bool]:
+    """Queue tasks that are due. Return whether there may be more than fit a batch."""
+    assert DUE.place is Place.KEEP, DUE  # the statement writes it out
+    ((released,),) = yield Query(SQL["release_due"], (limits.BATCH, DUE.verb.value))
+    return bool(released == limits.BATCH)
+
+
 def _expire() -> Flow[bool]:
     """End tasks that have expired. Return whether there may be more than fit a batch."""
+    assert sources_of(EXPIRE.verb) == WAITING, EXPIRE  # where the statement looks for them
+    values = (stored_error(EXPIRE.error), EXPIRE.label, EXPIRE.verb.value, EXPIRE.state.code)
     yield BEGIN
-    rows = yield Query(SQL["expire"], (limits.BATCH, *_EXPIRE))
+    rows = yield Query(SQL["expire"], (limits.BATCH, *values))
     ended = [
         Ended(task_id, EXPIRE.state, bound) for task_id, linked, bound in rows if linked or bound
     ]

@@ -12,7 +12,7 @@ from fairlane.core.breaker import Breaker
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
-from fairlane.core.machine import CANCEL, Verb, sources_of
+from fairlane.core.machine import CANCEL, Clears, Place, Verb, sources_of
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
 from fairlane.core.tally import TallyKey, keys_of
@@ -122,6 +122,8 @@ def replay(
     checked_all(task_ids)
     meant = sources_of(Verb.REPLAY, among)
     move = machine.replay(reset_retry_count=reset_retry_count, level=level)
+    # The statement writes both out.
+    assert (move.place, move.clears) == (Place.RESET, ~Clears.NOTHING), move
     wanted = sorted(set(task_ids))
     if level is not None:
         yield from _open_streams(self, wanted, level)

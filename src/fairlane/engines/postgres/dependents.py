@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fairlane.core import limits
 from fairlane.core.dependencies import Bond, bond
 from fairlane.core.flow import Flow
-from fairlane.core.machine import DOOM, FREE
+from fairlane.core.machine import DOOM, FREE, Place
 from fairlane.core.states import State
 from fairlane.core.uniqueness import counts
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, Chore, Query
@@ -99,6 +99,7 @@ def _judge(rows: list[Row]) -> tuple[set[str], list[tuple[str, str]]]:
 
 def _free(met: list[tuple[str, str]]) -> Flow[bool]:
     """Delete met dependencies, and free children without others. Return whether one is ready."""
+    assert FREE.place is Place.RESET, FREE  # the statement writes it out
     parents, children = zip(*met, strict=True)
     yield Query(SQL["drop_bonds"], (array_of_ids(parents), array_of_ids(children)))
     ((released,),) = yield Query(

@@ -9,11 +9,12 @@ from itertools import chain
 from fairlane.core.breaker import verdict
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.machine import Place, Slot, Verb
+from fairlane.core.machine import RERUN, Clears, Place, Slot, Verb, allows
 from fairlane.core.model import Verdict
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import stored_error
 from fairlane.core.settlement import Fence, FencedMove, judge_late
+from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
 from fairlane.engines.redis import circuits
 from fairlane.engines.redis.calls import Argument
@@ -119,6 +120,9 @@ def _body(item: FencedMove) -> bytes:
 def _head(item: FencedMove, count: int) -> tuple[Argument, ...]:
     """Return the arguments of a kind, taken from any of its items."""
     move = item.move
+    assert allows(move.verb, State.EXECUTING), move
+    # The script writes out what is cleared.
+    assert move.clears == (Clears.ERROR if move.ends else RERUN), move
     return (
         move.verb.value,
         f"{move.state.code}:{move.label}:{bucket_of(item.seconds)}",

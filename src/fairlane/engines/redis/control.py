@@ -12,7 +12,7 @@ from fairlane.core.breaker import CLOSED, Breaker
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
-from fairlane.core.machine import Verb, sources_of
+from fairlane.core.machine import Clears, Place, Verb, sources_of
 from fairlane.core.model import Cancelled, Deleted, Replayed
 from fairlane.core.states import TERMINAL, State
 from fairlane.core.tally import MOVED
@@ -126,6 +126,8 @@ def replay(
     checked_all(task_ids)
     unique = list(dict.fromkeys(task_ids))
     move = machine.replay(reset_retry_count=reset_retry_count, level=level)
+    # The script writes both out.
+    assert (move.place, move.clears) == (Place.RESET, ~Clears.NOTHING), move
     reply = yield from self.call(
         REPLAY,
         _codes(sources_of(Verb.REPLAY, among)),

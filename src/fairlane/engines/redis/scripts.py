@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from fairlane.core import limits, machine
 from fairlane.core.facts import SAMPLE
-from fairlane.core.machine import Move, Slot
+from fairlane.core.machine import Move, Place, Slot, sources_of
 from fairlane.core.records import stored_error
 from fairlane.core.states import NOWHERE, State
 from fairlane.engines.files import text
@@ -97,8 +97,11 @@ _MOVES = {
 def _table(move: Move) -> str:
     """Return a move as a Lua table. The code that applies a move knows what it clears."""
     error = (stored_error(move.error) or b"").decode()
+    sources = "".join(f"\\{code}" for code in sorted(state.code for state in sources_of(move.verb)))
     lingers = str(move.slot is Slot.LINGER).lower()
+    resets = str(move.place is Place.RESET).lower()
     return (
-        f"{{verb = '{move.verb}', state = {move.state.code}, run = '{move.run or ''}', "
-        f"label = '{move.label}', lingers = {lingers}, error = '{error}'}}"
+        f"{{verb = '{move.verb}', sources = '{sources}', state = {move.state.code}, "
+        f"run = '{move.run or ''}', label = '{move.label}', lingers = {lingers}, "
+        f"resets = {resets}, error = '{error}'}}"
     )

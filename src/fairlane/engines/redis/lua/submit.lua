@@ -47,8 +47,7 @@ end
 -- wait, with their bonds. A task without a pending or failed parent is stored like any other.
 local initial_states, bonds = {}, {}
 
--- Decide the initial state of a task with parents by the rule of bond() in core/dependencies.py. Return
--- false if a parent does not exist.
+-- Decide the initial state of a task with parents. Return false if a parent does not exist.
 local function decide_initial_state(id, parents)
     local pending = {sub(parents, 1, 1)}
     for at = 2, #parents, 18 do
@@ -61,11 +60,11 @@ local function decide_initial_state(id, parents)
         end
         if not state then
             return false
-        elseif state == FAILED or state == DEAD_LETTER or state == CANCELLED then
-            if pending[1] == '0' then
-                initial_states[id] = CANCELLED
-            end
-        elseif state ~= COMPLETED then
+        end
+        local found = bond(state, pending[1])
+        if found == 'broken' then
+            initial_states[id] = CANCELLED
+        elseif found == 'pending' then
             pending[#pending + 1] = parent
         end
     end

@@ -21,8 +21,13 @@ local function take_key(key, id, fingerprint, window)
     later('ZADD', IDEMPOTENCY_ENDS, whole(now + window), key)
 end
 
--- Return the task that makes a unique task a duplicate, as Hold.blocks() in core/uniqueness.py decides,
--- and its record (nil for a task of this batch).
+-- Return whether a holder makes a unique task a duplicate. `period` is '' for none.
+-- Twin of core/uniqueness.py, Hold.blocks().
+local function blocks(states, period, state, created_at)
+    return counts(states, state) and (period == '' or now - created_at < tonumber(period))
+end
+
+-- Return the task that makes a unique task a duplicate, and its record (nil for a task of this batch).
 local taken_holds, replaced = {}, {}
 local function duplicate_of(hold, period)
     local key, states = sub(hold, 1, 16), read('>H', hold, 17)
@@ -31,14 +36,12 @@ local function duplicate_of(hold, period)
     end
     local id = call('HGET', UNIQUES, key)
     local record = id and all_records({id})[1]
-    if record and counts(states, byte(record)) then
-        if period == '' or now - time_of(record, CREATED_AT) < tonumber(period) then
-            return id, record
-        end
+    if record and blocks(states, period, byte(record), time_of(record, CREATED_AT)) then
+        return id, record
     end
 end
 
--- Return whether a holder can be replaced: its state is one of WAITING in core/states.py.
+-- Return whether a holder can be replaced. Twin of core/uniqueness.py, Hold.replaces().
 local function is_waiting(record)
     local state = byte(record)
     return state == SCHEDULED or state == QUEUED or state == RETRYING

@@ -1,8 +1,9 @@
--- How many tasks of limited types may be claimed now. The rules are those of core/lanes.py: refilled(),
--- allowance() and opens_in(). They run in the script, where no other claim runs at the same time.
+-- How many tasks of limited types may be claimed now. The rules of core/lanes.py run in the script, where
+-- no other claim runs at the same time.
 local opening_wait  -- microseconds until the first closed limit allows a claim again
 
 -- Return the tokens in a type's bucket, refilled up to now, and the time of the refill.
+-- Twin of core/lanes.py, refilled().
 local function refilled(type, rate)
     local burst = math.max(1, rate)
     local stored = call('HGET', BUCKETS, type)
@@ -16,7 +17,7 @@ local function refilled(type, rate)
 end
 
 -- Return what a claim may still take of a type. `shared` is the allowance of all limited types
--- together.
+-- together. Twin of core/lanes.py, allowance() and opens_in().
 local function allowance(quota, most, shared)
     local left = {type = quota.type, most = most, taken = 0, shared = shared, counted = quota.slots > 0}
     local wait = 0

@@ -29,7 +29,8 @@ local youth, levels = tonumber(ARGV[9]), nil
 
 -- Return the effective level of a task of the stream. The segments of a level, youngest first, are
 -- pairs of the age at which they end (-1: never) and the effective level. The level found last is
--- valid for tasks up to `level_until`, so it is not computed again.
+-- valid for tasks up to `level_until`, so it is not computed again. Twin of core/priority.py,
+-- Aging.effective().
 local function effective_level(stream, ready_at)
     if now - ready_at < youth then
         stream.effective = stream.level

@@ -15,8 +15,14 @@ local function finish(id, record, state)
     ids[#ids + 1] = id
 end
 
+-- Return whether a move leads from the state of a record: moves are checked where they are applied, too.
+local function leads_from(move, record)
+    return string.find(move.sources, sub(record, 1, 1), 1, true)
+end
+
 -- Apply a move that ends a waiting or executing task.
 local function end_by(move, id, record)
+    assert(leads_from(move, record), move.verb)
     local worker, run = worker_of(record), run_of(id, record)
     if byte(record) == EXECUTING then
         take_from_worker(move, id, record, run, worker)
@@ -30,6 +36,16 @@ local function end_by(move, id, record)
     add_task(passage_for(move.verb, place_of(record), worker, transition_of(move, record)), run)
 end
 
+-- Apply a move that queues a waiting task.
+local function make_ready(move, id, record)
+    assert(leads_from(move, record), move.verb)
+    local ready_at = move.resets and stamp or bytes_of(record, READY_AT)
+    local ready = moved(record, move.state, NONE, NONE, NONE, ready_at .. sub(record, RUN_AT))
+    later('HSET', LIVE, id, ready)
+    enqueue(id, ready)
+    add_task(passage_for(move.verb, place_of(record), '', transition_of(move, record)), run_of(id, record))
+end
+
 -- The number of bonds that this script may still resolve, and of tasks that it has made ready.
 local bonds_left, freed = BATCH, 0
 
@@ -40,31 +56,35 @@ local function set_free(id, record)
         later('HSET', LIVE, id, due)
         later('ZADD', DUE, whole(time_of(record, RUN_AT)), id)
     else
-        local ready = moved(record, MOVE_FREE.state, NONE, NONE, NONE, stamp .. sub(record, RUN_AT))
-        later('HSET', LIVE, id, ready)
-        enqueue(id, ready)
-        local transition = transition_of(MOVE_FREE, record)
-        add_task(passage_for(MOVE_FREE.verb, place_of(record), '', transition), run_of(id, record))
+        make_ready(MOVE_FREE, id, record)
         freed = freed + 1
     end
 end
 
--- Return the bond of a dependent without one of its parents.
-local function without(bond, parent)
-    local at = string.find(bond, parent, 2, true)
+-- Return the stored bonds of a dependent without one of its parents.
+local function without(bonds, parent)
+    local at = string.find(bonds, parent, 2, true)
     while at % 16 ~= 2 do  -- a match across two ids, by chance
-        at = string.find(bond, parent, at + 1, true)
+        at = string.find(bonds, parent, at + 1, true)
     end
-    return sub(bond, 1, at - 1) .. sub(bond, at + 16)
+    return sub(bonds, 1, at - 1) .. sub(bonds, at + 16)
 end
 
--- Free or doom a dependent whose parent ended in a state, or let it wait for its other parents. The
--- rule is bond() in core/dependencies.py.
+-- Return what the state of a parent means for a dependent. `tolerant` is '1' or '0', as it is stored.
+-- Twin of core/dependencies.py, bond().
+local function bond(state, tolerant)
+    if state == SCHEDULED or state == QUEUED or state == EXECUTING or state == RETRYING then
+        return 'pending'
+    end
+    return (tolerant == '1' or state == COMPLETED) and 'met' or 'broken'
+end
+
+-- Free or doom a dependent whose parent ended in a state, or let it wait for its other parents.
 local function resolve_dependent(id, parent, state)
-    local bond = without(call('HGET', BONDS, id), parent)
-    local met = state == COMPLETED or sub(bond, 1, 1) == '1'
-    if met and #bond > 1 then
-        call('HSET', BONDS, id, bond)
+    local bonds = without(call('HGET', BONDS, id), parent)
+    local met = bond(state, sub(bonds, 1, 1)) == 'met'
+    if met and #bonds > 1 then
+        call('HSET', BONDS, id, bonds)
         return
     end
     call('HDEL', BONDS, id)
@@ -73,8 +93,8 @@ local function resolve_dependent(id, parent, state)
         set_free(id, record)
         return
     end
-    for at = 2, #bond, 16 do
-        call('SREM', CHILDREN .. sub(bond, at, at + 15), id)
+    for at = 2, #bonds, 16 do
+        call('SREM', CHILDREN .. sub(bonds, at, at + 15), id)
     end
     end_by(MOVE_DOOM, id, record)
 end
@@ -132,7 +152,7 @@ local function resolve_left_over()
     return call('EXISTS', ENDED_PARENTS) == 1
 end
 
--- Return whether a stored set of states contains a state: counts() in core/uniqueness.py.
+-- Return whether a stored set of states contains a state. Twin of core/uniqueness.py, counts().
 local function counts(states, state)
     return math.floor(states / 2 ^ state) % 2 == 1
 end

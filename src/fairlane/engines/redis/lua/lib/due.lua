@@ -9,13 +9,8 @@ end
 local function release_due(most)
     local ids = ids_until_now(DUE, most)
     for i, record in ipairs(live_records(ids)) do
-        local id = ids[i]
-        local ready = moved(record, MOVE_DUE.state, NONE, NONE, NONE, sub(record, READY_AT))
-        later('ZREM', DUE, id)
-        later('HSET', LIVE, id, ready)
-        enqueue(id, ready)
-        local transition = transition_of(MOVE_DUE, record)
-        add_task(passage_for(MOVE_DUE.verb, place_of(record), '', transition), run_of(id, record))
+        later('ZREM', DUE, ids[i])
+        make_ready(MOVE_DUE, ids[i], record)
     end
     write()
     return #ids
