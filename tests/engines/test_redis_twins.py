@@ -220,7 +220,7 @@ def test_effective(lua: Lua, aging: Aging) -> None:
     return {effective_level({level = level}, ready_at), effective_level(stream, ready_at)}
 """,
         [[level, age] for level, age in cases],
-        claim._how_levels_age(aging),
+        claim._encoded_aging(aging),
         aging.youth,
     )
     assert found == [[aging.effective(level, age)] * 2 for level, age in cases]

@@ -7,6 +7,7 @@ dictionaries, loops, one pass after another. Time is in seconds and stands still
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +71,8 @@ class MTask:
     runs: list[Run] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
     """Those it still waits for."""
+    counted: str = ""
+    """The state that it was last counted in."""
 
     @property
     def id(self) -> str:
@@ -120,6 +123,8 @@ class Model:
         """Runs that go on although their task moved on: (worker, id, attempt), and its type."""
         self.log: list[tuple[str, str]] = []
         """Every transition: (verb, id)."""
+        self.counters: Counter[tuple[str, str, str]] = Counter()
+        """Transitions by (state before, state after, label); "" where there is no task."""
         self.types: dict[str, MRules] = {}
         self.paused = False
         self.paused_queues: set[str] = set()
@@ -214,7 +219,6 @@ class Model:
             if parent not in self.tasks:
                 raise Refused("unknown_dependency")
         self.tasks[task.id] = task
-        self._tell("submit", task)
         if new.idempotency_key is not None:
             self.keys[new.idempotency_key] = (task.id, new.fingerprint, self.now + DAY)
         if new.unique is not None:
@@ -226,11 +230,11 @@ class Model:
                 task.parents.add(parent)
             elif state != "completed" and not new.spec.tolerant:
                 broken = True
-        if broken:
-            task.status = "scheduled"
-            self._end(task, "cancelled", Problem("DEPENDENCY_FAILED", "dependency_failed"))
-        elif task.parents:
+        if broken or task.parents:
             task.status, task.due = "scheduled", None
+        self._tell("submit", task)
+        if broken:
+            self._end(task, "cancelled", Problem("DEPENDENCY_FAILED", "dependency_failed"))
 
     # -- claims ------------------------------------------------------------------------------------
 
@@ -315,10 +319,11 @@ class Model:
                 self._pay(new.type, rules.rate)
             if self.rate:
                 self._pay("", self.rate)
+            effective = self.effective(task)
             task.status, task.worker = "executing", worker_id
             task.attempt += 1
             task.version += 1
-            self._tell("claim", task)
+            self._tell("claim", task, "" if effective == task.level else str(effective))
             taken.append((task.id, task.attempt))
         return taken
 
@@ -432,8 +437,14 @@ class Model:
         if task.worker is not None and worker is not None and worker.status != "dead":
             self.lingering[task.worker, task.id, task.attempt] = task.new.type
 
-    def _tell(self, verb: str, task: MTask) -> None:
+    def _tell(self, verb: str, task: MTask, label: str = "") -> None:
         self.log.append((verb, task.id))
+        if verb not in {"start", "progress"}:
+            self._count(task, "" if verb == "delete" else task.status, label)
+
+    def _count(self, task: MTask, state: str, label: str = "") -> None:
+        self.counters[task.counted, state, label] += 1
+        task.counted = state
 
     def _held(self, task_id: str, attempt: int, worker_id: str) -> bool:
         task = self.tasks.get(task_id)
@@ -502,7 +513,10 @@ class Model:
         task.status, task.due, task.error = status, due, error
         task.worker = task.started = task.progress = None
         task.version += 1
-        self._tell({"queued": "release", "scheduled": "snooze"}.get(status, "retry"), task)
+        verb = {"queued": "release", "scheduled": "snooze"}.get(status, "retry")
+        labels = {"lost": "worker_lost", "returned": "worker_lost"}
+        labels |= {"failed": "error", "timed_out": "timeout"}
+        self._tell(verb, task, labels.get(outcome, ""))
 
     # -- ends --------------------------------------------------------------------------------------
 
@@ -524,7 +538,7 @@ class Model:
         task.status, task.ended, task.due = status, self.now, None
         task.version += 1
         task.parents = set()
-        self._tell(verb or ENDS[status], task)
+        self._tell(verb or ENDS[status], task, (error and error.reason) or "")
         if not held:
             task.worker = None
         hold = task.new.unique
@@ -557,7 +571,7 @@ class Model:
     def _make_ready(self, task: MTask, ready_at: float, verb: str) -> None:
         task.status, task.due, task.ready_at = "queued", None, ready_at
         task.version += 1
-        self._tell(verb, task)
+        self._tell(verb, task, "" if task.counted else "moved")
 
     def _counts(self, mask: int, status: str) -> bool:
         return bool(mask >> (1 + STATES.index(status)) & 1)
@@ -594,8 +608,9 @@ class Model:
         if task is None or task.status in {"queued", "executing", "completed"}:
             return False, None if task is None else task.status
         before = task.status
-        if level is not None:
+        if level is not None and level != task.level:
             task.level = level
+            self._count(task, "", "moved")
         task.retries = task.returns = 0
         task.error = task.result = task.progress = task.worker = task.started = task.ended = None
         task.parents = set()
@@ -624,6 +639,7 @@ class Model:
             if task.ended is not None and task.ended <= self.now - kept[task.status]
         ]
         for task in old:
+            self._count(task, "")
             self._forget(task)
         return len(old)
 

@@ -17,12 +17,13 @@ from tests.model.driving import Pair
 class Stores:
     """Makes pairs of store and model, and counts what they were put through."""
 
-    def __init__(self, kind: str, servers: Servers, folder: Path) -> None:
+    def __init__(self, kind: str, servers: Servers, folder: Path, pairs: type[Pair] = Pair) -> None:
         self.examples = 0
         self.steps = 0
         self._kind = kind
         self._servers = servers
         self._folder = folder
+        self._pairs = pairs
         self._numbers = itertools.count(1)
         self._pair: Pair | None = None
         self._template: str | None = None
@@ -50,7 +51,7 @@ class Stores:
         backend = reopen()
         if self._template is None:
             backend.run_sync(backend.ops.migrate())
-        self._pair = Pair(backend, None if url == "sqlite://" else reopen)
+        self._pair = self._pairs(backend, None if url == "sqlite://" else reopen)
         return self._pair
 
     def count(self, pair: Pair) -> None:

@@ -24,7 +24,7 @@ from fairlane.engines.sqlite.engine import SqliteOperations
 from tests.conformance import test_audit, test_documents, test_overview, test_schedules, test_tokens
 from tests.conftest import Servers
 from tests.fixtures.stores import opened
-from tests.mutants.faults import Break, replaced, statement, together
+from tests.mutants.planting import Break, replaced, statement, together
 
 SLOW = {test_audit.test_only_the_newest_are_kept, test_documents.test_many_at_once}
 

@@ -1,23 +1,13 @@
-"""Engines with one fault each: a guard taken away, as a careless change would.
-
-Most are the SQLite engine with one statement changed, the others have a rule of the core replaced.
-A fault names what it changes, so a statement that is no longer there fails loudly instead of
-proving nothing.
-"""
+"""Faults of the SQLite engine, and of rules of the core that it goes by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
-from msgspec.structs import replace
-
-from fairlane.core import lanes, machine, settlement
+from fairlane.core import lanes, machine
 from fairlane.core.breaker import Circuit
 from fairlane.core.dependencies import bond
 from fairlane.core.lanes import Lane, Rules
-from fairlane.core.machine import Move, Place, Verb
 from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
 from fairlane.core.uniqueness import Hold
@@ -35,41 +25,7 @@ from fairlane.engines.sqlite import (
     moves,
 )
 from fairlane.engines.sqlite.accounting import Accounts
-
-Break = Callable[[pytest.MonkeyPatch], None]
-
-
-def statement(module: Any, name: str, old: str, new: str) -> Break:
-    """One statement with some of its text replaced."""
-
-    def break_it(patch: pytest.MonkeyPatch) -> None:
-        text = module.SQL[name]
-        assert old in text, f"{name} no longer says {old!r}"
-        patch.setitem(module.SQL, name, text.replace(old, new))
-
-    return break_it
-
-
-def replaced(owner: Any, name: str, fake: Any) -> Break:
-    """A function or method that does something else."""
-
-    def break_it(patch: pytest.MonkeyPatch) -> None:
-        assert hasattr(owner, name)
-        patch.setattr(owner, name, fake)
-
-    return break_it
-
-
-def together(*breaks: Break) -> Break:
-    def break_them(patch: pytest.MonkeyPatch) -> None:
-        for each in breaks:
-            each(patch)
-
-    return break_them
-
-
-def _does_nothing(*_: object, **__: object) -> Any:
-    yield from ()
+from tests.mutants.planting import Break, replaced, statement, together
 
 
 def _serves_anyone(ask: Ask, lane: Lane) -> bool:
@@ -112,6 +68,16 @@ def _any_worker(settlements: Any, now: int, reaping: bool) -> Any:
     return {each: (*held[each][:7], told[each], *held[each][8:]) for each in told.keys() & held}, 0
 
 
+class _Kept(dict[str, Any]):
+    def __delitem__(self, key: str) -> None:
+        """Keep it: whoever reports again finds it."""
+
+
+def _held_for_ever(settlements: Any, now: int, reaping: bool) -> Any:
+    held, range_read = yield from _held(settlements, now, reaping)
+    return _Kept(held), range_read
+
+
 _held = apply._held
 
 
@@ -120,14 +86,25 @@ def _never() -> Any:
     return False, False
 
 
-def _loses_its_place(*decision: Any) -> Move:
-    move = machine.decide(*decision)
-    return replace(move, place=Place.RESET) if move.verb is Verb.RETRY else move
-
-
 FAULTS: dict[str, Break] = {
-    "settling ignores the attempt": replaced(apply, "_held", _any_fence),
-    "settling ignores the worker": replaced(apply, "_held", _any_worker),
+    "apply ignores the attempt": replaced(apply, "_held", _any_fence),
+    "apply ignores the worker": replaced(apply, "_held", _any_worker),
+    "apply takes two reports of one run": replaced(apply, "_held", _held_for_ever),
+    "apply does not record the run": statement(
+        moves, "record_attempt", "VALUES (?, ?,", "VALUES (?, -?,"
+    ),
+    "apply does not count the run": statement(
+        moves, "enter_outcome", "VALUES (?, ?, ?,", "VALUES (?, ?, 0 * ?,"
+    ),
+    "apply forgets the expiry": statement(
+        moves, "expire_again", "WHERE number = ?", "WHERE number = -?"
+    ),
+    "apply forgets the slot that lingers": statement(
+        moves, "linger", "WHERE worker_id = ?1", "WHERE worker_id = -?1"
+    ),
+    "apply does not clear the progress": statement(
+        moves, "note_rerun", "progress = NULL", "progress = progress"
+    ),
     "a claim does not count the attempt": together(
         statement(claim, "hold", "attempt + 1", "attempt"),
         statement(claim, "take", "attempt + 1", "attempt"),
@@ -197,7 +174,6 @@ FAULTS: dict[str, Break] = {
     "an expiry outlives its task's replay": statement(
         moves, "forget_expiry", "WHERE number = ?", "WHERE number = -?"
     ),
-    "a retry loses its place": replaced(settlement, "decide", _loses_its_place),
     "counters forget cancellations": replaced(Accounts, "count", _counts_but_forgets_ends),
     "the journal forgets what became due": replaced(Accounts, "mention", _tells_only_some),
     "pruning takes too much": statement(

@@ -1,0 +1,48 @@
+"""Faults of the scripts by which the Redis engine applies moves. Valkey runs the same."""
+
+from __future__ import annotations
+
+from tests.mutants.planting import Break, lua
+
+FAULTS: dict[str, Break] = {
+    "apply ignores the attempt": lua(
+        "apply",
+        "sub(ending, ATTEMPT - LANE + 1) == kind.fence",
+        "sub(ending, ATTEMPT - LANE + 5) == sub(kind.fence, 5)",
+    ),
+    "apply ignores the worker": lua(
+        "apply",
+        "sub(ending, ATTEMPT - LANE + 1) == kind.fence",
+        "sub(ending, ATTEMPT - LANE + 1, ATTEMPT - LANE + 4) == kind.attempt",
+    ),
+    "apply takes two reports of one run": lua("apply", "or done[id] or", "or"),
+    "apply does not record the run": lua(
+        "apply", "record_run(id, kind.attempt, kind.worker, started_at, kind.run, problem)", ""
+    ),
+    "apply forgets the slot that lingers": lua(
+        "apply", "later('HSET', LINGERING .. kind.worker, run, place)", ""
+    ),
+    "apply does not count the run": lua(
+        "apply", "sub(item, 1, 2) .. sub(record, RETURNS)", "sub(record, RETRIES)"
+    ),
+    "apply keeps the error of the run before": lua(
+        "apply", "later('HDEL', ERRORS, id)  -- only", "-- only"
+    ),
+    "apply does not clear the progress": lua("apply", "later('HDEL', PROGRESS, id)", ""),
+    "apply resets the place that is kept": lua("apply", "kind.resets and", "due_at and"),
+    "apply forgets the expiry": lua("apply", "watch_expiry(id, record)", ""),
+    "apply keeps the slot of a run that ended": lua(
+        "apply", "passage.slots[#passage.slots + 1] = run", ""
+    ),
+    "a late report keeps its slot": lua("apply", "if place then", "if place == nil then"),
+    "a cancelled run is not recorded": lua(
+        "lib/dependents",
+        "record_run(id, sub(record, ATTEMPT, WORKER - 1)",
+        "type(sub(record, ATTEMPT, WORKER - 1)",
+    ),
+    "a replay keeps the error": lua("replay", "set_error(id, '')", ""),
+    "a replay keeps the expiry": lua("replay", "expired and NONE or", "expired == nil and NONE or"),
+    "one of several parents is enough": lua(
+        "lib/dependents", "if met and #bonds > 1 then", "if met and not bonds then"
+    ),
+}
