@@ -24,6 +24,8 @@ PAGES = [
     "docs/guarantees.md",
     "docs/security.md",
     "docs/upgrading.md",
+    "docs/decisions/0016-moves.md",
+    "docs/decisions/0017-fewer-doors.md",
 ]
 
 
