@@ -1,4 +1,4 @@
--- What follows when tasks end: see ends.py.
+-- What follows when tasks end: see dependents.py.
 
 -- name: concerns
 SELECT
