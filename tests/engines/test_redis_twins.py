@@ -18,7 +18,7 @@ from redis import Redis
 from fairlane import engines
 from fairlane.core import machine
 from fairlane.core.backend import Backend
-from fairlane.core.dependencies import bond
+from fairlane.core.dependencies import dependency_on
 from fairlane.core.ids import new_id
 from fairlane.core.lanes import Bucket, Rules, allowance, opens_in, refilled
 from fairlane.core.model import Ask, NewWorker, TaskError
@@ -86,10 +86,10 @@ def test_bond(lua: Lua) -> None:
     cases = list(itertools.product(State, (True, False)))
     found = lua(
         "record accounting moves dependents",
-        "return bond(row[1], row[2])",
+        "return dependency_on(row[1], row[2])",
         [[state.code, "1" if tolerant else "0"] for state, tolerant in cases],
     )
-    assert found == [bond(state, tolerant=tolerant).value for state, tolerant in cases]
+    assert found == [dependency_on(state, tolerant=tolerant).value for state, tolerant in cases]
 
 
 def test_counts(lua: Lua) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlane.core import lanes, machine
 from fairlane.core.breaker import Circuit
-from fairlane.core.dependencies import bond
+from fairlane.core.dependencies import dependency_on
 from fairlane.core.lanes import Lane, Rules
 from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
@@ -149,8 +149,8 @@ FAULTS: dict[str, Break] = {
         *(
             replaced(
                 module,
-                "bond",
-                lambda parent, **_: bond(parent, tolerant=True),
+                "dependency_on",
+                lambda parent, **_: dependency_on(parent, tolerant=True),
             )
             for module in (dependents, dependencies)
         )

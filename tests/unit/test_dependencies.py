@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.core.dependencies import (
-    Bond,
+    Dependency,
     OnParentFailure,
-    bond,
     checked_parents,
     checked_policy,
+    dependency_on,
     parents_elsewhere,
 )
 from fairlane.core.errors import InvalidDependencies, InvalidTaskId
@@ -24,22 +24,22 @@ from tests.unit.make import TASK_ID, quick, task_id
 class TestBond:
     TABLE = (
         # the parent, what it means, and what it means to a task that goes on in any case
-        (State.SCHEDULED, Bond.PENDING, Bond.PENDING),
-        (State.QUEUED, Bond.PENDING, Bond.PENDING),
-        (State.EXECUTING, Bond.PENDING, Bond.PENDING),
-        (State.RETRYING, Bond.PENDING, Bond.PENDING),
-        (State.COMPLETED, Bond.MET, Bond.MET),
-        (State.FAILED, Bond.BROKEN, Bond.MET),
-        (State.DEAD_LETTER, Bond.BROKEN, Bond.MET),
-        (State.CANCELLED, Bond.BROKEN, Bond.MET),
+        (State.SCHEDULED, Dependency.PENDING, Dependency.PENDING),
+        (State.QUEUED, Dependency.PENDING, Dependency.PENDING),
+        (State.EXECUTING, Dependency.PENDING, Dependency.PENDING),
+        (State.RETRYING, Dependency.PENDING, Dependency.PENDING),
+        (State.COMPLETED, Dependency.MET, Dependency.MET),
+        (State.FAILED, Dependency.BROKEN, Dependency.MET),
+        (State.DEAD_LETTER, Dependency.BROKEN, Dependency.MET),
+        (State.CANCELLED, Dependency.BROKEN, Dependency.MET),
     )
 
     @pytest.mark.parametrize(("parent", "strict", "tolerant"), TABLE)
     def test_a_child_waits_for_the_end_and_then_goes_by_it(
-        self, parent: State, strict: Bond, tolerant: Bond
+        self, parent: State, strict: Dependency, tolerant: Dependency
     ) -> None:
-        assert bond(parent, tolerant=False) is strict
-        assert bond(parent, tolerant=True) is tolerant
+        assert dependency_on(parent, tolerant=False) is strict
+        assert dependency_on(parent, tolerant=True) is tolerant
 
     def test_every_state_of_a_parent_means_something(self) -> None:
         assert {parent for parent, _, _ in self.TABLE} == set(State)

@@ -26,7 +26,7 @@ class OnParentFailure(StrEnum):
     CONTINUE = "continue"
 
 
-class Bond(Enum):
+class Dependency(Enum):
     """What a parent's state means for a task that depends on it."""
 
     PENDING = "pending"
@@ -34,14 +34,14 @@ class Bond(Enum):
     BROKEN = "broken"
 
 
-def bond(parent: State, *, tolerant: bool) -> Bond:
+def dependency_on(parent: State, *, tolerant: bool) -> Dependency:
     """Return what a parent's state means for a task that depends on it.
 
     `tolerant`: the task runs however the parent ends.
     """
     if parent in LIVE:
-        return Bond.PENDING
-    return Bond.MET if tolerant or parent is State.COMPLETED else Bond.BROKEN
+        return Dependency.PENDING
+    return Dependency.MET if tolerant or parent is State.COMPLETED else Dependency.BROKEN
 
 
 def checked_parents(depends_on: object) -> tuple[str, ...]:

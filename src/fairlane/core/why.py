@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from fairlane.core.dependencies import Bond, bond
+from fairlane.core.dependencies import Dependency, dependency_on
 from fairlane.core.estimates import position_of
 from fairlane.core.facts import Facts
 from fairlane.core.lanes import UNRULED, Rules, refilled
@@ -41,7 +41,7 @@ def _not_yet(task: Task, now: int, parents: Sequence[Task]) -> Iterator[Reason]:
     pending = [
         parent.task_id
         for parent in parents
-        if bond(parent.state, tolerant=task.tolerant) is Bond.PENDING
+        if dependency_on(parent.state, tolerant=task.tolerant) is Dependency.PENDING
     ]
     if pending and task.state is State.SCHEDULED and not task.attempt:
         more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlane.core.dependencies import Bond, bond, parents_elsewhere
+from fairlane.core.dependencies import Dependency, dependency_on, parents_elsewhere
 from fairlane.core.errors import UnknownDependency
 from fairlane.core.flow import Flow
 from fairlane.core.model import Accepted, NewTask
@@ -75,10 +75,12 @@ def dependencies_of(tasks: Sequence[NewTask], elsewhere: Mapping[str, State]) ->
     doomed: set[str] = set()
     states = dict(elsewhere)
     for task in tasks:
-        found = {parent: _bond(states, parent, task.spec.tolerant) for parent in task.depends_on}
-        pending = [parent for parent, kind in found.items() if kind is Bond.PENDING]
+        found = {
+            parent: _dependency_on(states, parent, task.spec.tolerant) for parent in task.depends_on
+        }
+        pending = [parent for parent, kind in found.items() if kind is Dependency.PENDING]
         states[task.task_id] = State.SCHEDULED  # or queued, which is the same to its children
-        if Bond.BROKEN in found.values():
+        if Dependency.BROKEN in found.values():
             bound.add(task.task_id)
             doomed.add(task.task_id)
             states[task.task_id] = State.CANCELLED
@@ -97,10 +99,10 @@ def dependencies_of(tasks: Sequence[NewTask], elsewhere: Mapping[str, State]) ->
     return Dependencies(flags, bonds, doomed)
 
 
-def _bond(states: Mapping[str, State], parent: str, tolerant: bool) -> Bond:
+def _dependency_on(states: Mapping[str, State], parent: str, tolerant: bool) -> Dependency:
     if parent not in states:
         raise UnknownDependency
-    return bond(states[parent], tolerant=tolerant)
+    return dependency_on(states[parent], tolerant=tolerant)
 
 
 def store_dependencies(dependencies: Dependencies) -> Flow[bool]:

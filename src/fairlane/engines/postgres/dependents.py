@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from fairlane.core import limits
-from fairlane.core.dependencies import Bond, bond
+from fairlane.core.dependencies import Dependency, dependency_on
 from fairlane.core.flow import Flow
 from fairlane.core.machine import DOOM, FREE, Place
 from fairlane.core.states import State
@@ -90,7 +90,7 @@ def _judge(rows: list[Row]) -> tuple[set[str], list[tuple[str, str]]]:
     met = []
     broken = set()
     for parent, state, child, tolerant in rows:
-        if bond(State.of(state), tolerant=tolerant) is Bond.BROKEN:
+        if dependency_on(State.of(state), tolerant=tolerant) is Dependency.BROKEN:
             broken.add(child)
         else:
             met.append((parent, child))

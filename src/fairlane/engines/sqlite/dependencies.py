@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from fairlane.core.dependencies import Bond, bond, parents_elsewhere
+from fairlane.core.dependencies import Dependency, dependency_on, parents_elsewhere
 from fairlane.core.errors import UnknownDependency
 from fairlane.core.flow import Flow
 from fairlane.core.machine import DOOM
@@ -41,11 +41,14 @@ class Dependencies:
     def add(self, task: NewTask, row: TaskRow) -> bool:
         """Add a task; return whether it waits for parents or is doomed."""
         tolerant = task.spec.tolerant
-        bonds = {parent: bond(self._state(parent), tolerant=tolerant) for parent in task.depends_on}
-        if Bond.BROKEN in bonds.values():
+        bonds = {
+            parent: dependency_on(self._state(parent), tolerant=tolerant)
+            for parent in task.depends_on
+        }
+        if Dependency.BROKEN in bonds.values():
             self.doomed[task.task_id] = row
             return True
-        pending = [parent for parent, kind in bonds.items() if kind is Bond.PENDING]
+        pending = [parent for parent, kind in bonds.items() if kind is Dependency.PENDING]
         self._bonds += [(parent, task.task_id, tolerant) for parent in pending]
         return bool(pending)
 

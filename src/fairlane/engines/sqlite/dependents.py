@@ -11,7 +11,7 @@ import json
 from typing import NamedTuple
 
 from fairlane.core import limits
-from fairlane.core.dependencies import Bond, bond
+from fairlane.core.dependencies import Dependency, dependency_on
 from fairlane.core.flow import Flow
 from fairlane.core.machine import DOOM, FREE
 from fairlane.core.states import State
@@ -78,13 +78,13 @@ def _resolve(accounts: Accounts, now: int, concern: Concerns) -> Flow[tuple[bool
             return ready, row is not None
         parent, state = row
         found = (yield Execute(SQL["bonds"], (parent, budget))).fetchall()
-        kinds: dict[Bond, list[str]] = {Bond.MET: [], Bond.BROKEN: []}
+        kinds: dict[Dependency, list[str]] = {Dependency.MET: [], Dependency.BROKEN: []}
         for child, tolerant in found:
-            kinds[bond(State.of(state), tolerant=bool(tolerant))].append(child)
-        if kinds[Bond.MET]:
-            ready |= yield from _meet(parent, kinds[Bond.MET], accounts, now)
-        if kinds[Bond.BROKEN]:
-            for task in (yield from standing(kinds[Bond.BROKEN])):
+            kinds[dependency_on(State.of(state), tolerant=bool(tolerant))].append(child)
+        if kinds[Dependency.MET]:
+            ready |= yield from _meet(parent, kinds[Dependency.MET], accounts, now)
+        if kinds[Dependency.BROKEN]:
+            for task in (yield from standing(kinds[Dependency.BROKEN])):
                 yield from apply_move(task, DOOM, now, accounts)
             yield from _note(accounts, concern)
         if len(found) < budget:

@@ -61,7 +61,7 @@ local function decide_initial_state(id, parents)
         if not state then
             return false
         end
-        local found = bond(state, pending[1])
+        local found = dependency_on(state, pending[1])
         if found == 'broken' then
             initial_states[id] = CANCELLED
         elseif found == 'pending' then

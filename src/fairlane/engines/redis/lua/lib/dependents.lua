@@ -71,8 +71,8 @@ local function without(bonds, parent)
 end
 
 -- Return what the state of a parent means for a dependent. `tolerant` is '1' or '0', as it is stored.
--- Twin of core/dependencies.py, bond().
-local function bond(state, tolerant)
+-- Twin of core/dependencies.py, dependency_on().
+local function dependency_on(state, tolerant)
     if state == SCHEDULED or state == QUEUED or state == EXECUTING or state == RETRYING then
         return 'pending'
     end
@@ -82,7 +82,7 @@ end
 -- Free or doom a dependent whose parent ended in a state, or let it wait for its other parents.
 local function resolve_dependent(id, parent, state)
     local bonds = without(call('HGET', BONDS, id), parent)
-    local met = bond(state, sub(bonds, 1, 1)) == 'met'
+    local met = dependency_on(state, sub(bonds, 1, 1)) == 'met'
     if met and #bonds > 1 then
         call('HSET', BONDS, id, bonds)
         return
