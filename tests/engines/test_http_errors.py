@@ -122,7 +122,7 @@ def test_a_token_is_for_servers_and_has_to_be_one() -> None:
 
 
 def test_keys_are_for_the_server() -> None:
-    with pytest.raises(NotSupported, match="by the server"):
+    with pytest.raises(NotSupported, match="give the keys to the server"):
         engines.open("http://127.0.0.1", encryption_keys="a:" + "A" * 43 + "=")
 
 
