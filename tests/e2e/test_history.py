@@ -67,7 +67,7 @@ def only_in_the_api(story: Story) -> None:
 
 
 def in_dead_hands(story: Story) -> None:
-    story.change("t1", status=State.EXECUTING, assigned_worker_id="gone")
+    story.change("t1", state=State.EXECUTING, worker_id="gone")
 
 
 def stored_twice_for_one_call(story: Story) -> None:
@@ -260,7 +260,7 @@ def child_before_parent(story: Story) -> None:
 
 
 def child_of_a_failure(story: Story) -> None:
-    story.change("t1", status=State.FAILED)
+    story.change("t1", state=State.FAILED)
     story.change("t2", depends_on=("t1",))
 
 
@@ -346,13 +346,13 @@ def test_what_others_took_away_may_overlap() -> None:
 
 def test_what_is_not_drained_may_wait_or_run() -> None:
     story = Story()
-    story.change("t1", status=State.EXECUTING, assigned_worker_id=WORKER)
-    story.change("t2", status=State.RETRYING)
+    story.change("t1", state=State.EXECUTING, worker_id=WORKER)
+    story.change("t2", state=State.RETRYING)
     assert broken(story) == {}
 
 
 def test_a_replay_begins_a_new_life() -> None:
-    story = Story(1, status=State.FAILED)
+    story = Story(1, state=State.FAILED)
     story.events[-1] = story.events[0]
     story.events = story.events[1:-1]
     story.event("fail", "t1", 13)
@@ -361,7 +361,7 @@ def test_a_replay_begins_a_new_life() -> None:
     story.event("claim", "t1", 15, 2)
     story.run("t1", 15, 16, 2)
     story.event("complete", "t1", 16, 2)
-    story.change("t1", status=State.COMPLETED, attempt=2)
+    story.change("t1", state=State.COMPLETED, attempt=2)
     assert broken(story) == {}
 
 
@@ -369,7 +369,7 @@ def test_dead_letters_need_no_heir() -> None:
     story = Story()
     story.lines.append(Killed(at=12, wall=12, worker=WORKER))
     story.without(End, "t1")
-    story.change("t1", status=State.DEAD_LETTER, result=None)
+    story.change("t1", state=State.DEAD_LETTER, result=None)
     story.event("dead_letter", "t1", 18)
     story.events = [
         event for event in story.events if (event.verb, event.task_id) != ("complete", "t1")

@@ -44,7 +44,7 @@ class Story:
         made = {
             "task_id": name,
             "type": "work",
-            "status": State.COMPLETED,
+            "state": State.COMPLETED,
             "payload": name.encode(),
             "result": b"1",
             "max_retries": 1,
