@@ -1,7 +1,7 @@
 """Operations that are composed of others, once for all engines.
 
 Each runs as one operation on one connection: it asks the flows of the engine's own verbs. Engines
-list them among their operations like any other.
+inherit them: see `composed`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairlane.core import audit, facts, queries, roles, schedules, settlement, tokens
 from fairlane.core.backend import Backend
+from fairlane.core.composed import Composed
 from fairlane.core.priority import Aging
 from fairlane.engines.postgres import (
     apply,
@@ -23,20 +23,17 @@ from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.driver import PostgresDriver
 
 
-class PostgresOperations(Context):
+class PostgresOperations(Composed, Context):
     """The operations on a PostgreSQL store."""
 
     submit = submit.submit
     claim = claim.claim
     apply = apply.apply
-    settle = settlement.settle
     start = leases.start
     progress = leases.progress
     heartbeat = leases.heartbeat
     expired = leases.expired
     prune = deletion.prune
-    sample = facts.sample
-    elect = roles.elect
     register = leases.register
     mark = leases.mark
     bury = leases.bury
@@ -46,34 +43,13 @@ class PostgresOperations(Context):
     cancel = control.cancel
     replay = control.replay
     delete = deletion.delete
-    cancel_where = queries.cancel_where
-    replay_where = queries.replay_where
-    delete_where = queries.delete_where
-    put_schedule = schedules.put_schedule
-    drop_schedule = schedules.drop_schedule
-    fire = schedules.fire
-    put_token = tokens.put_token
-    retire_token = tokens.retire_token
-    drop_token = tokens.drop_token
-    record = audit.record
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
     tail = events.tail
     events = events.events
     find = find.find
-    samples = facts.samples
     facts = overview.facts
-    schedules = schedules.schedules
-    token = tokens.token
-    tokens = tokens.tokens
-    audit = audit.audit
-    page = queries.page
-    total = queries.total
-    stats = queries.stats
-    position = queries.position
-    why = queries.why
-    dlq_analysis = queries.dlq_analysis
     version = schema.version
     migrate = schema.migrate
     verify = schema.verify

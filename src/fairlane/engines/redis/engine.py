@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairlane.core import audit, facts, queries, roles, schedules, settlement, tokens
 from fairlane.core.backend import Backend
+from fairlane.core.composed import Composed
 from fairlane.core.priority import Aging
 from fairlane.engines.redis import (
     apply,
@@ -24,17 +24,14 @@ from fairlane.engines.redis.driver import RedisDriver
 from fairlane.engines.redis.keys import NAMES, checked_prefix
 
 
-class RedisOperations(Context):
+class RedisOperations(Composed, Context):
     """The operations on a Redis store."""
 
     submit = submit.submit
     claim = claim.claim
     apply = apply.apply
-    settle = settlement.settle
     start = leases.start
     prune = deletion.prune
-    sample = facts.sample
-    elect = roles.elect
     progress = leases.progress
     heartbeat = leases.heartbeat
     expired = leases.expired
@@ -47,34 +44,13 @@ class RedisOperations(Context):
     cancel = control.cancel
     replay = control.replay
     delete = control.delete
-    cancel_where = queries.cancel_where
-    replay_where = queries.replay_where
-    delete_where = queries.delete_where
-    put_schedule = schedules.put_schedule
-    drop_schedule = schedules.drop_schedule
-    fire = schedules.fire
-    put_token = tokens.put_token
-    retire_token = tokens.retire_token
-    drop_token = tokens.drop_token
-    record = audit.record
     get = inspect.get
     workers = inspect.workers
     controls = inspect.controls
     tail = events.tail
     events = events.events
     find = find.find
-    samples = facts.samples
     facts = overview.facts
-    schedules = schedules.schedules
-    token = tokens.token
-    tokens = tokens.tokens
-    audit = audit.audit
-    page = queries.page
-    total = queries.total
-    stats = queries.stats
-    position = queries.position
-    why = queries.why
-    dlq_analysis = queries.dlq_analysis
     version = schema.version
     migrate = schema.migrate
     verify = schema.verify

@@ -1,0 +1,34 @@
+"""Operations that the core composes, once for all engines, from what an engine implements."""
+
+from __future__ import annotations
+
+from fairlane.core import audit, facts, queries, roles, schedules, settlement, tokens
+
+
+class Composed:
+    """The base of every engine's operations: the engine adds those that touch its store."""
+
+    settle = settlement.settle
+    cancel_where = queries.cancel_where
+    delete_where = queries.delete_where
+    dlq_analysis = queries.dlq_analysis
+    page = queries.page
+    position = queries.position
+    replay_where = queries.replay_where
+    stats = queries.stats
+    total = queries.total
+    why = queries.why
+    drop_schedule = schedules.drop_schedule
+    fire = schedules.fire
+    put_schedule = schedules.put_schedule
+    schedules = schedules.schedules
+    drop_token = tokens.drop_token
+    put_token = tokens.put_token
+    retire_token = tokens.retire_token
+    token = tokens.token
+    tokens = tokens.tokens
+    record = audit.record
+    audit = audit.audit
+    elect = roles.elect
+    sample = facts.sample
+    samples = facts.samples
