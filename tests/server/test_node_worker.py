@@ -65,7 +65,10 @@ async def test_it_runs_tasks_and_leaves_when_told(api: Api) -> None:
         await until(world, lambda count: count.get(State.COMPLETED) == 90)
         await until(world, lambda count: count.get(State.DEAD_LETTER) == 5)
         naps = await world.submit_all([new_task("nap", {"seconds": 0.5}) for _ in range(3)])
-        await until(world, lambda count: count.get(State.EXECUTING) == 3)
+        # They execute once they are claimed, but have started once they were handed to the worker.
+        async with asyncio.timeout(SECONDS):
+            while not all([(await world.task(each)).started_at for each in naps]):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(SECONDS):
             assert await process.wait() == 0
