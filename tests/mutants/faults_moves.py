@@ -56,7 +56,7 @@ FAULTS: dict[str, Break] = {
         lambda move: move.run == "returned" and move.returns is not None,
         returns=lambda move: move.returns - 1,
     ),
-    "a lost run is told as released": move(_of_run("lost", "returned"), run="released"),
+    "a lost run is recorded as released": move(_of_run("lost", "returned"), run="released"),
     "a time limit does not grow": move(
         lambda move: move.label == "timeout" and move.timeout is not None,
         timeout=lambda move: move.timeout / 1.5,
@@ -66,9 +66,9 @@ FAULTS: dict[str, Break] = {
     "a final failure does not count the run": move(Verb.FAIL, retry_count=_one_less),
     "a final failure is a dead letter": move(Verb.FAIL, state=State.DEAD_LETTER),
     "a dead letter does not say why": move(Verb.DEAD_LETTER, error=_without_reason),
-    "a dead letter is told as failed": move(Verb.DEAD_LETTER, verb=Verb.FAIL),
+    "a dead letter is recorded as failed": move(Verb.DEAD_LETTER, verb=Verb.FAIL),
     "a cancelled run frees its slot at once": move(_of_run("cancelled"), slot=Slot.FREE),
-    "a cancelled run is told as released": move(_of_run("cancelled"), run="released"),
+    "a cancelled run is recorded as released": move(_of_run("cancelled"), run="released"),
     "a doomed task says that it was replaced": move(
         _labelled(DOOM.label), label=REPLACE.label, error=REPLACE.error
     ),

@@ -4,8 +4,8 @@ Tokens, schedules, roles, samples and entries of the audit log are documents of 
 engine stores them without knowing what is in them; what they mean is said once for all engines, in
 `tokens`, `schedules`, `leases`, `facts` and `audit`, by operations composed from these flows.
 
-Nothing is locked between two calls. An operation reads, decides, and writes on condition that
-nobody else has changed what it read; if somebody has, it begins again (see `rewrites`).
+Nothing is locked between two calls. An operation reads, decides, and writes on condition that no
+other process has changed what it read. Otherwise it starts again (see `rewrites`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def every(self: Documents, kind: str) -> Flow[tuple[int, list[Document]]]:
 
 
 class Overtaken(Exception):
-    """Somebody else has changed a document since it was read."""
+    """Another process has changed a document since it was read."""
 
 
 def write(
@@ -120,7 +120,7 @@ def write(
     drops: Sequence[Document] = (),
     most: int | None = None,
 ) -> Flow[Written]:
-    """`write_documents` in an operation that begins again when it is overtaken."""
+    """Call `write_documents`; start the operation again if another process was faster."""
     written = yield from self.write_documents(kind, puts, drops, most)
     if written is Written.OVERTAKEN:
         raise Overtaken
@@ -131,7 +131,7 @@ _ATTEMPTS = 100
 
 
 def rewrites(method: Callable[Concatenate[Self, P], Flow[T]]) -> Operation[Self, P, T]:
-    """Mark an operation that reads documents, and writes them if nobody else has meanwhile."""
+    """Mark an operation that reads documents, and writes them unless they changed meanwhile."""
 
     @writes
     @wraps(method)
@@ -141,6 +141,6 @@ def rewrites(method: Callable[Concatenate[Self, P], Flow[T]]) -> Operation[Self,
                 return (yield from method(self, *args, **kwargs))
             except Overtaken:
                 continue
-        raise StoreBusy("Others keep changing what this is about: try again later.")
+        raise StoreBusy("Other processes keep changing the same documents: try again later.")
 
     return attempt

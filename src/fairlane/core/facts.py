@@ -124,7 +124,7 @@ _FAILURES = frozenset({"error", "timeout", "worker_lost", "max_retries_exceeded"
 # Operations on samples, see `store`.
 
 SAMPLE = "sample"
-"""The kind of their documents, and the role of whoever takes one."""
+"""The kind of the documents that hold samples. Also the role that a process takes to add one."""
 
 
 class Counted(Documents, Protocol):

@@ -94,11 +94,9 @@ _COMPLETED = Settled(_APPLIED, COMPLETE)
 
 def _decide(item: Settlement) -> FencedMove:
     outcome = item.outcome
-    if type(outcome) is Completed:  # ahead of the others: every task passes here
-        move, result = COMPLETE, outcome.result
-    else:
-        move, result = decide(item.standing, outcome, item.jitter), None
-        assert allows(move.verb, State.EXECUTING), move
+    move = decide(item.standing, outcome, item.jitter)
+    result = outcome.result if isinstance(outcome, Completed) else None
+    assert move is COMPLETE or allows(move.verb, State.EXECUTING), move
     return FencedMove(item.task_id, item.attempt, item.worker_id, move, item.seconds, result)
 
 

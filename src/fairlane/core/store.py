@@ -113,7 +113,7 @@ class Store(Protocol):
         """Save a sample of the counters, unless there is one from the last few seconds."""
 
     def elect(self, role: str, candidate: str, seconds: float) -> Op[bool]:
-        """Take or renew a role for a term of `seconds`; False while somebody else has it.
+        """Take or renew a role for a term of `seconds`; False while another candidate holds it.
 
         A term that ends more than two terms from now was taken while the clock was ahead: it is
         over.

@@ -246,8 +246,9 @@ def put_token(self: Documents, token: NewToken) -> Flow[Token]:
     for parent in found:
         checked_parent(token, _counting(parent, now))
     new = _document_of(token, now, found)
-    # Sessions leave room for tokens. A session's token is stored again with it, as it is: whoever
-    # retires or drops that token at this moment is overtaken, and finds the session.
+    # Sessions leave room for tokens. The token of a session is written again, unchanged: a process
+    # that retires or drops the token at this moment finds a new version, starts again, and then
+    # finds the session, too.
     most = limits.SESSIONS if parents else limits.TOKENS
     written = yield from write(self, _KIND, [new, *filter(None, found)], most=most)
     if written is Written.TAKEN:

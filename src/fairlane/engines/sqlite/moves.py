@@ -82,7 +82,7 @@ def apply_move(
 ) -> Flow[None]:
     """Move one task. `seconds`: how long the run took that ends with this, if its worker knows.
 
-    `dependents` does what follows from the ends that the accounts gathers.
+    `dependents` handles the ends that `accounts` collects.
     """
     assert allows(move.verb, State.of(task.state)), (move.verb, task)
     error = stored_error(move.error)
