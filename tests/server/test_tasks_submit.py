@@ -10,6 +10,7 @@ import pytest
 from fairlane.core.ids import new_id
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.states import State
+from fairlane.core.submission import new_task
 from tests.server.kit import Api, refused, told
 
 TASKS = "/api/v1/tasks"
@@ -32,6 +33,65 @@ async def test_a_task_is_accepted_and_estimated(served: Api) -> None:
     assert len(first["created_at"]) == 27
     later = await served.post(TASKS, {"type": "resize", "payload": {}, "delay_seconds": 60}, 201)
     assert (later["status"], later["queue_position"]) == ("scheduled", None)
+
+
+async def test_positions_count_whatever_was_just_submitted(served: Api) -> None:
+    """In batches, in 001's style, at other levels and in other queues."""
+    low, high = {"task_type": "a", "priority": "low"}, {"task_type": "a", "priority": "high"}
+
+    async def place(**fields: Any) -> int:
+        position: int = (await served.post(TASKS, {"task_type": "a", **fields}, 201))[
+            "queue_position"
+        ]
+        return position
+
+    assert await place() == 1
+    await served.post(f"{TASKS}/batch", {"tasks": [low, high, high]}, 201)
+    assert await place() == 4
+    await served.post("/api/tasks", {"type": "a", "payload": {}}, 201)
+    assert await place(delay_seconds=60) is None
+    assert await place() == 6
+    assert await place(priority="high") == 3
+    assert await place(priority="low") == 9
+    assert await place(queue="other") == 1
+
+
+async def work_off(api: Api, count: int, seconds: float) -> None:
+    """Complete tasks, and let that take some seconds of the store's time."""
+    worker = await api.world.worker(lease=3_600)
+    while count:
+        claimed = await api.world.claim(worker, min(count, 100))
+        for task in claimed:
+            await api.world.settle(task)
+        count -= len(claimed)
+    await api.world.advance(seconds)
+    api.services.places._view._seen_at = float("-inf")  # it may be half a second old
+
+
+async def test_the_wait_goes_by_the_last_seconds_with_work(served: Api) -> None:
+    one = {"task_type": "a"}
+    await served.post(f"{TASKS}/batch", {"tasks": [one] * 1_000}, 201)
+    await work_off(served, 200, 500)  # long enough, so that the test's own seconds do not matter
+    answer = await served.post(TASKS, one, 201)
+    assert answer["queue_position"] == 801
+    assert answer["estimated_wait_seconds"] == pytest.approx(2_000, rel=0.1)
+    # Nothing is said of a time in which nothing waited.
+    await work_off(served, 801, 3_600)
+    await served.post(TASKS, one, 201)
+    waits = (await served.post(TASKS, one, 201))["estimated_wait_seconds"]
+    assert waits == pytest.approx(2.5, rel=0.1)
+
+
+async def test_a_wait_that_nobody_can_know_is_null(served: Api) -> None:
+    one = {"task_type": "a"}
+    places = [await served.post(TASKS, one, 201) for _ in range(3)]
+    assert [place["estimated_wait_seconds"] for place in places] == [None] * 3
+    # Some were completed, in a time that nobody observed.
+    other = await served.world.submit_all([new_task("a") for _ in range(10)])
+    assert len(other) == 10
+    await work_off(served, 13, 3_600)
+    places = [await served.post(TASKS, one, 201) for _ in range(3)]
+    assert [place["estimated_wait_seconds"] for place in places] == [0.0, None, None]
 
 
 async def test_the_same_key_answers_with_the_same_task(served: Api) -> None:

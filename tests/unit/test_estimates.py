@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.core.estimates import Outlook, Position, outlook_of, position_of
+from fairlane.core.estimates import Outlook, Pace, Position, outlook_of, pace_of, position_of
 from fairlane.core.facts import Facts, Sample, Stream
 from fairlane.core.lanes import Lane
 from fairlane.core.model import moment
@@ -126,50 +126,73 @@ class TestPosition:
         assert ahead - len(streams) <= place.position - 1 <= ahead
 
 
-class TestWait:
-    BUSY = Stream(1, 8, 30, NOW, NOW)
+def point(at: float, completed: int, waiting: int = 1, executing: int = 1) -> Sample:
+    """A sample so many seconds before NOW. A task starts when one completes."""
+    depths = (0, waiting, 0, 0)
+    return Sample(
+        NOW + int(at * SECOND),
+        started=completed + executing,
+        completed=completed,
+        depths=depths,
+        executing=executing,
+    )
 
-    def test_it_goes_by_what_was_completed_in_the_last_minute(self) -> None:
-        now = facts(
-            lanes=LANES,
-            streams=[self.BUSY],
-            tallies=[tally(State.EXECUTING, State.COMPLETED, 1_120)],
-            samples=[Sample(NOW - 60 * SECOND, completed=1_000)],
-        )
-        assert position_of(stored(), now) == Position(31, 15.0)
 
-    def test_an_older_sample_counts_in_proportion(self) -> None:
-        now = facts(
-            lanes=LANES,
-            streams=[self.BUSY],
-            tallies=[tally(State.EXECUTING, State.COMPLETED, 1_120)],
-            samples=[Sample(NOW - 600 * SECOND, completed=1_000)],
-        )
-        place = position_of(stored(), now)
-        assert place is not None
-        assert place.position == 31
-        assert place.wait_seconds == pytest.approx(150.0)
+class TestPace:
+    def test_without_two_samples_nobody_knows(self) -> None:
+        assert pace_of([]) == pace_of([point(0, 5)]) == Pace(None, completing=False)
 
-    def test_one_that_was_completed_is_enough_to_go_by(self) -> None:
-        now = facts(
-            lanes=LANES,
-            streams=[self.BUSY],
-            tallies=[tally(State.EXECUTING, State.COMPLETED, 1)],
-        )
-        assert position_of(stored(), now) == Position(31, 1_800.0)
+    def test_it_is_that_of_the_seconds_with_work(self) -> None:
+        points = [point(-3600, 0, waiting=0), point(-5, 100), point(0, 300)]
+        assert pace_of(points) == Pace(40.0, completing=True)
 
-    def test_who_is_next_does_not_wait(self) -> None:
-        now = facts(tallies=[tally(State.EXECUTING, State.COMPLETED, 60)])
-        assert position_of(stored(), now) == Position(1, 0.0)
+    @pytest.mark.parametrize(
+        "points",
+        [
+            pytest.param([point(-5, 0, waiting=0), point(0, 200)], id="it began in between"),
+            pytest.param([point(-5, 0), point(0, 200, waiting=0)], id="it ran dry in between"),
+            pytest.param([point(0, 0), point(0, 200)], id="no time passed"),
+            pytest.param([point(0, 0), point(-5, 200)], id="the clock was set back"),
+            pytest.param([point(-0.5, 0), point(0, 200)], id="too short to tell"),
+        ],
+    )
+    def test_what_was_done_in_an_unknown_time_says_nothing(self, points: list[Sample]) -> None:
+        assert pace_of(points) == Pace(None, completing=True)
 
-    def test_nobody_knows_while_nothing_completes(self) -> None:
-        now = facts(
-            lanes=LANES,
-            streams=[self.BUSY],
-            tallies=[tally(State.EXECUTING, State.COMPLETED, 1_000)],
-            samples=[Sample(NOW - 60 * SECOND, completed=1_000)],
-        )
-        assert position_of(stored(), now) == Position(31, None)
+    def test_while_nothing_completes_nobody_knows(self) -> None:
+        assert pace_of([point(-5, 200), point(0, 200)]) == Pace(None, completing=False)
+
+    def test_time_in_which_nobody_worked_does_not_count(self) -> None:
+        paused = [point(-60, 90, executing=0), point(-10, 90, executing=0)]
+        assert pace_of([*paused, point(0, 130, executing=0)]) == Pace(4.0, completing=True)
+
+    @pytest.mark.parametrize(("before", "now"), [(1, 0), (0, 1)])
+    def test_time_in_which_long_tasks_run_counts(self, before: int, now: int) -> None:
+        waits = Sample(NOW - 20 * SECOND, completed=80, depths=(1,), executing=1)
+        runs = Sample(NOW - 10 * SECOND, completed=90, depths=(1,), executing=before)
+        still = Sample(NOW, completed=90, depths=(1,), executing=now)
+        assert pace_of([waits, runs, still]) == Pace(0.5, completing=True)
+
+    def test_the_latest_ten_seconds_are_enough(self) -> None:
+        points = [point(-20, 0), point(-10, 1_000), point(-5, 1_050), point(0, 1_100)]
+        assert pace_of(points) == Pace(10.0, completing=True)
+
+    def test_a_few_completions_are_not_enough_if_more_are_known(self) -> None:
+        points = [point(-40, 0), point(-20, 5), point(-10, 9), point(0, 10)]
+        assert pace_of(points) == Pace(0.25, completing=True)
+
+    def test_the_wait_follows(self) -> None:
+        pace = Pace(4.0, completing=True)
+        assert pace.place(0) == Position(1, 0.0)
+        assert pace.place(0.9) == Position(1, 0.0)
+        assert pace.place(30) == Position(31, 7.5)
+        assert Pace(None, completing=True).place(30) == Position(31, None)
+        assert Pace(None, completing=True).place(0) == Position(1, 0.0)
+        assert Pace(None, completing=False).place(0) == Position(1, None)
+
+    def test_a_position_has_the_wait_that_follows(self) -> None:
+        now = queue(Stream(1, 8, 30, NOW, NOW))
+        assert position_of(stored(), now, Pace(2.0, completing=True)) == Position(31, 15.0)
 
 
 class TestOutlook:
@@ -182,14 +205,14 @@ class TestOutlook:
             Stream(7, 5, 2, NOW, NOW),
         ]
         outlook = outlook_of(queue(*streams))
-        assert outlook == Outlook({"default": {5: 7, 8: 1}, "bulk": {5: 9}}, 19, 0.0)
+        depths = {"default": {5: 7, 8: 1}, "bulk": {5: 9}}
+        assert outlook == Outlook(depths, 19, {}, Sample(NOW))
 
-    def test_a_newcomer_stands_behind_its_level_and_those_above_it(self) -> None:
-        outlook = Outlook({"default": {2: 5, 5: 7, 8: 1}, "bulk": {5: 9}}, 22, 4.0)
-        assert outlook.newcomer("default", 5) == Position(9, 2.0)
-        assert outlook.newcomer("default", 10) == Position(1, 0.0)
-        assert outlook.newcomer("default", 0) == Position(14, 3.25)
-        assert outlook.newcomer("new", 5) == Position(1, 0.0)
-
-    def test_nobody_knows_how_long_while_nothing_completes(self) -> None:
-        assert Outlook({"default": {5: 7}}, 7, 0.0).newcomer("default", 5) == Position(8, None)
+    def test_runs_that_started_are_counted_by_queue(self) -> None:
+        started = [
+            tally(State.QUEUED, State.EXECUTING, count, lane=lane)
+            for lane, count in [(1, 3), (2, 4), (3, 9), (7, 1)]
+        ]
+        outlook = outlook_of(facts(lanes=LANES, tallies=[*started, tally(None, State.QUEUED, 5)]))
+        assert outlook.started == {"default": 7, "bulk": 9}
+        assert (outlook.sample.at, outlook.sample.started) == (NOW, 17)

@@ -43,25 +43,43 @@ class TestCounters:
             (tally(None, QUEUED, 7, "moved"), Sample(NOW, depths=(0, 7, 0, 0))),
             (tally(FAILED, None, 7, "moved"), Sample(NOW)),
             (tally(FAILED, QUEUED, 7), Sample(NOW, depths=(0, 7, 0, 0))),
-            (tally(QUEUED, EXECUTING, 7), Sample(NOW, started=7, depths=(0, -7, 0, 0))),
-            (tally(QUEUED, EXECUTING, 7, "8"), Sample(NOW, started=7, depths=(0, -7, 0, 0))),
+            (
+                tally(QUEUED, EXECUTING, 7),
+                Sample(NOW, started=7, depths=(0, -7, 0, 0), executing=7),
+            ),
+            (
+                tally(QUEUED, EXECUTING, 7, "8"),
+                Sample(NOW, started=7, depths=(0, -7, 0, 0), executing=7),
+            ),
             (
                 tally(EXECUTING, COMPLETED, 7, seconds=1.5),
-                Sample(NOW, completed=7, seconds=1.5),
+                Sample(NOW, completed=7, seconds=1.5, executing=-7),
             ),
-            (tally(EXECUTING, RETRYING, 7, "error", seconds=1.5), Sample(NOW, failed=7)),
-            (tally(EXECUTING, RETRYING, 7, "timeout"), Sample(NOW, failed=7, timeouts=7)),
-            (tally(EXECUTING, DEAD_LETTER, 7, "timeout"), Sample(NOW, failed=7, timeouts=7)),
-            (tally(EXECUTING, DEAD_LETTER, 7, RETRIES_EXHAUSTED), Sample(NOW, failed=7)),
-            (tally(EXECUTING, DEAD_LETTER, 7, WORKER_LOST), Sample(NOW, failed=7)),
-            (tally(EXECUTING, FAILED, 7, NOT_RETRIABLE), Sample(NOW, failed=7)),
+            (
+                tally(EXECUTING, RETRYING, 7, "error", seconds=1.5),
+                Sample(NOW, failed=7, executing=-7),
+            ),
+            (
+                tally(EXECUTING, RETRYING, 7, "timeout"),
+                Sample(NOW, failed=7, timeouts=7, executing=-7),
+            ),
+            (
+                tally(EXECUTING, DEAD_LETTER, 7, "timeout"),
+                Sample(NOW, failed=7, timeouts=7, executing=-7),
+            ),
+            (
+                tally(EXECUTING, DEAD_LETTER, 7, RETRIES_EXHAUSTED),
+                Sample(NOW, failed=7, executing=-7),
+            ),
+            (tally(EXECUTING, DEAD_LETTER, 7, WORKER_LOST), Sample(NOW, failed=7, executing=-7)),
+            (tally(EXECUTING, FAILED, 7, NOT_RETRIABLE), Sample(NOW, failed=7, executing=-7)),
             (
                 tally(EXECUTING, QUEUED, 7, WORKER_LOST),
-                Sample(NOW, failed=7, depths=(0, 7, 0, 0)),
+                Sample(NOW, failed=7, depths=(0, 7, 0, 0), executing=-7),
             ),
-            (tally(EXECUTING, QUEUED, 7), Sample(NOW, depths=(0, 7, 0, 0))),
-            (tally(EXECUTING, SCHEDULED, 7), Sample(NOW)),
-            (tally(EXECUTING, CANCELLED, 7), Sample(NOW)),
+            (tally(EXECUTING, QUEUED, 7), Sample(NOW, depths=(0, 7, 0, 0), executing=-7)),
+            (tally(EXECUTING, SCHEDULED, 7), Sample(NOW, executing=-7)),
+            (tally(EXECUTING, CANCELLED, 7), Sample(NOW, executing=-7)),
             (tally(QUEUED, CANCELLED, 7, "replaced"), Sample(NOW, depths=(0, -7, 0, 0))),
             (tally(SCHEDULED, CANCELLED, 7, "dependency_failed"), Sample(NOW)),
             (tally(QUEUED, FAILED, 7, EXPIRED), Sample(NOW, depths=(0, -7, 0, 0))),
@@ -103,6 +121,7 @@ class TestCounters:
             stale_results=5,
             seconds=1.75,
             depths=(0, 4, 0, 0),
+            executing=1,
         )
 
     @pytest.mark.parametrize(
@@ -169,8 +188,8 @@ class TestStoring:
         assert msgspec.json.decode(msgspec.json.encode(sample), type=Sample) == sample
 
     def test_fields_are_stored_by_their_place(self) -> None:
-        sample = Sample(0, 1, 2, 3, 4, 5, 6, 7, 8.5, (9, 10, 11, 12))
-        assert msgspec.json.encode(sample) == b"[0,1,2,3,4,5,6,7,8.5,[9,10,11,12]]"
+        sample = Sample(0, 1, 2, 3, 4, 5, 6, 7, 8.5, (9, 10, 11, 12), 13)
+        assert msgspec.json.encode(sample) == b"[0,1,2,3,4,5,6,7,8.5,[9,10,11,12],13]"
         assert sample == Sample(
             at=0,
             submitted=1,
@@ -182,6 +201,7 @@ class TestStoring:
             stale_results=7,
             seconds=8.5,
             depths=(9, 10, 11, 12),
+            executing=13,
         )
 
     def test_one_of_an_earlier_version_may_be_shorter(self) -> None:

@@ -10,7 +10,7 @@ from fairlane.core import queries
 from fairlane.core.analysis import analyse
 from fairlane.core.errors import InvalidFilter, InvalidTaskId
 from fairlane.core.estimates import Position
-from fairlane.core.facts import Facts, Stream
+from fairlane.core.facts import Facts, Sample, Stream
 from fairlane.core.filters import EVERYTHING, Filter, Found, Page, Total
 from fairlane.core.flow import Flow, Mode, Op, perform, reads, writes
 from fairlane.core.lanes import Lane
@@ -42,6 +42,7 @@ class Engine:
         self.glance = facts
         self.finds = found
         self.refuses = refuses
+        self.past: list[Sample] = []
         self.asked: list[tuple[Any, ...]] = []
 
     def answer(self, request: tuple[Any, ...]) -> Any:
@@ -54,6 +55,8 @@ class Engine:
                 return self.finds(filter, limit, cursor)
             case ("facts",):
                 return self.glance
+            case ("samples", *_):
+                return self.past
             case (verb, ids, *_):
                 answer = {"cancel": Cancelled, "replay": Replayed, "delete": Deleted}[verb]
                 return [answer(id, id not in self.refuses, State.FAILED) for id in ids]
@@ -74,6 +77,11 @@ class Engine:
     @reads
     def facts(self) -> Flow[Facts]:
         answer: Facts = yield ("facts",)
+        return answer
+
+    @reads
+    def samples(self, since: int, limit: int) -> Flow[list[Sample]]:
+        answer: list[Sample] = yield ("samples", since, limit)
         return answer
 
     @writes
@@ -230,7 +238,19 @@ def test_positions_are_answered_one_by_one() -> None:
     )
     asked = [task_id(3), task_id(1), task_id(2)]
     assert engine.run(engine.position(asked)) == [None, Position(6, None), None]
-    assert engine.asked == [("get", asked), ("facts",)]
+    assert engine.asked == [("get", asked), ("facts",), ("samples", NOW - 600_000_000, 1_000)]
+
+
+def test_the_wait_goes_by_the_samples() -> None:
+    engine = Engine(
+        *some(1),
+        facts=facts(
+            streams=[Stream(1, 8, 5, NOW, NOW)],
+            tallies=[tally(None, State.QUEUED, 5), tally(State.EXECUTING, State.COMPLETED, 40)],
+        ),
+    )
+    engine.past = [Sample(NOW - 20_000_000, depths=(0, 5, 0, 0), executing=1)]
+    assert engine.run(engine.position([task_id(1)])) == [Position(6, 2.5)]
 
 
 class TestWhy:

@@ -38,7 +38,7 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     """Counters as they stood at a time (microseconds), taken every few seconds by the maintenance.
 
     What happened within the last minute is the difference between now and the sample of a minute
-    ago. All but `depths` (queued tasks by band, in the order of `Band`) only grow.
+    ago. All but `depths` (queued tasks by band, in the order of `Band`) and `executing` only grow.
     """
 
     at: int
@@ -53,6 +53,7 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     seconds: float = 0.0
     """How long all completed runs took together."""
     depths: tuple[int, ...] = (0, 0, 0, 0)
+    executing: int = 0
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -86,6 +87,9 @@ def sample_of(tallies: Iterable[Tally], now: int) -> Sample:
             depths[band_of(key.level)] -= times
         if target == _EXECUTING:
             count["started"] += times
+            count["executing"] += times
+        if source == _EXECUTING:
+            count["executing"] -= times
         if source == 0 and target and not key.label:
             count["submitted"] += times
         if source == _EXECUTING and target == _COMPLETED:
@@ -110,6 +114,7 @@ def sample_of(tallies: Iterable[Tally], now: int) -> Sample:
         stale_results=count["stale_results"],
         seconds=seconds,
         depths=tuple(depths.values()),
+        executing=count["executing"],
     )
 
 

@@ -12,13 +12,14 @@ from typing import Protocol
 from fairlane.core import limits
 from fairlane.core.analysis import Analysis, analyse
 from fairlane.core.errors import InvalidFilter
-from fairlane.core.estimates import Position, position_of
-from fairlane.core.facts import Facts
+from fairlane.core.estimates import PACE_SECONDS, Position, pace_of, position_of
+from fairlane.core.facts import Facts, Sample, sample_of
 from fairlane.core.filters import Filter, Found, Page, Total
 from fairlane.core.flow import Flow, Op, reads, writes
 from fairlane.core.ids import checked
 from fairlane.core.machine import TRANSITIONS, Verb
 from fairlane.core.model import Cancelled, Deleted, Replayed, Swept, Task
+from fairlane.core.retention import past
 from fairlane.core.states import State
 from fairlane.core.stats import Stats, stats_of
 from fairlane.core.tally import total_of
@@ -31,6 +32,7 @@ class Verbs(Protocol):
     def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
     def find(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Found]: ...
     def facts(self) -> Op[Facts]: ...
+    def samples(self, since: int, limit: int) -> Op[list[Sample]]: ...
     def cancel(
         self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
     ) -> Op[list[Cancelled]]: ...
@@ -78,7 +80,9 @@ def stats(self: Verbs) -> Flow[Stats]:
 def position(self: Verbs, task_ids: Sequence[str]) -> Flow[list[Position | None]]:
     tasks = yield from self.get(task_ids).flow()
     facts = yield from self.facts().flow()
-    return [None if task is None else position_of(task, facts) for task in tasks]
+    samples = yield from self.samples(past(PACE_SECONDS, facts.now), limits.PAGE).flow()
+    pace = pace_of([*samples, sample_of(facts.tallies, facts.now)])
+    return [None if task is None else position_of(task, facts, pace) for task in tasks]
 
 
 @reads

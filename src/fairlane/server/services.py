@@ -12,10 +12,11 @@ from fairlane.client.batching import Batcher, ResultWaiter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
-from fairlane.core.estimates import Outlook, outlook_of
+from fairlane.core.estimates import PACE_SECONDS, Outlook, outlook_of
+from fairlane.core.facts import Sample
 from fairlane.core.ids import new_id
 from fairlane.core.model import Accepted, Beat, NewTask, Pulse, Task, Worker
-from fairlane.core.retention import DEFAULT
+from fairlane.core.retention import DEFAULT, past
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.store import Operations
 from fairlane.core.tokens import Token
@@ -25,6 +26,7 @@ from fairlane.server.auth import TOKEN_SECONDS, Identity, TokenCache
 from fairlane.server.cached import Cached
 from fairlane.server.config import ServerConfig
 from fairlane.server.long_polls import LongPolls
+from fairlane.server.places import Places
 from fairlane.server.reports import ReportResult, RunReport, settle_reports
 from fairlane.server.store_guard import StoreGuard
 from fairlane.server.stream.hub import Hub
@@ -34,8 +36,6 @@ logger = logging.getLogger("fairlane.server")
 
 SIGN_INS_A_MINUTE: Final = 10
 """Sign-in attempts from one address."""
-OUTLOOK_SECONDS: Final = 0.5
-"""How old the view of the queues may be that estimates and admission use."""
 
 
 class Services:
@@ -62,7 +62,7 @@ class Services:
             Cached(self._tokens_exist, TOKEN_SECONDS), self._find, required=config.tokens_required
         )
         self.sign_ins = RateWindows(SIGN_INS_A_MINUTE, 60.0)
-        self._outlook = Cached(self._look, OUTLOOK_SECONDS)
+        self.places = Places(self._look, self._recall)
         self._admission = AdmissionControl(config.admission)
         self.stopping = asyncio.Event()
         """Set when the server is to stop: requests that wait for something stop waiting."""
@@ -77,16 +77,10 @@ class Services:
         """The operations of the store."""
         return self.backend.ops
 
-    async def outlook(self) -> Outlook:
-        """Return the queues as they were up to half a second ago."""
-        return await self._outlook.get()
-
-    async def admit(self, identity: Identity, address: str, tasks: Sequence[NewTask]) -> Outlook:
-        """Return the view of the queues. Raises TooManyRequests if these tasks may not be submitted
-        now."""
-        outlook = await self._outlook.get()
+    async def admit(self, identity: Identity, address: str, tasks: Sequence[NewTask]) -> None:
+        """Raise TooManyRequests if these tasks may not be submitted now."""
+        outlook = await self.places.outlook()
         self._admission.admit(identity, address, tasks, outlook.depth)
-        return outlook
 
     def start(self) -> None:
         """Start the background work, if it has not started."""
@@ -143,6 +137,9 @@ class Services:
 
     async def _look(self) -> Outlook:
         return outlook_of(await self.run(self.ops.facts()))
+
+    async def _recall(self, now: int) -> list[Sample]:
+        return await self.run(self.ops.samples(past(PACE_SECONDS, now), limits.PAGE))
 
     async def _tokens_exist(self) -> bool:
         return bool(await self.run(self.ops.tokens()))

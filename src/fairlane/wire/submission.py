@@ -236,8 +236,8 @@ class BatchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TaskAccepted(msgspec.Struct, frozen=True):
-    """A task that was stored. Its position and wait are estimates; null if it is not queued, or if
-    nothing completes."""
+    """A task that was stored. Its position and wait are estimates. Both are null if it is not
+    queued; the wait is also null if nobody can know it yet."""
 
     task_id: str
     status: State

@@ -67,6 +67,12 @@ async def test_submission(served: Api) -> None:
 
 
 async def test_positions_count_up(served: Api) -> None:
+    for place in range(1, 6):
+        video = {**VIDEO, "idempotency_key": f"video-{place}"}
+        assert (await served.post(TASKS, video, 201))["queue_position"] == place
+
+
+async def test_positions_count_what_others_submitted(served: Api) -> None:
     # Estimates, half a second old at the most: a first one that stands still is exact.
     for _ in range(4):
         await served.world.submit("process_video", {}, priority="high")

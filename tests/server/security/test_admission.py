@@ -185,7 +185,7 @@ async def test_over_http_by_depth(servers: Servers, tmp_path: Path) -> None:
         for depth, refused_ones in {3: {"low"}, 5: {"low", "medium"}, 7: set(LEVELS)}.items():
             while await api.world.depth() < depth:
                 await api.world.submit()
-            api.services._outlook._seen_at = float("-inf")  # it may be half a second old
+            api.services.places._view._seen_at = float("-inf")  # it may be half a second old
             for level in LEVELS:
                 reply = await submit(api, level)
                 if level not in refused_ones:

@@ -124,6 +124,8 @@ async def create(services: Services, call: Call[SpecRequest, None]) -> Response:
     with trace_submission(call.headers, (new,)) as (task,):
         await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
+    if accepted.state is State.QUEUED:
+        services.places.add(task.queue, task.level)
     created = iso_of(accepted.created_at)
     return Response(SpecAccepted(accepted.task_id, task.type, "pending", created), 201)
 

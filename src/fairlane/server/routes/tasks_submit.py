@@ -37,7 +37,7 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
     """Submit a task. A second request with the same idempotency key returns the same task."""
     with trace_submission(call.headers, (call.body.task(_key_of(call)),)) as (task,):
-        outlook = await services.admit(call.identity, call.address, [task])
+        await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
         while accepted.known:
             answer = await _known(services, accepted.task_id)
@@ -45,7 +45,7 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
                 return answer
             accepted = await services.submissions.send(task)
     queued = accepted.state is State.QUEUED
-    place = outlook.newcomer(task.queue, task.level) if queued else None
+    place = services.places.add(task.queue, task.level) if queued else None
     priority = shown_as(task.level)
     body = TaskAccepted(
         task_id=accepted.task_id,
@@ -65,6 +65,9 @@ async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Re
     with trace_submission(call.headers, _batch(call.body.tasks)) as tasks:
         await services.admit(call.identity, call.address, tasks)
         accepted = await services.run(services.ops.submit(tasks))
+    for task, each in zip(tasks, accepted, strict=True):
+        if each.state is State.QUEUED and not each.known:
+            services.places.add(task.queue, task.level)
     items = tuple(
         BatchItem(each.task_id, each.state, iso_of(each.created_at), each.known)
         for each in accepted
