@@ -368,6 +368,12 @@ class Pair:
             "settle",
         )
 
+    def move_due(self) -> None:
+        """Without a claim: what is due, has expired, or waited for a parent that has ended."""
+        self.model.move_due()
+        while self.run(self.backend.ops.move_due()).more:
+            pass
+
     def reap(self) -> None:
         def theirs() -> list[str]:
             workers = self.run(self.backend.ops.workers())

@@ -144,6 +144,10 @@ def reap(_: Choices) -> Do:
     return lambda pair: pair.reap()
 
 
+def move_due(_: Choices) -> Do:
+    return lambda pair: pair.move_due()
+
+
 def cancel(choices: Choices) -> Do:
     number = choices.number()
     return lambda pair: pair.cancel(number)
@@ -232,6 +236,7 @@ STEPS: tuple[tuple[Callable[[Choices], Do], int], ...] = (
     (progress, 1),
     (settle, 8),
     (reap, 2),
+    (move_due, 2),
     (cancel, 2),
     (replay, 2),
     (delete, 1),

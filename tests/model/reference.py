@@ -260,7 +260,7 @@ class Model:
                 for task_id, attempt in worker.granted
                 if self._held(task_id, attempt, worker_id)
             ]
-        self._tidy()
+        self.move_due()
         taken: list[tuple[str, int]] = []
         if worker.status == "active":
             taken = self._take(worker_id, slots, ahead, types, queues, capabilities)
@@ -270,7 +270,8 @@ class Model:
             worker.seen = self.now
         return taken
 
-    def _tidy(self) -> None:
+    def move_due(self) -> None:
+        """What comes before every claim, and happens without one as well."""
         for task in self.tasks.values():
             if task.due is not None and task.due <= self.now:
                 self._make_ready(task, task.ready_at, "due")

@@ -21,6 +21,7 @@ from fairlane.engines.sqlite import (
     deletion,
     dependencies,
     dependents,
+    due,
     leases,
     moves,
 )
@@ -119,8 +120,8 @@ FAULTS: dict[str, Break] = {
         ),
         statement(claim, "leave", "(ready_at, task_id) <= (?, ?)", "? > 0 AND task_id <= ?"),
     ),
-    "delays are ignored": statement(claim, "due", "waiting.due_at <= ?", "waiting.due_at <= 4 * ?"),
-    "expiry is ignored": replaced(claim, "_expire", lambda *_: iter(())),
+    "delays are ignored": statement(due, "due", "waiting.due_at <= ?", "waiting.due_at <= 4 * ?"),
+    "expiry is ignored": replaced(due, "_expire", lambda *_: iter(())),
     "a repeated request gets more": statement(
         claim, "seen", "request_id = ?", "request_id = 'not ' || ?"
     ),

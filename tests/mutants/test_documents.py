@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from hashlib import sha1
 from pathlib import Path
@@ -23,18 +22,15 @@ from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.engine import SqliteOperations
 from tests.conformance import test_audit, test_documents, test_overview, test_schedules, test_tokens
 from tests.conftest import Servers
-from tests.fixtures.stores import opened
+from tests.mutants.catching import caught, checks_of
 from tests.mutants.planting import Break, replaced, statement, together
 
 SLOW = {test_audit.test_only_the_newest_are_kept, test_documents.test_many_at_once}
 
 CHECKS = [
     check
-    for module in (test_documents, test_tokens, test_audit, test_schedules, test_overview)
-    for name, check in inspect.getmembers(module, inspect.iscoroutinefunction)
-    if name.startswith("test_")
-    and list(inspect.signature(check).parameters) == ["store"]
-    and check not in SLOW
+    for check in checks_of(test_documents, test_tokens, test_audit, test_schedules, test_overview)
+    if check not in SLOW
 ]
 
 
@@ -164,26 +160,15 @@ ELSEWHERE: dict[tuple[str, str], Break] = {
 }
 
 
-async def _caught(
-    servers: Servers, folder: Path, kind: str = "sqlite-memory", checks: Sequence[Any] = CHECKS
-) -> str | None:
-    """The first test that fails."""
-    for check in checks:
-        async with opened(kind, servers, folder) as store:
-            try:
-                await check(store)
-            except (AssertionError, pytest.fail.Exception):
-                return str(check.__name__)
-    return None
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_the_suite_catches(
     fault: str, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         FAULTS[fault](patch)
-        assert await _caught(servers, tmp_path) is not None, f"no test shows that {fault}"
+        assert await caught(servers, tmp_path, "sqlite-memory", CHECKS) is not None, (
+            f"no test shows that {fault}"
+        )
 
 
 @pytest.mark.parametrize(("kind", "fault"), ELSEWHERE)
@@ -193,9 +178,9 @@ async def test_the_suite_catches_on(
     own = [check for check in CHECKS if check.__module__ == test_documents.__name__]
     with monkeypatch.context() as patch:
         ELSEWHERE[kind, fault](patch)
-        caught = await _caught(servers, tmp_path, kind, own)
-        assert caught is not None, f"no test shows that {fault}"
+        found = await caught(servers, tmp_path, kind, own)
+        assert found is not None, f"no test shows that {fault}"
 
 
 async def test_the_suite_objects_to_nothing_else(servers: Servers, tmp_path: Path) -> None:
-    assert await _caught(servers, tmp_path) is None
+    assert await caught(servers, tmp_path, "sqlite-memory", CHECKS) is None

@@ -205,6 +205,13 @@ class Grant(msgspec.Struct, frozen=True):
     request_id: str | None = None
 
 
+class Due(msgspec.Struct, frozen=True):
+    """What is left after a batch of due tasks: `more` now, or the next one in `next_in` seconds."""
+
+    more: bool
+    next_in: float | None = None
+
+
 class Cause(StrEnum):
     """Why the maintenance takes a task away from its worker."""
 

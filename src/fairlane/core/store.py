@@ -25,6 +25,7 @@ from fairlane.core.model import (
     Beat,
     Cancelled,
     Deleted,
+    Due,
     Events,
     Grant,
     NewTask,
@@ -71,11 +72,15 @@ class Store(Protocol):
     def claim(self, ask: Ask) -> Op[Grant]:
         """Hand out tasks to a worker: by effective level, then ready_at, then task id.
 
-        First queues up to 500 due tasks, ends up to 500 expired ones, and releases up to 500
-        dependents of tasks that have ended. The same `request_id` again gets the same tasks. A
-        claim counts as a heartbeat. A worker that is draining or unhealthy gets no tasks. Raises
-        WorkerGone if the worker is unknown or dead.
+        First does what `move_due` does. If more than 500 tasks are due, it queues those which this
+        worker may take that come first; until a retry is queued, its due time counts as its
+        ready_at. The same `request_id` again gets the same tasks. A claim counts as a heartbeat. A
+        worker that is draining or unhealthy gets no tasks. Raises WorkerGone if the worker is
+        unknown or dead.
         """
+
+    def move_due(self) -> Op[Due]:
+        """Queue up to 500 due tasks, end up to 500 expired ones, release up to 500 dependents."""
 
     def start(self, worker_id: str, starts: Sequence[Start]) -> Op[list[Verdict]]:
         """Record when held tasks began to run. Their timeouts count from then."""

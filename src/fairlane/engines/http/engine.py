@@ -48,6 +48,7 @@ class HttpOperations:
     migrate = inspect.migrate
     verify = inspect.verify
     durability = inspect.durability
+    move_due = unsupported("move_due", OWN)
     expired = unsupported("expired", OWN)
     prune = unsupported("prune", OWN)
     sample = unsupported("sample", OWN)

@@ -9,35 +9,36 @@ from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
 from fairlane.core.lanes import Lane, Opening
-from fairlane.core.machine import DUE, EXPIRE, Place, sources_of
 from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import claimed_of, stored_error
-from fairlane.core.states import WAITING
-from fairlane.engines.postgres.calls import BEGIN, COMMIT, SWEEP, WAKE, Query
+from fairlane.core.records import claimed_of
+from fairlane.engines.postgres.calls import SWEEP, Query
 from fairlane.engines.postgres.claim_limits import claim_within_limits
 from fairlane.engines.postgres.claim_order import SQL, Reading, arms_of, choose_arms, statement
 from fairlane.engines.postgres.context import Context, Known
-from fairlane.engines.postgres.dependents import release_dependents, release_left_over
-from fairlane.engines.postgres.moves import Ended
+from fairlane.engines.postgres.due import Choice, Chores, Done, do_chores
 from fairlane.engines.postgres.rows import Header, Row
 
 _PLACE = itemgetter(0)
 _SWEEP_EVERY = 20_000
-_LOCKED_SECONDS = 0.05
-"""When to look again for due tasks that another transaction has locked."""
+_LATER_SECONDS = 0.05
+"""When to look again while tasks are due that another transaction has locked, or that this worker
+may not take."""
 
 
 @writes
 def claim(self: Context, ask: Ask) -> Flow[Grant]:
-    tidied = more = backlog = False
+    done: Done | None = None
     while True:
         known = self.catalogue.known
         opening = known.opening(ask)
         if opening.quotas or opening.rate:
-            reply, token_in = yield from claim_within_limits(self, known, ask, opening, tidied)
+            reply, token_in = yield from claim_within_limits(
+                self, known, ask, opening, done is not None
+            )
         else:
-            reply, token_in = (yield from _claim_freely(self, known, ask, opening, tidied)), None
+            reply = yield from _claim_freely(self, known, ask, opening, done is not None)
+            token_in = None
         header, rows = _header_and_tasks(reply)
         if header.status is None or header.status == WorkerStatus.DEAD:
             raise WorkerGone
@@ -45,14 +46,11 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             return (yield from _grant_again(self, ask, header))
         if header.version != known.version:
             yield from self.catalogue.load()
-        elif header.has_chores and not tidied:
-            tidied = True
-            if header.due:
-                backlog = yield from _release_due()
-            if header.expired and (yield from _expire()):
+        elif header.has_chores and done is None:
+            chores = Chores(header.due, header.expired, bool(header.left_over))
+            done = yield from do_chores(chores, _choice(self, known, ask, opening))
+            if done.more_expired:
                 return Grant([], next_due_in=0.0)
-            if header.left_over:
-                more = yield from _release_left_over()
         else:
             break
     self.claimed += len(rows)
@@ -60,10 +58,10 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         self.claimed = 0
         yield SWEEP
     waits = [] if token_in is None else [token_in]
-    if more and not rows:
+    if done is not None and done.more_dependents and not rows:
         waits.append(0.0)
     if header.due_at is not None:
-        soonest = _LOCKED_SECONDS if header.due and tidied and not backlog else 0.0
+        soonest = _LATER_SECONDS if header.due and not (done and done.more_due) else 0.0
         waits.append(max(soonest, (header.due_at - header.now) / MICROSECONDS))
     return Grant([_claimed(known.lanes, ask, row) for row in rows], min(waits, default=None))
 
@@ -82,41 +80,16 @@ def _claim_freely(
     return rows
 
 
+def _choice(self: Context, known: Known, ask: Ask, opening: Opening) -> Choice:
+    """Return the due tasks that this claim may take."""
+    arms = arms_of(opening.lanes, known.levels, self.aging)
+    return Choice(arms, min(ask.slots + ask.ahead, limits.BATCH))
+
+
 def _header_and_tasks(reply: list[Row]) -> tuple[Header, list[Row]]:
     """Return the header of a claim's reply, and the rows of its tasks in order."""
     rows = sorted(reply, key=_PLACE)
     return Header.of(rows), rows[1:]
-
-
-def _release_due() -> Flow[bool]:
-    """Queue tasks that are due. Return whether there may be more than fit a batch."""
-    assert DUE.place is Place.KEEP, DUE  # the statement writes it out
-    ((released,),) = yield Query(SQL["release_due"], (limits.BATCH, DUE.verb.value))
-    return bool(released == limits.BATCH)
-
-
-def _expire() -> Flow[bool]:
-    """End tasks that have expired. Return whether there may be more than fit a batch."""
-    assert sources_of(EXPIRE.verb) == WAITING, EXPIRE  # where the statement looks for them
-    values = (stored_error(EXPIRE.error), EXPIRE.label, EXPIRE.verb.value, EXPIRE.state.code)
-    yield BEGIN
-    rows = yield Query(SQL["expire"], (limits.BATCH, *values))
-    ended = [
-        Ended(task_id, EXPIRE.state, bound) for task_id, linked, bound in rows if linked or bound
-    ]
-    released = yield from release_dependents(ended)
-    yield COMMIT
-    if released:
-        yield WAKE
-    return len(rows) == limits.BATCH
-
-
-def _release_left_over() -> Flow[bool]:
-    """Release dependents that are left over. Return whether there may be more than fit a batch."""
-    resolved = yield from release_left_over()
-    if resolved.released:
-        yield WAKE
-    return resolved.more
 
 
 def _grant_again(self: Context, ask: Ask, header: Header) -> Flow[Grant]:

@@ -11,6 +11,7 @@ from fairlane.engines.postgres import (
     control,
     deletion,
     documents,
+    due,
     events,
     find,
     inspect,
@@ -28,6 +29,7 @@ class PostgresOperations(Composed, Context):
 
     submit = submit.submit
     claim = claim.claim
+    move_due = due.move_due
     apply = apply.apply
     start = leases.start
     progress = leases.progress

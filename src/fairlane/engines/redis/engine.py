@@ -11,6 +11,7 @@ from fairlane.engines.redis import (
     control,
     deletion,
     documents,
+    due,
     events,
     find,
     inspect,
@@ -29,6 +30,7 @@ class RedisOperations(Composed, Context):
 
     submit = submit.submit
     claim = claim.claim
+    move_due = due.move_due
     apply = apply.apply
     start = leases.start
     prune = deletion.prune

@@ -30,7 +30,8 @@ NAMES = {
     # Queues and times. A run is a task's id and its attempt: 20 bytes.
     "STREAMS": "streams",  # set: lane:level of every queue that is not empty
     "QUEUE": "queue:",  # + lane:level; zset: ids by ready_at
-    "DUE": "due",  # zset: ids of scheduled and retrying tasks by due_at
+    "DUE": "due:",  # + lane:level; zset: ids of scheduled and retrying tasks by due_at
+    "DUE_STREAMS": "due_streams",  # zset: lane:level of these sets, by their first due_at
     "EXPIRING": "expiring",  # zset: ids of waiting tasks that expire, by expires_at
     "DEADLINES": "deadlines",  # zset: ids of started tasks with a timeout, by its end
     # + state; stream: one entry per script, with its time and the ids that ended. A replay does not

@@ -13,7 +13,8 @@ from fairlane.engines.redis.keys import NAMES
 from fairlane.engines.redis.scripts import FORMAT
 
 MIGRATE = text(__package__, "lua/migrate.lua")
-MIGRATE_DOCUMENTS = text(__package__, "lua/migrate_documents.lua")
+STEPS = [text(__package__, f"lua/{name}.lua") for name in ("migrate_documents", "migrate_due")]
+"""The first one leads from format 1 to 2."""
 
 _SCAN_AT_ONCE = 1_000
 
@@ -52,8 +53,9 @@ def migrate(self: Context) -> Flow[int]:
     check_not_newer(found, FORMAT)
     if found == 0:
         yield Command(("EVAL", MIGRATE, 1, self.prefix + NAMES["META"], FORMAT))
-    elif found == 1:
-        yield Command(("EVAL", MIGRATE_DOCUMENTS, 1, self.prefix, FORMAT))
+    else:
+        for step, to in zip(STEPS[found - 1 :], range(found + 1, FORMAT + 1), strict=True):
+            yield Command(("EVAL", step, 1, self.prefix, to))
     return FORMAT
 
 

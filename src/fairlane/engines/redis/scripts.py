@@ -23,7 +23,7 @@ from fairlane.core.states import NOWHERE, State
 from fairlane.engines.files import text
 from fairlane.engines.redis import keys, record
 
-FORMAT = 2
+FORMAT = 3
 """The version of the stored data. Scripts refuse a store of another version."""
 
 JOURNAL_BYTES = 64_000_000

@@ -35,7 +35,7 @@ replace = msgspec.structs.replace
 PLAIN = frozenset(
     {
         # Store
-        *("start", "progress", "heartbeat", "expired", "prune", "sample", "elect"),
+        *("start", "progress", "heartbeat", "move_due", "expired", "prune", "sample", "elect"),
         # Inspect
         *("workers", "controls", "events", "tail", "find", "facts", "samples", "tokens", "token"),
         *("audit", "total", "stats", "position", "why", "dlq_analysis"),

@@ -5,20 +5,19 @@ from __future__ import annotations
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import DUE, EXPIRE, Verb, allows
+from fairlane.core.lanes import Opening
+from fairlane.core.machine import Verb
 from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
-from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import claimed_of
 from fairlane.core.states import State
 from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
-from fairlane.engines.sqlite import dependents
 from fairlane.engines.sqlite.accounting import Accounts, Group
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.claim_limits import pick_within_limits
 from fairlane.engines.sqlite.claim_order import Stream, merge
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.moves import TaskRow, apply_move, standing_by_number
+from fairlane.engines.sqlite.due import Chores, do_chores
 from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "claim")
@@ -30,8 +29,7 @@ _QUEUED, _EXECUTING = State.QUEUED.code, State.EXECUTING.code
 def claim(self: Context, ask: Ask) -> Flow[Grant]:
     now = self.clock()
     (situation,) = yield Execute(SQL["situation"], (ask.worker_id,))
-    version, due_at, expires_at, unresolved, *worker = situation
-    status, request_id, claimed_at, seen_at, lease = worker
+    version, status, request_id, claimed_at, seen_at, lease, *chores = situation
     if status is None or status == WorkerStatus.DEAD:
         raise WorkerGone
     yield from self.catalogue.refresh(version)
@@ -40,18 +38,13 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         tasks = [_claimed(self, ask, row) for row in _in_order(self, rows.fetchall(), now)]
         return Grant(tasks, request_id=request_id or "")
     accounts = Accounts()
-    if due_at is not None and due_at <= now:
-        due_at = yield from _release_due(now, accounts)
-    more_to_expire = False
-    if expires_at is not None and expires_at <= now:
-        more_to_expire = yield from _expire(now, accounts)
-    left = False
-    if unresolved or accounts.ended:
-        left = yield from dependents.release_dependents(accounts, now)
+    opening = self.catalogue.opening(ask)
+    lanes = set(opening.lanes)
+    done = yield from do_chores(self, Chores._make(chores), lanes, now, accounts)
     yield from accounts.post_depths()
     rows, token_in = [], None
-    if status == WorkerStatus.ACTIVE and not more_to_expire:
-        rows, token_in = yield from _take(self, ask, now)
+    if status == WorkerStatus.ACTIVE and not done.more_expired:
+        rows, token_in = yield from _take(self, ask, opening, lanes, now)
     _enter(self, accounts, ask, rows, now)
     # An idle worker's claims write nothing, or it would wake itself and others for nothing.
     if rows or now - seen_at > lease // 3:
@@ -59,38 +52,16 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         request = ask.request_id if rows else request_id
         yield Execute(SQL["seen"], (now, request, granted_at, ask.worker_id))
     yield from accounts.post(now)
-    waits = [] if token_in is None else [token_in]
-    if more_to_expire or (left and not rows):
-        waits.append(0.0)
-    if due_at is not None:
-        waits.append(max(0, due_at - now) / MICROSECONDS)
-    return Grant([_claimed(self, ask, row) for row in rows], min(waits, default=None))
+    at_once = done.more_due or done.more_expired or (done.more_dependents and not rows)
+    waits = [0.0 if at_once else None, token_in, done.next_in(now)]
+    wait = min((each for each in waits if each is not None), default=None)
+    return Grant([_claimed(self, ask, row) for row in rows], wait)
 
 
-def _release_due(now: int, accounts: Accounts) -> Flow[int | None]:
-    """Make tasks ready whose time has come; answers when the next one is due."""
-    due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
-    for task in map(TaskRow._make, due):
-        yield from apply_move(task, DUE, now, accounts)
-    ((due_at,),) = yield Execute(SQL["next_due"])
-    return None if due_at is None else int(due_at)
-
-
-def _expire(now: int, accounts: Accounts) -> Flow[bool]:
-    """End tasks whose time is over; True when there may be more of them than fit a batch."""
-    expiring = (yield Execute(SQL["expiring"], (now, limits.BATCH))).fetchall()
-    for entry in expiring:
-        yield Execute(SQL["drop_expiry"], entry)
-        task = yield from standing_by_number(entry[1])
-        if task is not None and allows(Verb.EXPIRE, State.of(task.state)):
-            yield from apply_move(task, EXPIRE, now, accounts)
-    return len(expiring) == limits.BATCH
-
-
-def _take(self: Context, ask: Ask, now: int) -> Flow[tuple[list[Row], float | None]]:
+def _take(
+    self: Context, ask: Ask, opening: Opening, lanes: set[int], now: int
+) -> Flow[tuple[list[Row], float | None]]:
     """Return the rows of the claimed tasks in order, and when a limit may let more through."""
-    opening = self.catalogue.opening(ask)
-    lanes = set(opening.lanes)
     streams = [stream for stream in (yield Execute(SQL["streams"])) if stream[0] in lanes]
     most = min(ask.slots + ask.ahead, limits.BATCH)
     token_in = None

@@ -25,11 +25,14 @@ def merge(
     now: int,
     left: dict[int, Left],
     most: int,
+    statement: str = SQL["stream"],
+    values: tuple[int, ...] = (),
 ) -> Flow[Picked]:
     """Return how many of each stream's tasks come first: a lazy merge, one row ahead per stream.
 
     Within a stream ready_at only grows, so effective priority only falls: the merge key ascends.
-    `left` says for the lanes of limited types how many may still be taken.
+    `left` says for the lanes of limited types how many may still be taken. `statement` reads a
+    stream, with further `values` after its lane and level.
     """
     effective = self.aging.effective
     heap: list[tuple[int, int, str, int, Iterator[tuple[int, str]]]] = []
@@ -41,7 +44,7 @@ def merge(
             return
 
     for number, stream in enumerate(streams):
-        push(number, (yield Execute(SQL["stream"], stream)))
+        push(number, (yield Execute(statement, (*stream, *values))))
     picked: Picked = {}
     while heap and most:
         _, _, _, number, rows = heappop(heap)

@@ -13,6 +13,7 @@ from fairlane.engines.sqlite import (
     control,
     deletion,
     documents,
+    due,
     events,
     find,
     inspect,
@@ -30,6 +31,7 @@ class SqliteOperations(Composed, Context):
 
     submit = submit.submit
     claim = claim.claim
+    move_due = due.move_due
     apply = apply.apply
     start = leases.start
     progress = leases.progress

@@ -133,7 +133,8 @@ def _enter_again(task: TaskRow, state: State, due_at: int, now: int) -> Flow[Non
         place = (task.lane, task.level, task.ready_at, task.task_id)
         yield Execute(SQL["enter_ready"], (*place, *counters))
     else:
-        yield Execute(SQL["enter_waiting"], (*counters, state.code, due_at, task.task_id))
+        stream = (task.lane, task.level)
+        yield Execute(SQL["enter_waiting"], (*counters, state.code, due_at, task.task_id, *stream))
 
 
 def _note_rerun(

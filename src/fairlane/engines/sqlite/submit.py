@@ -102,7 +102,7 @@ def _store(
             )
         )
         if state == _SCHEDULED:
-            waiting.append((number, now, due_at, task_id))
+            waiting.append((number, now, due_at, task_id, lane, level))
         if task.expires_at is not None:
             expiries.append((task.expires_at, number))
         groups.setdefault((lane, level, state), []).append(task_id)

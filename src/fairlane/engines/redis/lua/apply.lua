@@ -84,7 +84,7 @@ local function enter_again(id, record)
     if byte(record) == QUEUED then
         enqueue(id, record)
     else
-        later('ZADD', DUE, whole(time_of(record, DUE_AT)), id)
+        wait_until_due(id, record)
     end
 end
 
@@ -192,6 +192,7 @@ if not reaping then
 end
 
 release_dependents()
+update_streams()
 post()
 if ready or freed > 0 or bonds_left == 0 then
     wake()

@@ -18,7 +18,7 @@ for i, record in ipairs(all_records(ids)) do
     end
 end
 release_dependents()
-drop_empty_streams()
+update_streams()
 post()
 if freed > 0 then
     wake()

@@ -47,41 +47,59 @@ if last_request == request or (ARGV[10] == '1' and (last_request or '') ~= ARGV[
     return {'again', '', table.concat(held), again, last_request or ''}
 end
 
--- Return the streams from which the worker may take tasks, each with the allowance of its type.
-local function open_streams(opening, types)
-    local free, limited, found = nil, {}, {}
-    if opening.free ~= cjson.null then
-        free = {}
-        for _, lane in ipairs(opening.free) do
-            free[lane] = true
-        end
+-- The lanes from which the worker may take tasks: those without a limit (nil: all lanes), and those of
+-- limited types, by the position of their quota.
+local opening = cjson.decode(ARGV[7])
+local free, limited = nil, {}
+if opening.free ~= cjson.null then
+    free = {}
+    for _, lane in ipairs(opening.free) do
+        free[lane] = true
     end
-    for i, quota in ipairs(opening.quotas) do
-        for _, lane in ipairs(quota.lanes) do
-            limited[lane] = types[i]
-        end
+end
+for i, quota in ipairs(opening.quotas) do
+    for _, lane in ipairs(quota.lanes) do
+        limited[lane] = i
     end
-    for _, name in ipairs(call('SMEMBERS', STREAMS)) do
+end
+
+-- Return those of the streams that are in the worker's lanes. `set` is the key of a stream's tasks,
+-- without its name.
+local function open_streams(names, set)
+    local found = {}
+    for _, name in ipairs(names) do
         local lane, level = string.match(name, '(%d+):(%d+)')
         lane, level = tonumber(lane), tonumber(level)
         if not free or free[lane] or limited[lane] then
-            found[#found + 1] = {
-                name = name,
-                key = QUEUE .. name,
-                place = pack('>HB', lane, level),
-                level = level,
-                left = limited[lane],
-                taken = 0,
-                slots = limited[lane] and limited[lane].counted and gathered('SADD', SLOTS .. lane),
-            }
+            found[#found + 1] = {name = name, key = set .. name, lane = lane, level = level, taken = 0}
         end
     end
     return found
 end
 
+-- Queue due tasks, up to a batch: first those that come first among all that the worker may take. Return
+-- their number, and whether there may be more for the worker.
+local function release_first_due()
+    local names, released = due_streams(), 0
+    local streams = open_streams(names, DUE)
+    for _, stream in ipairs(streams) do
+        stream.due_only = true
+    end
+    merge(streams, batch)
+    for _, stream in ipairs(streams) do
+        released = released + release_due(stream.name, stream.taken)
+    end
+    write()
+    local more = released == batch
+    for _, name in ipairs(names) do
+        released = released + release_due(name, batch - released)
+    end
+    write()
+    return released, more
+end
+
 -- Pick the first tasks within the limits, and spend tokens for them.
 local function pick()
-    local opening = cjson.decode(ARGV[7])
     -- A task that a worker holds ahead would use up tokens and slots before it runs.
     local most = math.min(opening.rate > 0 and slots or slots + ahead, batch)
     local limited_slots, types = {most = slots, taken = 0}, {}
@@ -89,7 +107,12 @@ local function pick()
     for i, quota in ipairs(opening.quotas) do
         types[i] = allowance(quota, batch, limited_slots)
     end
-    local streams = open_streams(opening, types)
+    local streams = open_streams(call('SMEMBERS', STREAMS), QUEUE)
+    for _, stream in ipairs(streams) do
+        stream.place = pack('>HB', stream.lane, stream.level)
+        stream.left = types[limited[stream.lane]]
+        stream.slots = stream.left and stream.left.counted and gathered('SADD', SLOTS .. stream.lane)
+    end
     local ids, from
     if #streams == 1 and not streams[1].left and everything.most > 0 then
         ids, from = take_first(streams[1], everything.most)
@@ -161,11 +184,11 @@ local function take(ids, from)
     return tasks, runs
 end
 
-local released = release_due(batch)
+local released, more_due = release_first_due()
 local expired = expire(batch)
 local more_to_resolve = resolve_left_over()
 release_dependents()
-drop_empty_streams()
+update_streams()
 local more_to_expire = expired == batch
 local ids, answers = {}, {}
 if status == 'active' and not more_to_expire then
@@ -184,7 +207,7 @@ if #answers > 0 or now - seen_at > math.floor(lease / 3) then
     later('HSET', WORKER_HASH .. worker, 'seen_at', now_text)
 end
 write()
-drop_empty_streams()
+update_streams()
 post()
 if released + freed > #answers then
     wake()  -- there are more tasks than this worker took
@@ -193,8 +216,7 @@ end
 if more_to_expire then
     return {'granted', '0', '', {}}
 end
-local next_due = call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
-local wait = next_due and math.max(0, next_due - now) or opening_wait
+local wait = more_due and 0 or next_due_in() or opening_wait
 if wait and opening_wait then
     wait = math.min(wait, opening_wait)
 end

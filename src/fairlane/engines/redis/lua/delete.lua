@@ -26,6 +26,7 @@ for _, each in ipairs(gone) do
     add_task(passage_for('delete', place_of(record), '', state .. ':0::-1'), run_of(id, record))
 end
 write_removed()
+update_streams()
 post()
 if freed > 0 then
     wake()

@@ -12,24 +12,26 @@ local function keys_of(hash)
     return call('HLEN', hash) <= most and table.concat(call('HKEYS', hash))
 end
 
-local function queued()
-    local lanes, count, streams = {}, 0, {}
+-- Return the packed ids of those streams that are in the lanes, unless there are too many. `set` is the
+-- key of a stream's tasks, without its name.
+local function ids_of(streams, set)
+    local lanes, count, chosen = {}, 0, {}
     for i = 6, 5 + lane_count do
         lanes[ARGV[i]] = true
     end
-    for _, stream in ipairs(call('SMEMBERS', STREAMS)) do
+    for _, stream in ipairs(streams) do
         if lane_count == 0 or lanes[string.match(stream, '%d+')] then
-            streams[#streams + 1] = stream
-            count = count + call('ZCARD', QUEUE .. stream)
+            chosen[#chosen + 1] = stream
+            count = count + call('ZCARD', set .. stream)
             if count > most then
                 return
             end
         end
     end
-    for i, stream in ipairs(streams) do
-        streams[i] = table.concat(call('ZRANGE', QUEUE .. stream, 0, -1))
+    for i, stream in ipairs(chosen) do
+        chosen[i] = table.concat(call('ZRANGE', set .. stream, 0, -1))
     end
-    return table.concat(streams)
+    return table.concat(chosen)
 end
 
 local function executing()
@@ -49,12 +51,13 @@ end
 -- Tasks that wait until they are due, or for their parents.
 local function waiting()
     local bound = keys_of(BONDS)
-    return bound and call('ZCARD', DUE) <= most and bound .. table.concat(call('ZRANGE', DUE, 0, -1))
+    local due = ids_of(call('ZRANGE', DUE_STREAMS, 0, -1), DUE)
+    return bound and due and bound .. due
 end
 
 local function ids_in_state(state)
     if state == QUEUED then
-        return queued()
+        return ids_of(call('SMEMBERS', STREAMS), QUEUE)
     elseif state == EXECUTING then
         return executing()
     elseif state == SCHEDULED or state == RETRYING then

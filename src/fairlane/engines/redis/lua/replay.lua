@@ -59,6 +59,7 @@ for i, record in ipairs(all_records(ids)) do
     end
 end
 write()
+update_streams()
 post()
 if ready then
     wake()

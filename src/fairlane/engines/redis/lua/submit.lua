@@ -184,7 +184,7 @@ for g = first_group, first_task - 1, 4 do
     local ready_at = scheduled and run_at or stamp
     local head = first_head(state, scheduled and run_at or NONE, ready_at, run_at)
     local stream = stream_of(place)
-    local wait_queue = gathered('ZADD', scheduled and DUE or QUEUE .. stream)
+    local wait_queue = gathered('ZADD', (scheduled and DUE or QUEUE) .. stream)
     local score, passage, lines = whole(read('>i8', ready_at)), nil, nil
     for i = position + 1, position + count_here do
         if not known[i] then
@@ -208,7 +208,9 @@ for g = first_group, first_task - 1, 4 do
             end
         end
     end
-    if passage and not scheduled then
+    if passage and scheduled then
+        due_streams_changed[stream] = true
+    elseif passage then
         later('SADD', STREAMS, stream)
         ready = true
     end
@@ -223,7 +225,7 @@ for _, each in ipairs(doomed) do
     end_by(MOVE_DOOM, each[1], each[2])
 end
 release_dependents()
-drop_empty_streams()
+update_streams()
 post()
 if ready or freed > 0 or bonds_left == 0 then
     wake()

@@ -1,35 +1,18 @@
 -- name: situation
 SELECT
     catalogue.version,
-    (SELECT min(due_at) FROM waiting),
-    (SELECT min(expires_at) FROM expiries),
-    EXISTS (SELECT 1 FROM ended_parents),
     worker.status,
     worker.request_id,
     worker.claimed_at,
     worker.seen_at,
-    worker.lease
+    worker.lease,
+    (SELECT min(due_at) FROM waiting),
+    (SELECT min(expires_at) FROM expiries),
+    EXISTS (SELECT 1 FROM ended_parents)
 FROM catalogue LEFT JOIN workers AS worker ON worker.worker_id = ?;
 
 -- name: seen
 UPDATE workers SET seen_at = ?, request_id = ?, claimed_at = ? WHERE worker_id = ?;
-
--- name: due
-SELECT task.number, task.task_id, task.lane, task.level, task.ready_at, waiting.state,
-    waiting.attempt, waiting.retry_count, waiting.version, NULL, NULL, NULL
-FROM waiting CROSS JOIN content AS task ON task.number = waiting.number
-WHERE waiting.due_at <= ?
-ORDER BY waiting.due_at, task.task_id
-LIMIT ?;
-
--- name: next_due
-SELECT min(due_at) FROM waiting;
-
--- name: expiring
-SELECT expires_at, number FROM expiries WHERE expires_at <= ? ORDER BY expires_at LIMIT ?;
-
--- name: drop_expiry
-DELETE FROM expiries WHERE expires_at = ? AND number = ?;
 
 -- name: streams
 SELECT lane, level FROM streams WHERE depth > 0;

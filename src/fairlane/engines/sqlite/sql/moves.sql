@@ -21,8 +21,10 @@ DELETE FROM held WHERE task_id = ?;
 DELETE FROM outcome WHERE number = ?;
 
 -- name: enter_waiting
-INSERT INTO waiting (number, attempt, retry_count, version, updated_at, state, due_at, task_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO waiting (
+    number, attempt, retry_count, version, updated_at, state, due_at, task_id, lane, level
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: enter_ready
 INSERT INTO ready (

@@ -27,8 +27,10 @@ WHERE number > ? AND run_at <= ?
     AND NOT EXISTS (SELECT 1 FROM waiting WHERE waiting.number = content.number);
 
 -- name: waiting
-INSERT INTO waiting (number, attempt, retry_count, version, updated_at, state, due_at, task_id)
-VALUES (?, 0, 0, 1, ?, SCHEDULED, ?, ?);
+INSERT INTO waiting (
+    number, attempt, retry_count, version, updated_at, state, due_at, task_id, lane, level
+)
+VALUES (?, 0, 0, 1, ?, SCHEDULED, ?, ?, ?, ?);
 
 -- name: expiry
 INSERT INTO expiries (expires_at, number) VALUES (?, ?);

@@ -56,7 +56,7 @@ local function effective_level(stream, ready_at)
 end
 
 -- Step to the stream's next task; return false at its end. Each read is twice as large as the one
--- before.
+-- before. `due_only`: the stream ends where tasks are not due yet.
 local function advance(stream)
     stream.next = stream.next + 2
     if stream.next > #stream.chunk then
@@ -69,6 +69,9 @@ local function advance(stream)
         return false
     end
     stream.ready_at = tonumber(stream.chunk[stream.next + 1])
+    if stream.due_only and stream.ready_at > now then
+        return false
+    end
     effective_level(stream, stream.ready_at)
     return true
 end

@@ -54,7 +54,7 @@ local function set_free(id, record)
     if time_of(record, RUN_AT) > now then
         local due = sub(record, 1, DUE_AT - 1) .. bytes_of(record, RUN_AT) .. sub(record, CLAIMED_AT)
         later('HSET', LIVE, id, due)
-        later('ZADD', DUE, whole(time_of(record, RUN_AT)), id)
+        wait_until_due(id, due)
     else
         make_ready(MOVE_FREE, id, record)
         freed = freed + 1

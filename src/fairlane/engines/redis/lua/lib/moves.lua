@@ -21,12 +21,29 @@ local function forget_expiry(id, record)
     end
 end
 
--- Remove streams that have become empty. Call `write` first.
+-- Let a task wait in its stream until it is due.
+local due_streams_changed = {}
+local function wait_until_due(id, record)
+    local stream = stream_of(place_of(record))
+    later('ZADD', DUE .. stream, whole(time_of(record, DUE_AT)), id)
+    due_streams_changed[stream] = true
+end
+
+-- Bring the sets of streams up to date: of those that have become empty, and of those whose first due
+-- task may be another one. Call `write` first.
 local shrunk_streams = {}
-local function drop_empty_streams()
+local function update_streams()
     for stream in pairs(shrunk_streams) do
         if call('EXISTS', QUEUE .. stream) == 0 then
             call('SREM', STREAMS, stream)
+        end
+    end
+    for stream in pairs(due_streams_changed) do
+        local due_at = call('ZRANGE', DUE .. stream, 0, 0, 'WITHSCORES')[2]
+        if due_at then
+            call('ZADD', DUE_STREAMS, due_at, stream)
+        else
+            call('ZREM', DUE_STREAMS, stream)
         end
     end
 end
@@ -51,7 +68,9 @@ local function leave(id, record)
     elseif bytes_of(record, DUE_AT) == NONE then
         unbind(id)
     else
-        later('ZREM', DUE, id)
+        local stream = stream_of(place_of(record))
+        later('ZREM', DUE .. stream, id)
+        due_streams_changed[stream] = true
     end
     forget_expiry(id, record)
 end

@@ -1,0 +1,106 @@
+"""move_due: tasks whose time has come are queued, and tasks whose time is over end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairlane.core import limits
+from fairlane.core.flow import Flow, writes
+from fairlane.core.machine import DUE, EXPIRE, Verb, allows
+from fairlane.core.model import Due
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.states import State
+from fairlane.engines.files import statements
+from fairlane.engines.sqlite import dependents
+from fairlane.engines.sqlite.accounting import Accounts
+from fairlane.engines.sqlite.calls import WAKE, Execute
+from fairlane.engines.sqlite.claim_order import merge
+from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.moves import TaskRow, apply_move, standing_by_number
+
+SQL = statements(__package__, "due")
+
+
+class Chores(NamedTuple):
+    """What is next: when a task is due, when one expires, and whether parents have ended."""
+
+    due_at: int | None
+    expires_at: int | None
+    parents_ended: bool
+
+
+class Done(NamedTuple):
+    """What chores were done, and which are left. `next_due_at`: of the tasks that are not due."""
+
+    queued: int
+    more_due: bool
+    more_expired: bool
+    more_dependents: bool
+    next_due_at: int | None
+
+    def next_in(self, now: int) -> float | None:
+        """Return the seconds until the next task is due."""
+        return None if self.next_due_at is None else (self.next_due_at - now) / MICROSECONDS
+
+
+@writes
+def move_due(self: Context) -> Flow[Due]:
+    now = self.clock()
+    (chores,) = yield Execute(SQL["chores"])
+    accounts = Accounts()
+    done = yield from do_chores(self, Chores._make(chores), None, now, accounts)
+    yield from accounts.post(now)
+    if done.queued:
+        yield WAKE
+    return Due(done.more_due or done.more_expired or done.more_dependents, done.next_in(now))
+
+
+def do_chores(
+    self: Context, chores: Chores, lanes: set[int] | None, now: int, accounts: Accounts
+) -> Flow[Done]:
+    """Do the first part of a claim: what waits for its time, or for a parent, moves on.
+
+    `lanes`: where the worker may take tasks from. None: all lanes alike, in the order of time.
+    """
+    queued, more_due, next_due_at = 0, False, chores.due_at
+    if chores.due_at is not None and chores.due_at <= now:
+        ((more_due,),) = yield Execute(SQL["more_due"], (now, limits.BATCH))
+        if more_due and lanes is not None:
+            due = yield from _first_due(self, lanes, now)
+            more_due = len(due) == limits.BATCH
+        else:
+            due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
+        for task in map(TaskRow._make, due):
+            yield from apply_move(task, DUE, now, accounts)
+        queued = len(due)
+        ((next_due_at,),) = yield Execute(SQL["next_due"], (now,))
+    more_expired = False
+    if chores.expires_at is not None and chores.expires_at <= now:
+        more_expired = yield from _expire(now, accounts)
+    more_dependents = False
+    if chores.parents_ended or accounts.ended:
+        more_dependents = yield from dependents.release_dependents(accounts, now)
+    return Done(queued, bool(more_due), more_expired, more_dependents, next_due_at)
+
+
+def _first_due(self: Context, lanes: set[int], now: int) -> Flow[list[tuple[object, ...]]]:
+    """Return the due tasks of these lanes that come first."""
+    streams = [(lane, level) for lane, level in (yield Execute(SQL["due_streams"], (now,)))]
+    streams = [stream for stream in streams if stream[0] in lanes]
+    statement = SQL["due_stream"]
+    picked = yield from merge(self, streams, now, {}, limits.BATCH, statement, (now,))
+    found: list[tuple[object, ...]] = []
+    for stream, count in picked.items():
+        found += yield Execute(SQL["due_of_stream"], (*stream, now, count))
+    return found
+
+
+def _expire(now: int, accounts: Accounts) -> Flow[bool]:
+    """End tasks whose time is over; True when there may be more of them than fit a batch."""
+    expiring = (yield Execute(SQL["expiring"], (now, limits.BATCH))).fetchall()
+    for entry in expiring:
+        yield Execute(SQL["drop_expiry"], entry)
+        task = yield from standing_by_number(entry[1])
+        if task is not None and allows(Verb.EXPIRE, State.of(task.state)):
+            yield from apply_move(task, EXPIRE, now, accounts)
+    return len(expiring) == limits.BATCH
