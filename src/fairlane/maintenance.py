@@ -1,4 +1,4 @@
-"""Maintenance: dead workers, time limits, retention, samples.
+"""Maintenance: due tasks, dead workers, time limits, retention, samples.
 
 Every worker and server is a candidate; a lease in the store elects one of them. All of it can be
 repeated and the store checks it again, so two that both believe to be elected do no harm.
@@ -27,6 +27,8 @@ ROLE = "maintenance"
 REAP_SECONDS = 2.5
 """The interval of checks: two of them find a dead worker, and five seconds are promised."""
 REAP_SECONDS_LEAST = 0.1
+DUE_SECONDS = 1.0
+"""The longest interval at which due and expired tasks are moved."""
 PRUNE_SECONDS = 60.0
 TERM_ROUNDS = 3
 
@@ -59,14 +61,17 @@ class Maintenance:
     async def run(self) -> None:
         """Stand for election, and do the work while elected, until cancelled."""
         while True:
+            pause = jitter(self._pace, 0.2)
             try:
                 if await self._elected():
                     await self.round()
+                    await self._move_due(self._clock() + pause)
+                    continue
             except StoreError as error:
                 logger.warning("Maintenance waits for the store: %s", error)
             except Exception:
                 logger.exception("Maintenance failed, and will be repeated")
-            await asyncio.sleep(jitter(self._pace, 0.2))
+            await asyncio.sleep(pause)
 
     async def _elected(self) -> bool:
         op = self._backend.ops.elect(ROLE, self._candidate, TERM_ROUNDS * self._pace)
@@ -79,6 +84,18 @@ class Maintenance:
         await self._backend.run(self._backend.ops.sample())
         if self._clock() >= self._prune_at and not await self._prune():
             self._prune_at = self._clock() + jitter(PRUNE_SECONDS)
+
+    async def _move_due(self, until: float) -> None:
+        """Move tasks that are due or have expired, as soon as they are, until the next round."""
+        while (begun := self._clock()) < until:
+            due = await self._backend.run(self._backend.ops.move_due())
+            now = self._clock()
+            wait = until - now
+            if due.more:
+                wait = now - begun  # half of the time is for others that write
+            elif due.next_in is not None:
+                wait = min(wait, due.next_in)
+            await asyncio.sleep(min(wait, DUE_SECONDS))
 
     async def _bury(self) -> None:
         """Declare workers dead that were silent in two checks.

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import Failed
+from fairlane.core.states import State
+from fairlane.server.config import ServerConfig
 from tests.server.conftest import api, served
 from tests.server.kit import Api, refused, serving
+from tests.server.security.kit import until
 from tests.telemetry.kit import Scraped
 
 __all__ = ["api", "served"]
@@ -49,6 +54,32 @@ async def test_the_backlog_of_a_queue(served: Api) -> None:
     assert await served.get(address) == full
     await served.post("/api/v1/queues/mails/pause")
     assert await served.get(address) == {**full, "backlog": 1, "paused": True}
+
+
+async def test_what_becomes_due_counts_although_nobody_claims(served: Api) -> None:
+    """From nothing to something, as KEDA's example asks: without a worker, by a server alone."""
+    world = served.world
+    soon = datetime.now(UTC) + timedelta(seconds=60)
+    await served.submit(queue="mails", delay_seconds=60, priority="high")
+    await served.submit(queue="mails", expires_at=soon.isoformat())
+    worker = await world.worker()
+    await world.claim_and_settle(worker, Failed(TaskError("x"), after=30))
+    await world.submit(queue="mails", delay_seconds=3600)
+    await world.run(world.ops.forget(worker))
+    address = "/api/v1/queues/mails/backlog"
+    assert (await served.get(address))["backlog"] == 0
+    await world.advance(61)
+    async with serving(world, ServerConfig()) as server:
+        await until(lambda: _has(server, address, 1))
+        found = await scrape(server)
+        assert found("queue_depth", priority="high") == 1
+        by_status = (await server.get("/api/v1/queue/stats"))["by_status"]
+        found_in = {state for state in State if by_status[state]}
+        assert found_in == {State.QUEUED, State.SCHEDULED, State.FAILED}
+
+
+async def _has(server: Api, address: str, backlog: int) -> bool:
+    return bool((await server.get(address))["backlog"] == backlog)
 
 
 async def test_a_queue_that_nobody_has_heard_of_has_nothing_to_do(api: Api) -> None:

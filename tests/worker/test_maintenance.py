@@ -9,7 +9,7 @@ import pytest
 
 from fairlane import State, maintenance
 from fairlane.core.errors import StoreUnavailable
-from fairlane.core.model import WorkerStatus
+from fairlane.core.model import Due, WorkerStatus
 from fairlane.core.outcomes import Completed
 from fairlane.core.retention import DEFAULT, Pruned
 from fairlane.maintenance import Maintenance
@@ -71,6 +71,34 @@ async def test_a_look_after_a_pause_of_one_s_own_does_not_count(memory: World) -
     await keeper.round()
     (worker,) = await memory.run(memory.ops.workers())
     assert worker.status is WorkerStatus.DEAD
+
+
+async def test_due_tasks_move_while_nobody_claims(world: World) -> None:
+    """One of two maintainers does it; the other one goes on when the first is gone."""
+    for name in ("one", "two"):
+        task_id = await world.submit(delay_seconds=60)
+        await world.advance(61)  # the term of the first one is over
+        keeping = asyncio.create_task(Maintenance(world.backend, name, DEFAULT, pace=0.1).run())
+        async with asyncio.timeout(PATIENCE):
+            while await world.state(task_id) is not State.QUEUED:  # noqa: ASYNC110 (a store's state)
+                await asyncio.sleep(0.01)
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+
+
+async def test_a_flood_of_due_tasks_keeps_nothing_else_waiting(memory: World) -> None:
+    now, said = 0.0, list[str]()
+
+    async def slow(op: Any) -> Any:
+        nonlocal now
+        said.append(op.name)
+        now += 0.2
+        return Due(more=True)
+
+    memory.backend.run = slow
+    keeper = Maintenance(memory.backend, "one", DEFAULT, clock=lambda: now, pace=1.0)
+    await keeper._move_due(now + 1.0)
+    assert said == ["move_due"] * 5
 
 
 async def test_runs_past_their_time_limit_are_ended(world: World) -> None:
