@@ -261,6 +261,20 @@ def test_an_application_of_ones_own(ready: Cli) -> None:
     assert len(ready.json("list")["tasks"]) == 1
 
 
+def test_an_application_without_tasks(ready: Cli) -> None:
+    """A server runs no tasks. Only a worker has nothing to do with such an application."""
+    Path("bare.py").write_text(
+        "from fairlane import Fairlane\napp = Fairlane('sqlite:///fairlane.db')\n"
+    )
+    with running("server", "--port", "0", "--app", "bare:app") as process:
+        Site(process).submit()
+        assert process.stop() == 0
+    assert len(ready.json("list")["tasks"]) == 1
+    done = run("worker", "--app", "bare:app")
+    assert done.returncode == EXIT_USAGE
+    assert "bare:app defines no tasks" in done.stderr
+
+
 # -- what settings come to -------------------------------------------------------------------------
 
 

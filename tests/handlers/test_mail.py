@@ -38,6 +38,21 @@ async def test_a_message_arrives() -> None:
     assert message.get_content().splitlines() == ["How are you?"]
 
 
+async def test_the_text_may_be_called_body() -> None:
+    async with office() as server:
+        await send(server.settings(), text=None, body="How are you?")
+    assert server.message().get_content().splitlines() == ["How are you?"]
+
+
+@pytest.mark.parametrize("parts", [{"body": "b"}, {"text": None}])
+async def test_it_has_one_text(parts: dict[str, Any]) -> None:
+    async with office() as server:
+        with pytest.raises(Fail, match="text") as caught:
+            await send(server.settings(), **parts)
+    assert caught.value.code == "EMAIL_REFUSED"
+    assert not server.taken
+
+
 async def test_the_sender_may_have_a_name() -> None:
     async with office() as server:
         await send(server.settings(sender="Fräulein Lane <lane@example.org>"))

@@ -1,4 +1,4 @@
-"""Load the application that a worker runs."""
+"""Load the application that a command names."""
 
 from __future__ import annotations
 
@@ -17,19 +17,27 @@ BUILT_IN = "fairlane.handlers"
 
 
 def load_application(settings: Settings) -> Fairlane:
-    """Return the application and store that the settings name, or the built-in handlers."""
-    keys = settings.keys
+    """Return the application that a worker runs: the one that is named, or built-in handlers."""
     if settings.app is None:
-        app = Fairlane(settings.store_url, encryption_keys=keys, token=settings.server_token)
+        app = Fairlane(
+            settings.store_url, encryption_keys=settings.keys, token=settings.server_token
+        )
         _import_built_in().register(app)
         return app
-    app = _load(settings.app)
-    if settings.store is not None:
-        app.url, app.token = settings.store, settings.server_token
-    if keys:
-        app.encryption_keys = keys
+    app = load_named(settings.app, settings)
     if not app.tasks:
         raise UsageError(f"{settings.app} defines no tasks: mark functions with @app.task().")
+    return app
+
+
+def load_named(path: str, settings: Settings) -> Fairlane:
+    """Return an application, on the store that the settings name if they do. It may have no
+    tasks."""
+    app = _load(path)
+    if settings.store is not None:
+        app.url, app.token = settings.store, settings.server_token
+    if settings.keys:
+        app.encryption_keys = settings.keys
     return app
 
 

@@ -37,13 +37,18 @@ def email_handler(settings: MailSettings) -> Callable[..., dict[str, Any]]:
         ctx: Context,
         to: str | list[str],
         subject: str,
-        text: str,
+        text: str | None = None,
         html: str | None = None,
         cc: list[str] | None = None,
         bcc: list[str] | None = None,
         reply_to: str | None = None,
+        body: str | None = None,
     ) -> dict[str, Any]:
-        """Send a message, and return its id and the recipients that the server refused."""
+        """Send a message, and return its id and the recipients that the server refused.
+
+        `body` is another name of `text`.
+        """
+        content = _content(text, body)
         shown = _addresses([to] if isinstance(to, str) else to)
         copied, hidden = _addresses(cc or []), _addresses(bcc or [])
         if not shown:
@@ -59,7 +64,7 @@ def email_handler(settings: MailSettings) -> Callable[..., dict[str, Any]]:
         message["Date"] = localtime()
         # The same for every attempt, so that recipients can recognise a duplicate.
         message["Message-ID"] = message_id = f"<{ctx.task_id}@{sender.domain}>"
-        message.set_content(text)
+        message.set_content(content)
         if html is not None:
             message.add_alternative(html, subtype="html")
         recipients = [address.addr_spec for address in shown + copied + hidden]
@@ -67,6 +72,16 @@ def email_handler(settings: MailSettings) -> Callable[..., dict[str, Any]]:
         return {"message_id": message_id, "refused": sorted(refused)}
 
     return email
+
+
+def _content(text: str | None, body: str | None) -> str:
+    """Return the one of the two that was given."""
+    if text is not None and body is not None:
+        raise Fail("A message has text or body, which mean the same, not both.", code=REFUSED)
+    content = body if text is None else text
+    if content is None:
+        raise Fail("A message needs a text (or body, which means the same).", code=REFUSED)
+    return content
 
 
 def _send(

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fairlane.cli.apps import load_application
+from fairlane.cli.apps import load_named
 from fairlane.cli.commands.worker import follow_supervisor
 from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
@@ -85,7 +85,7 @@ def server_command(descriptors: str | None, **flags: Any) -> None:
 
 def _application(settings: Settings) -> Fairlane:
     if settings.app is not None:
-        return load_application(settings)
+        return load_named(settings.app, settings)
     return Fairlane(settings.store_url, patience=PATIENCE, encryption_keys=settings.keys)
 
 
