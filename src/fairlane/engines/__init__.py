@@ -29,6 +29,8 @@ _EXTRAS = {
     "rediss": "redis",
     "redis+sentinel": "redis",
     "rediss+sentinel": "redis",
+    "redis+cluster": "redis",
+    "rediss+cluster": "redis",
     "unix": "redis",
     "http": "http",
     "https": "http",

@@ -14,11 +14,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl, unquote
 
-from fairlane.core.errors import InvalidStoreURL
+from fairlane.core.errors import InvalidStoreURL, NotSupported
 from fairlane.engines.redis.sentinels import Endpoint, Sentinels
 
 SERVER_PORT = 6379
 SENTINEL_PORT = 26379
+
+CLUSTER = (
+    "Fairlane does not support Redis Cluster: use a server that is not in cluster mode, or "
+    "Sentinels (redis+sentinel://) for servers that fail over."
+)
 
 _CONNECT_SECONDS = 5.0
 # Shorter, because there are other Sentinels to ask.
@@ -35,6 +40,8 @@ class Address:
         if not separator:
             _refuse("begins with redis:// or another known scheme.")
         scheme = scheme.lower()
+        if scheme.endswith("+cluster"):
+            raise NotSupported(CLUSTER)
         rest, _, query = rest.partition("?")
         place, _, path = rest.partition("/")
         login, _, hosts = place.rpartition("@")
@@ -103,7 +110,7 @@ def _sentinels(hosts: str, service: str) -> Sentinels:
 def _endpoint(text: str, port: int) -> Endpoint:
     """Parse host, host:port, [ipv6] or [ipv6]:port."""
     if "," in text:
-        _refuse("names one server; use redis+sentinel:// for several Sentinels.")
+        _refuse(f"names one server; use redis+sentinel:// for several Sentinels. {CLUSTER}")
     if text.startswith("["):
         host, closed, tail = text[1:].partition("]")
         if not (host and closed) or tail[:1] not in {"", ":"}:

@@ -88,7 +88,7 @@ def _meaning(store: str, error: BaseException, tls: bool) -> BaseException:
             return reported(store, "MASTERDOWN", "")
         case exceptions.ClusterDownError() | exceptions.TryAgainError():
             return reported(store, "CLUSTERDOWN", "")
-        case exceptions.MovedError():
+        case exceptions.AskError():  # MovedError is one
             return reported(store, "MOVED", "")
         case exceptions.ResponseError():
             return reported(store, str(error).partition(" ")[0], str(error))

@@ -11,6 +11,7 @@ import re
 from fairlane.core.errors import (
     AccessDenied,
     NotAFairlaneStore,
+    NotSupported,
     SchemaMissing,
     SchemaTooNew,
     SchemaTooOld,
@@ -21,11 +22,13 @@ from fairlane.core.errors import (
     StoreUnavailable,
     StoreUnusable,
 )
+from fairlane.engines.redis.address import CLUSTER
 from fairlane.engines.redis.scripts import FORMAT
 
 _FULL = "has no memory left: raise maxmemory or free some memory, then repeat the call."
 _DENIED = "refused access: check the user and the password in the store URL, and the user's rights."
-_CLUSTER = "cannot serve this part of its cluster at the moment."
+_CLUSTER = f"cannot serve this part of its cluster at the moment. {CLUSTER}"
+_OTHER_NODE = f"is a node of a Redis Cluster, and another node has this store. {CLUSTER}"
 
 _MEANINGS: dict[str, tuple[type[StoreError], str]] = {
     "LOADING": (StoreUnavailable, "is still loading its data."),
@@ -40,10 +43,8 @@ _MEANINGS: dict[str, tuple[type[StoreError], str]] = {
     "READONLY": (StoreReadOnly, "is a read-only replica: use the address of its master."),
     "NOAUTH": (AccessDenied, _DENIED),
     "WRONGPASS": (AccessDenied, _DENIED),
-    "MOVED": (
-        StoreUnusable,
-        "is a cluster node without this store: use the address of the node that has it.",
-    ),
+    "MOVED": (NotSupported, _OTHER_NODE),
+    "ASK": (NotSupported, _OTHER_NODE),
 }
 
 # Errors whose code is only ERR: passwords, and rights that a script lacks.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fairlane.core.errors import NotAFairlaneStore
+from fairlane.core.errors import NotAFairlaneStore, NotSupported, StoreError, StoreUnavailable
 from fairlane.core.flow import Flow, alters
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.versions import check_not_newer, check_ready
 from fairlane.engines.files import text
+from fairlane.engines.redis.address import CLUSTER
 from fairlane.engines.redis.calls import Command
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.keys import NAMES
@@ -52,6 +53,7 @@ def migrate(self: Context) -> Flow[int]:
     found = yield from _version(self)
     check_not_newer(found, FORMAT)
     if found == 0:
+        yield from _refuse_cluster()
         yield Command(("EVAL", MIGRATE, 1, self.prefix + NAMES["META"], FORMAT))
     else:
         for step, to in zip(STEPS[found - 1 :], range(found + 1, FORMAT + 1), strict=True):
@@ -59,9 +61,38 @@ def migrate(self: Context) -> Flow[int]:
     return FORMAT
 
 
+def _refuse_cluster() -> Flow[None]:
+    """Raise NotSupported on a node of a Redis Cluster.
+
+    The node may have the store's keys today, and lose them to another node tomorrow.
+    """
+    for words, sign in _CLUSTER_SIGNS:
+        try:
+            answer = yield Command(words)
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            continue  # a hosted server without this command, or a user without the right to it
+        if sign in (answer if isinstance(answer, bytes) else b" ".join(answer)):
+            raise NotSupported(f"The server is a node of a Redis Cluster. {CLUSTER}")
+        return
+
+
+_CLUSTER_SIGNS = (
+    (("CONFIG", "GET", "cluster-enabled"), b"cluster-enabled yes"),
+    (("INFO", "cluster"), b"cluster_enabled:1"),
+)
+
+
 @alters
 def verify(self: Context) -> Flow[None]:
     check_ready((yield from _version(self)), FORMAT)
+
+
+@alters
+def publish_view(self: Context) -> Flow[None]:
+    yield from ()
+    raise NotSupported("Redis has no SQL, so there is no view to publish.")
 
 
 @alters
