@@ -23,6 +23,17 @@ async def world(
         yield world
 
 
+async def test_a_view_for_an_sql_prompt(
+    world: World, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLANE_STORE", world.url)
+    for _ in range(2):
+        result = await asyncio.to_thread(cli, "migrate", "--public-view")
+        assert (result.exit_code == 0) is world.transactional
+        said = "up to date" if world.transactional else "has no SQL"
+        assert said in result.output
+
+
 async def test_a_task_s_life(world: World, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLANE_STORE", world.url)
 

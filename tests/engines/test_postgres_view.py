@@ -13,10 +13,12 @@ from psycopg.rows import dict_row
 
 from fairlane import engines
 from fairlane.core.backend import Backend
+from fairlane.core.errors import SchemaMissing, StoreUnusable
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, NewWorker, TaskError
 from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.submission import new_task
+from fairlane.engines.postgres import schema
 from tests.fixtures.stores import settlement
 
 # As the design document of that library prints them.
@@ -37,12 +39,13 @@ COLUMNS = [
 async def backend(postgres_url: str) -> AsyncIterator[Backend]:
     async with engines.open(postgres_url) as backend:
         await backend.run(backend.ops.migrate())
+        await backend.run(backend.ops.publish_view())
         yield backend
 
 
 def ask(url: str, sql: str) -> list[dict[str, Any]]:
+    """Ask at a plain prompt."""
     with psycopg.connect(url, row_factory=dict_row) as connection:
-        connection.execute("SET search_path = fairlane, public")
         connection.execute("SET timezone = 'Asia/Kathmandu'")
         return connection.execute(sql.encode()).fetchall()
 
@@ -136,3 +139,65 @@ async def test_what_people_write_does_not_break_it(backend: Backend, postgres_ur
     assert json.loads(row["sent"]) == {odd: odd}
     assert row["error"] == '\ufffd \\ufffd " Ω 🐍'
     assert other["tags"] == {"note": "Ω"}
+
+
+GRANTED = """
+SELECT FROM information_schema.role_table_grants
+WHERE table_schema = 'public' AND table_name = 'tasks' AND grantee = 'PUBLIC'
+"""
+
+
+def count(url: str, relation: str, **options: Any) -> int:
+    with psycopg.connect(url, **options) as connection:
+        ((found,),) = connection.execute(f"SELECT count(*) FROM {relation}".encode()).fetchall()
+    return int(found)
+
+
+async def test_the_view_can_be_published_again(backend: Backend, postgres_url: str) -> None:
+    await backend.run(backend.ops.publish_view())
+    await backend.run(backend.ops.submit([new_task("add")]))
+    assert count(postgres_url, "tasks") == count(postgres_url, "fairlane.tasks") == 1
+
+
+async def test_a_table_of_that_name_stays(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE tasks (mine int)")
+    async with engines.open(postgres_url) as backend:
+        await backend.run(backend.ops.migrate())
+        with pytest.raises(StoreUnusable, match="Nothing was changed"):
+            await backend.run(backend.ops.publish_view())
+    assert count(postgres_url, "tasks") == 0
+
+
+async def test_nothing_is_published_before_there_is_a_store(postgres_url: str) -> None:
+    async with engines.open(postgres_url) as backend:
+        with pytest.raises(SchemaMissing):
+            await backend.run(backend.ops.publish_view())
+
+
+async def test_a_role_may_read_the_view_alone_and_a_migration_keeps_that(
+    backend: Backend, postgres_url: str
+) -> None:
+    role = f"reporting_{new_id().replace('-', '')}"
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+        connection.execute(f"GRANT SELECT ON public.tasks TO {role}".encode())
+        connection.execute("GRANT SELECT ON public.tasks TO PUBLIC")
+    await backend.run(backend.ops.submit([new_task("add")]))
+    try:
+        assert count(postgres_url, "tasks", user=role) == 1
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            count(postgres_url, "fairlane.tasks", user=role)
+        with psycopg.connect(postgres_url) as connection:
+            # As if the last migration changed the view that it reads.
+            connection.execute("UPDATE fairlane.fairlane_schema SET version = version - 1")
+        with pytest.MonkeyPatch.context() as patch:
+            again = "DROP VIEW fairlane.tasks; CREATE VIEW fairlane.tasks AS SELECT 1 AS id;"
+            patch.setattr(schema, "STEPS", [*schema.STEPS[:-1], again])
+            await backend.run(backend.ops.migrate())
+        assert count(postgres_url, "tasks", user=role) == 1
+        assert count(postgres_url, f"({GRANTED}) AS granted") == 1
+    finally:
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute(f"DROP OWNED BY {role}".encode())
+            connection.execute(f"DROP ROLE {role}".encode())

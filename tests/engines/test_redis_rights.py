@@ -62,7 +62,7 @@ async def test_the_rights_in_the_docs_are_enough(server: RedisServer) -> None:
         assert {key.split(b":")[0] for key in client.scan_iter()} == {b"{fairlane}"}
     verbs = {name for name in dir(type(backend.ops)) if not name.startswith("_")}
     parts = {"apply", "call", "refresh", "lane", "with_lanes", *dir(Documents)}
-    assert verbs - used <= parts
+    assert verbs - used <= {*parts, "publish_view"}  # of which there is none on Redis
 
 
 async def test_another_prefix_and_database(server: RedisServer) -> None:

@@ -311,6 +311,12 @@ class Schema(Protocol):
     def verify(self) -> Op[None]:
         """Raise SchemaMissing, SchemaTooOld, SchemaTooNew or NotAFairlaneStore if need be."""
 
+    def publish_view(self) -> Op[None]:
+        """Let an SQL prompt find the view `tasks` without its schema's name.
+
+        Raises NotSupported where there is no SQL.
+        """
+
 
 class Clock(Protocol):
     """The engine's clock is the clock."""

@@ -12,8 +12,13 @@ from fairlane.cli.store import open_store
 
 @click.command("migrate")
 @store_option
+@click.option(
+    "--public-view",
+    is_flag=True,
+    help="Also create the view public.tasks, so that SQL at a plain prompt finds it. PostgreSQL.",
+)
 @json_option
-def migrate_command(store: str | None, as_json: bool) -> None:
+def migrate_command(store: str | None, public_view: bool, as_json: bool) -> None:
     """Create or migrate the store's schema.
 
     An empty store gets the schema of this version. An older one is migrated, and keeps its tasks.
@@ -27,6 +32,8 @@ def migrate_command(store: str | None, as_json: bool) -> None:
             )
         before = backend.run_sync(backend.ops.version())
         now = backend.run_sync(backend.ops.migrate())
+        if public_view:
+            backend.run_sync(backend.ops.publish_view())
     if as_json:
         json_output.emit({"previous_version": before, "version": now})
     elif before == now:

@@ -55,6 +55,7 @@ class HttpOperations:
     elect = unsupported("elect", OWN)
     bury = unsupported("bury", OWN)
     fire = unsupported("fire", OWN)
+    publish_view = unsupported("publish_view", OWN)
     shift_clock = unsupported("shift_clock", OWN)
     record = unsupported("record", AUDIT)
     schedules = unsupported("schedules", SCHEDULES)

@@ -55,6 +55,7 @@ class PostgresOperations(Composed, Context):
     version = schema.version
     migrate = schema.migrate
     verify = schema.verify
+    publish_view = schema.publish_view
     shift_clock = schema.shift_clock
     read_documents = documents.read_documents
     find_document = documents.find_document

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fairlane.core.errors import NotAFairlaneStore
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairlane.core.errors import NotAFairlaneStore, StoreUnusable
 from fairlane.core.flow import Flow, alters
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.versions import check_not_newer, check_ready
@@ -44,8 +47,13 @@ def migrate(self: Context) -> Flow[int]:
     ((present, _, _),) = yield Query(SQL["found"])
     if not present:
         yield Query(SQL["create"])
+    published = yield from _public_view()
+    if published is not None and published.ours:
+        yield Query(SQL["drop_view"])  # a step may change the view that it reads
     for step in STEPS[found:]:
         yield Script(step)
+    if published is not None and published.ours:
+        yield from _create_view(published.grants)
     yield Query(SQL["note" if found else "note_first"], (VERSION,))
     self.catalogue.forget()
     return VERSION
@@ -55,6 +63,36 @@ def migrate(self: Context) -> Flow[int]:
 def verify(self: Context) -> Flow[None]:
     self.catalogue.forget()  # the store may be another one, or have lost its last changes
     check_ready((yield from _version()), VERSION)
+
+
+@alters
+def publish_view(self: Context) -> Flow[None]:
+    yield Query(SQL["lock"], (MIGRATION,))
+    check_ready((yield from _version()), VERSION)
+    found = yield from _public_view()
+    if found is None:
+        yield from _create_view(())
+    elif not found.ours:
+        raise StoreUnusable(
+            "The database has a relation public.tasks already, which Fairlane did not create. "
+            "Nothing was changed. Read fairlane.tasks instead."
+        )
+
+
+class _PublicView(NamedTuple):
+    """What is called public.tasks. `grants` are the statements that granted rights on it."""
+
+    ours: bool
+    grants: Sequence[str]
+
+
+def _public_view() -> Flow[_PublicView | None]:
+    rows = yield Query(SQL["public_view"])
+    return _PublicView(*rows[0]) if rows else None
+
+
+def _create_view(grants: Sequence[str]) -> Flow[None]:
+    yield Script(";\n".join([SQL["create_view"], SQL["sign_view"], *grants]))
 
 
 @alters

@@ -75,7 +75,8 @@ def _refuse_cluster() -> Flow[None]:
             continue  # a hosted server without this command, or a user without the right to it
         if sign in (answer if isinstance(answer, bytes) else b" ".join(answer)):
             raise NotSupported(f"The server is a node of a Redis Cluster. {CLUSTER}")
-        return
+        if answer:
+            return
 
 
 _CLUSTER_SIGNS = (

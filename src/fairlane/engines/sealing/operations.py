@@ -44,7 +44,7 @@ PLAIN = frozenset(
         *("delete_where", "drop_schedule", "fire", "put_token", "retire_token", "drop_token"),
         *("record", "register", "mark", "bury", "forget"),
         # Schema and Clock
-        *("version", "migrate", "verify", "shift_clock"),
+        *("version", "migrate", "verify", "publish_view", "shift_clock"),
     }
 )
 """Operations that carry nothing that is sealed."""

@@ -57,6 +57,7 @@ class SqliteOperations(Composed, Context):
     version = schema.version
     migrate = schema.migrate
     verify = schema.verify
+    publish_view = schema.publish_view
     shift_clock = schema.shift_clock
     read_documents = documents.read_documents
     find_document = documents.find_document

@@ -39,3 +39,30 @@ $$
         round(date_part('epoch', statement_timestamp()) * 1000000)::bigint
         + /* BEGIN offset */ 0 /* END offset */
 $$;
+
+-- The view in `public`, for people at an SQL prompt. Its comment says whose it is.
+
+-- name: public_view
+SELECT
+    relkind = 'v' AND coalesce(obj_description(view.oid, 'pg_class'), '') LIKE 'Fairlane:%',
+    ARRAY(
+        SELECT
+            format(
+                'GRANT %s ON public.tasks TO %s',
+                given.privilege_type,
+                CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END
+            )
+        FROM aclexplode(view.relacl) AS given
+        WHERE given.grantee <> view.relowner
+    )
+FROM pg_class AS view
+WHERE view.relnamespace = to_regnamespace('public') AND view.relname = 'tasks';
+
+-- name: drop_view
+DROP VIEW public.tasks;
+
+-- name: create_view
+CREATE VIEW public.tasks AS SELECT * FROM fairlane.tasks;
+
+-- name: sign_view
+COMMENT ON VIEW public.tasks IS 'Fairlane: the tasks of this database, see fairlane.tasks';
