@@ -86,6 +86,7 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.sample())
     await do(ops.samples(0, 10))
     await do(ops.expired(10))
+    await do(ops.move_due())
 
     some = Filter(states=frozenset({State.QUEUED, State.COMPLETED}))
     await do(ops.get([held.task_id, plain[2].task_id]))
