@@ -16,10 +16,9 @@ from fairlane.backoff import jitter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
-from fairlane.core.model import Cause, Overdue, Verdict
-from fairlane.core.outcomes import Lost, TimedOut
+from fairlane.core.model import Verdict
 from fairlane.core.retention import Retention
-from fairlane.core.settlement import Settlement
+from fairlane.core.settlement import reaped
 
 logger = logging.getLogger("fairlane.maintenance")
 
@@ -119,7 +118,7 @@ class Maintenance:
             overdue = await run(ops.expired(limits.BATCH))
             if not overdue:
                 return
-            settlements = [_settlement(item) for item in overdue]
+            settlements = [reaped(item, random.random()) for item in overdue]
             settled = await run(ops.settle(settlements, reaping=True))
             moved = any(answer.verdict is Verdict.APPLIED for answer in settled)
             if len(overdue) < limits.BATCH or not moved:
@@ -135,10 +134,3 @@ class Maintenance:
             pruned = await self._backend.run(self._backend.ops.prune(self._retention))
             more = pruned.more
         return more
-
-
-def _settlement(item: Overdue) -> Settlement:
-    lost = item.cause is Cause.LOST
-    outcome = Lost(item.started) if lost else TimedOut(running=True)
-    fence = (item.task_id, item.attempt, item.worker_id)
-    return Settlement(*fence, outcome, item, jitter=random.random())

@@ -298,6 +298,7 @@ def test_settings() -> None:
         "per_minute": "100",
         "refuse_low": 0,
         "refuse_all": "7",
+        "start_within": "12.5",
     }
     settings = resolve(flags, {}, Path("/nonexistent"))
     assert is_exposed(settings)
@@ -309,6 +310,7 @@ def test_settings() -> None:
     admission = config.admission
     assert (admission.per_minute, admission.per_hour) == (100, None)
     assert (admission.low, admission.normal, admission.all) == (None, 50_000, 7)
+    assert config.start_within == 12.5
     # The processes of `--workers` are told the same.
     assert resolve({}, settings.environment(), Path("/nonexistent")) == settings
 
@@ -322,6 +324,10 @@ def test_settings() -> None:
         ("refuse_low", "-1"),
         ("refuse_low", "x"),
         ("refuse_all", False),
+        ("start_within", "-1"),
+        ("start_within", "nan"),
+        ("start_within", "86401"),
+        ("start_within", "soon"),
         ("allow_hosts", ","),
     ],
 )
@@ -333,6 +339,8 @@ def test_settings_that_cannot_be(name: str, value: object) -> None:
 def test_nothing_but_this_machine_unless_told() -> None:
     config = config_of(resolve({}, {}, Path("/nonexistent")))
     assert (config.tokens_required, config.hosts, config.origins) == (False, None, frozenset())
+    assert config.start_within == 30.0
+    assert config_of(resolve({"start_within": "0"}, {}, Path("/nonexistent"))).start_within is None
 
 
 def test_a_shop_to_look_at(ready: Cli) -> None:

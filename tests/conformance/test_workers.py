@@ -8,8 +8,9 @@ import pytest
 
 from fairlane.core.errors import InvalidWorker, WorkerGone
 from fairlane.core.ids import new_id
-from fairlane.core.model import Ask, Beat, NewWorker, Report, Start, Verdict, WorkerStatus
+from fairlane.core.model import Ask, Beat, Cause, NewWorker, Report, Start, Verdict, WorkerStatus
 from fairlane.core.outcomes import Completed
+from fairlane.core.settlement import reaped
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
@@ -178,6 +179,113 @@ async def test_a_dead_worker_s_tasks_go_back(store: World) -> None:
     with pytest.raises(WorkerGone):
         await store.ask(worker)
     assert [await store.settle(task) for task in again] == [Verdict.APPLIED] * 2
+
+
+async def test_what_is_not_started_in_time_goes_back_free(store: World) -> None:
+    """A worker that reports starts gives no sign of a task: the reply to its claim got lost."""
+    ids = await store.submit_all([new_task("work", max_retries=0) for _ in range(4)])
+    worker = await store.worker(start_within=30, lease=3600)
+    started, reporting, done, silent = await store.claim(worker)
+    await store.advance(29)
+    await store.start(started)
+    await store.run(store.ops.progress(worker, [Report(reporting.task_id, 1, 50.0)]))
+    assert await store.settle(done) is Verdict.APPLIED
+    assert await store.reap() == []
+    await store.advance(2)
+    assert await store.reap() == [Verdict.APPLIED]
+    tasks = [await store.task(task_id) for task_id in ids]
+    assert [task.status for task in tasks] == [
+        State.EXECUTING,
+        State.EXECUTING,
+        State.COMPLETED,
+        State.QUEUED,
+    ]
+    given_back = tasks[3]
+    assert (given_back.retry_count, given_back.returns) == (0, 1)
+    assert [run.outcome for run in given_back.attempts] == ["returned"]
+    assert given_back.error is not None
+    assert given_back.error.code == "NOT_STARTED"
+    assert given_back.started_at is None
+    assert await store.start(silent) is Verdict.STALE
+    assert await store.settle(silent) is Verdict.STALE
+    (heir,) = await store.claim(await store.worker())
+    assert (heir.task_id, heir.attempt) == (silent.task_id, 2)
+    assert await store.settle(heir) is Verdict.APPLIED
+
+
+async def test_a_task_that_nobody_starts_ends(store: World) -> None:
+    task_id = await store.submit(max_retries=10)
+    worker = await store.worker(start_within=30, lease=3600)
+    for attempt in range(1, 5):
+        assert (await store.claim_one(worker)).attempt == attempt
+        await store.advance(31)
+        assert await store.reap() == [Verdict.APPLIED]
+    task = await store.task(task_id)
+    assert (task.status, task.retry_count) == (State.DEAD_LETTER, 0)
+    assert task.error is not None
+    assert task.error.reason == "not_started"
+
+
+async def test_progress_starts_a_task(store: World) -> None:
+    """Its timeout counts from then: a worker that forgets to report the start is not spared."""
+    task_id = await store.submit(timeout_seconds=60)
+    worker = await store.worker(start_within=30, lease=3600)
+    task = await store.claim_one(worker)
+    await store.advance(20)
+    await store.run(store.ops.progress(worker, [Report(task_id, 1, 1.0)]))
+    begun = (await store.task(task_id)).started_at
+    assert begun is not None
+    await store.advance(20)
+    await store.run(store.ops.progress(worker, [Report(task_id, 1, 2.0)]))
+    assert (await store.task(task_id)).started_at == begun
+    assert await store.reap() == []
+    await store.advance(41)
+    assert await store.reap() == [Verdict.APPLIED]
+    assert await store.state(task_id) is State.RETRYING
+    assert await store.settle(task) is Verdict.STALE
+
+
+async def test_most_workers_may_hold_tasks_unstarted(store: World) -> None:
+    await store.submit()
+    task = await store.claim_one(await store.worker(lease=3600))
+    await store.advance(1800)
+    assert await store.reap() == []
+    assert await store.settle(task) is Verdict.APPLIED
+
+
+async def test_a_worker_registers_with_another_time_to_start(store: World) -> None:
+    worker = await store.worker(start_within=30, lease=3600)
+    (seen,) = await store.run(store.ops.workers())
+    assert seen.start_within == 30
+    await store.submit()
+    await store.claim_one(worker)
+    await store.run(store.ops.register(NewWorker(worker, lease=3600)))
+    (seen,) = await store.run(store.ops.workers())
+    assert seen.start_within is None
+    await store.advance(60)
+    assert await store.reap() == []
+
+
+@pytest.mark.local
+async def test_a_start_wins_over_a_reaper_that_looked_before(store: World) -> None:
+    task_id = await store.submit()
+    worker = await store.worker(start_within=30, lease=3600)
+    task = await store.claim_one(worker)
+    await store.advance(31)
+    (overdue,) = await store.run(store.ops.expired(10))
+    assert (overdue.cause, overdue.started) == (Cause.UNSTARTED, False)
+    assert await store.start(task) is Verdict.APPLIED
+    (answer,) = await store.run(store.ops.settle([reaped(overdue)], reaping=True))
+    assert answer.verdict is Verdict.STALE
+    assert await store.state(task_id) is State.EXECUTING
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("seconds", [0, -1, 86_401, float("nan"), float("inf")])
+async def test_a_time_to_start_that_cannot_be(store: World, seconds: float) -> None:
+    with pytest.raises(InvalidWorker, match="from the claim of a task to its start"):
+        await store.worker(start_within=seconds)
+    assert await store.run(store.ops.workers()) == []
 
 
 async def test_a_task_that_kills_workers_ends(store: World) -> None:

@@ -35,6 +35,9 @@ RENAMED = {
 }
 """Fields of a task that have another name today, by the name they had."""
 
+ADDED = {"lease": {"start_within": None}}
+"""Fields that were added since, with their values, by a field that was there before."""
+
 AGES = {"expires_in", "oldest_age_seconds", "p50_age_seconds", "p95_age_seconds"}
 """What is counted from the moment of the answer."""
 
@@ -108,13 +111,17 @@ def _expected(answer: Any) -> Any:
     """What was answered then, as it is to be answered now."""
     match answer:
         case dict():
+            added = [fields for name, fields in ADDED.items() if name in answer]
             return {
-                (RENAMED.get(name, name) if "task_id" in answer else name): (
-                    pytest.approx(value, abs=60)
-                    if name in AGES and value is not None
-                    else _expected(value)
-                )
-                for name, value in answer.items()
+                **{name: value for fields in added for name, value in fields.items()},
+                **{
+                    (RENAMED.get(name, name) if "task_id" in answer else name): (
+                        pytest.approx(value, abs=60)
+                        if name in AGES and value is not None
+                        else _expected(value)
+                    )
+                    for name, value in answer.items()
+                },
             }
         case list():
             return [_expected(each) for each in answer]
@@ -137,8 +144,10 @@ async def test_everything_reads_as_before(old: Old) -> None:
         "events": await run(ops.events(None, 1_000)),
         "tail": await run(ops.tail()),
     }
+    # Samples are lists. They did not count executing tasks yet.
+    then = old.answers | {"samples": [[*sample, 0] for sample in old.answers["samples"]]}
     for name, answer in now.items():
-        assert _plain(answer) == _expected(old.answers[name]), name
+        assert _plain(answer) == _expected(then[name]), name
 
 
 async def test_live_tasks_go_on(old: Old) -> None:

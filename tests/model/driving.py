@@ -35,10 +35,9 @@ from fairlane.core.model import (
 )
 from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed, TimedOut
 from fairlane.core.retention import Retention
-from fairlane.core.settlement import Settlement
+from fairlane.core.settlement import Settlement, reaped
 from fairlane.core.states import State
 from tests.fixtures.counters import depths, tallies
-from tests.fixtures.stores import reaping
 from tests.model.reference import Model, MTask, Refused
 
 T = TypeVar("T")
@@ -75,7 +74,7 @@ class Pair:
         self._gone: set[str] = set()
         self._begun = time.monotonic()
         self.model = Model(0.0)
-        self.register(10_010.0, new_id())
+        self.register(10_010.0, None, new_id())
         (worker,) = self.run(self.backend.ops.workers())
         self.epoch = worker.registered_at.timestamp()
         self.model.epoch = self.epoch
@@ -249,9 +248,10 @@ class Pair:
 
     # -- steps: workers ----------------------------------------------------------------------------
 
-    def register(self, lease: float, worker_id: str) -> None:
-        self.run(self.backend.ops.register(NewWorker(worker_id, lease=lease)))
-        self.model.register(worker_id, lease)
+    def register(self, lease: float, start_within: float | None, worker_id: str) -> None:
+        worker = NewWorker(worker_id, lease=lease, start_within=start_within)
+        self.run(self.backend.ops.register(worker))
+        self.model.register(worker_id, lease, start_within)
         self.workers.append(worker_id)
 
     def heartbeat(self, worker: int) -> None:
@@ -380,7 +380,7 @@ class Pair:
             # All are named: it is the store that says who is lost, whatever the caller has seen.
             self.run(self.backend.ops.bury([each.worker_id for each in workers]))
             overdue = self.run(self.backend.ops.expired(500))
-            settlements = list(map(reaping, overdue))
+            settlements = list(map(reaped, overdue))
             settled = self.run(self.backend.ops.settle(settlements, reaping=True))
             return sorted(
                 item.task_id

@@ -194,7 +194,8 @@ def advance(choices: Choices) -> Do:
 
 def register(choices: Choices) -> Do:
     lease, worker_id = choices.one(50.0, 210.0, *[10_010.0] * 4), new_id()
-    return lambda pair: pair.register(lease, worker_id)
+    within = choices.one(None, 30.0)
+    return lambda pair: pair.register(lease, within, worker_id)
 
 
 def heartbeat(choices: Choices) -> Do:

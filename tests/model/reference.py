@@ -63,6 +63,7 @@ class MTask:
     version: int = 1
     timeout: float | None = None
     worker: str | None = None
+    claimed: float = 0.0
     started: float | None = None
     ended: float | None = None
     error: Problem | None = None
@@ -85,6 +86,7 @@ class MWorker:
 
     lease: float
     seen: float
+    start_within: float | None = None
     status: str = "active"
     request: str | None = None
     granted: list[tuple[str, int]] = field(default_factory=list)
@@ -321,7 +323,7 @@ class Model:
             if self.rate:
                 self._pay("", self.rate)
             effective = self.effective(task)
-            task.status, task.worker = "executing", worker_id
+            task.status, task.worker, task.claimed = "executing", worker_id, self.now
             task.attempt += 1
             task.version += 1
             self._tell("claim", task, "" if effective == task.level else str(effective))
@@ -381,6 +383,7 @@ class Model:
         if not self._held(task_id, attempt, worker_id):
             return "stale"
         task.progress = percent
+        task.started = self.now if task.started is None else task.started
         self._tell("progress", task)
         return "applied"
 
@@ -419,12 +422,20 @@ class Model:
                 and task.timeout is not None
                 and task.started + task.timeout <= self.now
             )
+            idle = (
+                holder is not None
+                and holder.start_within is not None
+                and task.started is None
+                and task.claimed + holder.start_within <= self.now
+            )
             if dead:
                 self._apply(task, "lost" if task.started is not None else "returned", None)
             elif late:
                 self._linger(task)
                 self._apply(task, "timed_out", None)
-            if dead or late:
+            elif idle:
+                self._apply(task, "unstarted", None)
+            if dead or late or idle:
                 reaped.append(task.id)
         return sorted(reaped)
 
@@ -468,7 +479,9 @@ class Model:
         elif outcome in {"failed", "timed_out"}:
             self._fail(task, outcome, value)
         elif outcome in {"lost", "returned"}:
-            self._lose(task, outcome)
+            self._lose(task, outcome, "worker_lost")
+        elif outcome == "unstarted":
+            self._lose(task, "returned", "not_started")
         elif outcome == "released":
             self._wait(task, outcome, None, "queued", None)
         elif outcome == "snoozed":
@@ -493,7 +506,8 @@ class Model:
         if outcome == "timed_out" and task.timeout is not None:
             task.timeout = max(task.timeout, min(task.timeout * 1.5, 3600.0))
 
-    def _lose(self, task: MTask, outcome: str) -> None:
+    def _lose(self, task: MTask, outcome: str, reason: str) -> None:
+        code = reason.upper()
         if outcome == "lost":
             task.retries += 1
             self._judge(task.new.type, good=False)
@@ -502,12 +516,18 @@ class Model:
         if (outcome == "lost" and task.retries > task.new.max_retries) or (
             task.returns > FREE_RETURNS
         ):
-            self._end(task, "dead_letter", Problem("WORKER_LOST", "worker_lost"), outcome)
+            self._end(task, "dead_letter", Problem(code, reason), outcome)
         else:
-            self._wait(task, outcome, Problem("WORKER_LOST", None), "queued", None)
+            self._wait(task, outcome, Problem(code, None), "queued", None, reason)
 
     def _wait(
-        self, task: MTask, outcome: str, error: Problem | None, status: str, due: float | None
+        self,
+        task: MTask,
+        outcome: str,
+        error: Problem | None,
+        status: str,
+        due: float | None,
+        label: str = "",
     ) -> None:
         code = None if error is None else error.code
         task.runs.append(Run(task.attempt, task.worker, outcome, code))
@@ -515,9 +535,8 @@ class Model:
         task.worker = task.started = task.progress = None
         task.version += 1
         verb = {"queued": "release", "scheduled": "snooze"}.get(status, "retry")
-        labels = {"lost": "worker_lost", "returned": "worker_lost"}
-        labels |= {"failed": "error", "timed_out": "timeout"}
-        self._tell(verb, task, labels.get(outcome, ""))
+        labels = {"failed": "error", "timed_out": "timeout"}
+        self._tell(verb, task, label or labels.get(outcome, ""))
 
     # -- ends --------------------------------------------------------------------------------------
 
@@ -654,8 +673,8 @@ class Model:
 
     # -- workers -----------------------------------------------------------------------------------
 
-    def register(self, worker_id: str, lease: float) -> None:
-        self.workers[worker_id] = MWorker(lease, self.now)
+    def register(self, worker_id: str, lease: float, start_within: float | None) -> None:
+        self.workers[worker_id] = MWorker(lease, self.now, start_within)
 
     def heartbeat(self, worker_id: str) -> set[tuple[str, int]]:
         """What the worker is to let go of."""

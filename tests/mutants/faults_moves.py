@@ -7,7 +7,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairlane.core.machine import DOOM, REPLACE, RERUN, Clears, Move, Place, Slot, Verb
+from fairlane.core.machine import (
+    DOOM,
+    NOT_STARTED,
+    REPLACE,
+    RERUN,
+    WORKER_LOST,
+    Clears,
+    Move,
+    Place,
+    Slot,
+    Verb,
+)
 from fairlane.core.states import State
 from tests.mutants import planting
 from tests.mutants.planting import Break
@@ -55,6 +66,9 @@ FAULTS: dict[str, Break] = {
     "a return is not counted": move(
         lambda move: move.run == "returned" and move.returns is not None,
         returns=lambda move: move.returns - 1,
+    ),
+    "what nobody starts is counted like a lost worker": move(
+        _labelled(NOT_STARTED), label=WORKER_LOST
     ),
     "a lost run is recorded as released": move(_of_run("lost", "returned"), run="released"),
     "a time limit does not grow": move(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairlane.core.states import State
-from fairlane.engines.postgres import apply, control, dependents, moves
-from tests.mutants.planting import Break, assembled, statement
+from fairlane.engines.postgres import apply, control, dependents, leases, moves
+from tests.mutants.planting import Break, assembled, statement, together
 
 _ALL = ("_APPLY", "_COMPLETE_ONLY", "_APPLY_ALL")
 _OTHERS = ("_APPLY", "_APPLY_ALL")
@@ -61,6 +61,16 @@ FAULTS: dict[str, Break] = {
         "replay",
         "task.expires_at END",
         "task.expires_at ELSE task.expires_at END",
+    ),
+    "a worker need not start what it holds": statement(
+        leases, "unstarted", "worker.start_within <= fairlane", "worker.start_within < 0 * fairlane"
+    ),
+    "what was started is taken away": together(
+        statement(leases, "unstarted", "held.started_at IS NULL", "true"),
+        assembled(apply, _OTHERS, "OR task.started_at IS NOT NULL", ""),
+    ),
+    "progress does not start a task": statement(
+        leases, "progress", "coalesce(task.started_at, now)", "task.started_at"
     ),
     "one of several parents is enough": statement(
         dependents,

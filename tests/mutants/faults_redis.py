@@ -42,6 +42,15 @@ FAULTS: dict[str, Break] = {
     ),
     "a replay keeps the error": lua("replay", "set_error(id, '')", ""),
     "a replay keeps the expiry": lua("replay", "expired and NONE or", "expired == nil and NONE or"),
+    "a worker need not start what it holds": lua(
+        "expired", "is_left_unstarted(record, within)", "is_left_unstarted(record, nil)"
+    ),
+    "what was started is taken away": lua(
+        "lib/moves", "within and bytes_of(record, STARTED_AT) == NONE and", "within and"
+    ),
+    "progress does not start a task": lua(
+        "progress", "if bytes_of(record, STARTED_AT) == NONE then", "if not record then"
+    ),
     "one of several parents is enough": lua(
         "lib/dependents", "if met and #bonds > 1 then", "if met and not bonds then"
     ),

@@ -166,6 +166,16 @@ FAULTS: dict[str, Break] = {
     "time limits are ignored": statement(
         leases, "timed_out", "held.deadline <= ?", "held.deadline < 0 * ?"
     ),
+    "a worker need not start what it holds": statement(
+        leases, "unstarted", "start_within <= ?", "start_within <= 0 * ?"
+    ),
+    "what was started is taken away": together(
+        statement(leases, "unstarted", "held.started_at IS NULL", "true"),
+        statement(apply, "still_overdue", "held.started_at IS NULL", "true"),
+    ),
+    "progress does not start a task": statement(
+        leases, "start_if_unstarted", "started_at IS NULL", "started_at = 0"
+    ),
     "the reaper takes from the living": statement(
         leases, "bury", "seen_at + lease <= ?2", "seen_at <= ?2"
     ),

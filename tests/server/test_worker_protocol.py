@@ -6,11 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from fairlane.core.model import WorkerStatus
+from fairlane.core.model import Verdict, WorkerStatus
 from fairlane.core.states import State
 from tests.server.http.kit import SECONDS
-from tests.server.kit import Api, refused, told
+from tests.server.kit import CALM, Api, refused, serving, told
 from tests.server.workers import WORKERS, Worker, begun, registered
 
 # -- as seed 000 prints it -------------------------------------------------------------------------
@@ -187,6 +188,84 @@ async def test_start_and_progress(served: Api) -> None:
     assert (progress.percent, progress.message) == (45.5, "half\u0000 way")
 
 
+async def test_a_worker_that_reports_starts_loses_what_it_does_not_start(served: Api) -> None:
+    """A poll without a request id, whose response got lost: nobody repeats it."""
+    answer = await served.post(f"{WORKERS}/register", {"reports_start": True})
+    assert answer["start_within_seconds"] == 30.0
+    worker = Worker(served, answer["worker_id"], await served.connect())
+    task_id = await served.submit(max_retries=0)
+    assert len(await worker.poll()) == 1
+    assert (await served.world.task(task_id)).started_at is None
+    await served.world.advance(29)
+    await worker.told("heartbeat", {})
+    assert await served.world.reap() == []
+    await served.world.advance(2)
+    assert await served.world.reap() == [Verdict.APPLIED]
+    task = await served.world.task(task_id)
+    assert (task.status, task.retry_count) == (State.QUEUED, 0)
+    for call in ("start", "progress"):
+        refused(await worker.ask(call, {"task_id": task_id}), 409, "lease_lost")
+        refused(await worker.ask(call, {"task_id": task_id, "attempt": 1}), 409, "lease_lost")
+    refused(await worker.result(task_id), 409, "lease_lost")
+    refused(await worker.result(task_id, attempt=1), 409, "lease_lost")
+    other = await registered(served)
+    assert [task["attempt"] for task in await other.poll()] == [2]
+    assert (await other.result(task_id)).status == 200
+
+
+async def test_what_is_started_in_time_is_kept(served: Api) -> None:
+    worker = await registered(served, reports_start=True)
+    task_id, quick = await served.submit(timeout_seconds=300), await served.submit()
+    await worker.poll(2)
+    await served.world.advance(20)
+    await worker.told("start", {"task_id": task_id, "attempt": 1})
+    assert (await worker.result(quick)).status == 200, "a result shows that it was started"
+    await served.world.advance(200)
+    await worker.told("heartbeat", {})
+    assert await served.world.reap() == []
+    assert (await worker.result(task_id)).status == 200
+
+
+async def test_a_worker_that_never_reports_a_start_keeps_its_tasks(served: Api) -> None:
+    """It registers and polls as document 000 prints it: there is no call `start` in it."""
+    answer = await served.post(f"{WORKERS}/register", {"capabilities": ["gpu"], "capacity": 5})
+    assert sorted(answer) == ["heartbeat_interval_ms", "poll_interval_ms", "worker_id"]
+    worker = Worker(served, answer["worker_id"], await served.connect())
+    task_id = await served.submit()
+    assert len(await worker.poll(3, capabilities=["gpu"])) == 1
+    await begun(served, task_id)
+    await served.world.advance(590)
+    await worker.told("heartbeat", {"current_load": 1, "status": "active"})
+    assert await served.world.reap() == []
+    assert (await worker.result(task_id)).status == 200
+
+
+async def test_every_server_process_knows_who_reports_starts(served: Api) -> None:
+    worker = await registered(served, reports_start=True)
+    task_id = await served.submit()
+    async with serving(served.world, replace(CALM, start_within=5.0)) as other:
+        there = Worker(other, worker.id, await other.connect())
+        assert len(await there.poll()) == 1
+        await served.world.advance(6)
+        assert await served.world.reap() == [], "it has the time of its registration"
+        await served.world.advance(25)
+        assert await served.world.reap() == [Verdict.APPLIED]
+        hasty = await other.post(f"{WORKERS}/register", {"reports_start": True})
+        assert hasty["start_within_seconds"] == 5.0
+        assert (await served.world.task(task_id)).retry_count == 0
+
+
+async def test_a_server_without_a_time_to_start(api: Api) -> None:
+    async with serving(api.world, replace(CALM, start_within=None)) as patient:
+        worker = await registered(patient, reports_start=True)
+        task_id = await patient.submit(timeout_seconds=300)
+        await worker.poll()
+        await begun(patient, task_id)
+        await api.world.advance(290)
+        await worker.told("heartbeat", {})
+        assert await api.world.reap() == []
+
+
 # -- being told, and leaving -----------------------------------------------------------------------
 
 
@@ -274,6 +353,8 @@ async def test_a_repeated_poll_gets_the_same_tasks(served: Api) -> None:
         ("register", {"version": "x" * 256}),
         ("register", {"heartbeat_interval_ms": 0}),
         ("register", {"heartbeat_interval_ms": 10**9}),
+        ("register", {"reports_start": "yes"}),
+        ("register", {"reports_start": None}),
         ("poll", {"available_capacity": 0}),
         ("poll", {"available_capacity": 10**6}),
         ("poll", {"wait_seconds": -1}),

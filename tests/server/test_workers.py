@@ -36,6 +36,7 @@ async def test_workers_are_shown_and_drained(served: Api) -> None:
         "host": "h:1",
         "health": None,
         "lease_seconds": 30.0,
+        "start_within_seconds": None,
     }
     drained = {"worker_id": worker_id, "status": "draining"}
     assert await served.post(f"{WORKERS}/{worker_id}/drain") == drained

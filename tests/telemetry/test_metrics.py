@@ -123,6 +123,8 @@ def test_retries_and_failures_by_reason() -> None:
         ran(State.RETRYING, 5, "error", level=HIGH),
         ran(State.RETRYING, 3, "timeout"),
         ran(State.QUEUED, 2, "worker_lost"),
+        ran(State.QUEUED, 8, "not_started"),
+        ran(State.DEAD_LETTER, 1, "not_started"),
         ran(State.QUEUED, 8),  # given back by a worker that left: nobody's failure
         ran(State.DEAD_LETTER, 4, "max_retries_exceeded"),
         ran(State.DEAD_LETTER, 1, "timeout"),
@@ -133,19 +135,21 @@ def test_retries_and_failures_by_reason() -> None:
     assert told("task_retries_total", priority="high", reason="error") == 5
     assert told("task_retries_total", priority="medium", reason="timeout") == 3
     assert told("task_retries_total", priority="medium", reason="worker_lost") == 2
-    assert told.sum("task_retries_total") == 10
+    assert told("task_retries_total", priority="medium", reason="not_started") == 8
+    assert told.sum("task_retries_total") == 18
     reasons = {labels["reason"]: times for labels, times in told.those("tasks_failed_total")}
     assert reasons == {
         "max_retries_exceeded": 4,
         "timeout": 1,
         "worker_lost": 0,
+        "not_started": 1,
         "not_retriable": 6,
         "expired": 7,
     }
-    assert told("tasks_dlq_total") == 5
+    assert told("tasks_dlq_total") == 6
     assert told("fairlane_task_timeouts_total") == 4
     ends = {labels["status"]: n for labels, n in told.those("taskqueue_tasks_completed_total")}
-    assert ends == {"dead_letter": 5, "failed": 13, "cancelled": 9}
+    assert ends == {"dead_letter": 6, "failed": 13, "cancelled": 9}
 
 
 def test_durations_are_cumulative_histograms() -> None:

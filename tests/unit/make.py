@@ -94,6 +94,7 @@ _WORKER = Worker(
     version="",
     health=None,
     lease=30.0,
+    start_within=None,
     registered_at=NOON,
     last_heartbeat=NOON,
     lost=False,

@@ -26,6 +26,8 @@ class TestChecked:
             NewWorker("w", capacity=1_000_000),
             NewWorker("w", lease=0.001),
             NewWorker("w", lease=86_400.0),
+            NewWorker("w", start_within=0.001),
+            NewWorker("w", start_within=86_400.0),
         ],
     )
     def test_a_worker_within_the_bounds_passes(self, worker: NewWorker) -> None:
@@ -48,6 +50,11 @@ class TestChecked:
         with pytest.raises(InvalidWorker, match="above 0 and at most 86,400 seconds") as caught:
             checked(NewWorker("w", lease=lease))
         assert caught.value.code == "invalid_worker"
+
+    @pytest.mark.parametrize("seconds", [0, -1.0, 86_400.1, NAN, float("inf")])
+    def test_a_bad_time_to_start_is_refused(self, seconds: Any) -> None:
+        with pytest.raises(InvalidWorker, match=r"to its start is above 0 and at most 86,400"):
+            checked(NewWorker("w", start_within=seconds))
 
 
 class TestBeat:

@@ -30,7 +30,16 @@ from fairlane.core.machine import (
     sources_of,
 )
 from fairlane.core.model import Cause, Claimed, Overdue, Spec, TaskError
-from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, Released, Snoozed, TimedOut
+from fairlane.core.outcomes import (
+    Completed,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    TimedOut,
+    Unstarted,
+)
 from fairlane.core.retry import DEFAULT, RetryPolicy
 from fairlane.core.states import State
 from tests.unit.make import TASK_ID, claimed, quick
@@ -39,6 +48,7 @@ BOOM = TaskError("boom", code="BOOM")
 BROKEN = TaskError("cannot work", code="BROKEN", retriable=False)
 SLOW_DOWN = TaskError("too many requests", code="RATE_LIMIT")
 LOST = TaskError("The worker died while it held the task.", code="WORKER_LOST")
+IDLE = TaskError("The worker did not start the task in time.", code="NOT_STARTED")
 TOO_SLOW = TaskError("The attempt took longer than its time limit of 600 s.", code="TIMEOUT")
 
 OUTCOMES: list[Outcome] = [
@@ -51,6 +61,7 @@ OUTCOMES: list[Outcome] = [
     TimedOut(),
     Lost(started=True),
     Lost(started=False),
+    Unstarted(),
     Released(),
     Snoozed(30.0),
 ]
@@ -349,6 +360,34 @@ class TestOutcomes:
             ),
             pytest.param(
                 LAST,
+                Unstarted(),
+                again(
+                    Verb.RELEASE,
+                    State.QUEUED,
+                    "returned",
+                    3,
+                    2,
+                    600.0,
+                    label="not_started",
+                    error=IDLE,
+                ),
+                id="not started in time, returns left",
+            ),
+            pytest.param(
+                claimed(returns=3),
+                Unstarted(),
+                ended(
+                    Verb.DEAD_LETTER,
+                    State.DEAD_LETTER,
+                    "returned",
+                    0,
+                    label="not_started",
+                    error=replace(IDLE, reason="not_started"),
+                ),
+                id="not started in time, returns exhausted",
+            ),
+            pytest.param(
+                LAST,
                 Released(),
                 again(Verb.RELEASE, State.QUEUED, "released", 3, 1, 600.0),
                 id="released",
@@ -549,7 +588,7 @@ class TestBudget:
     def test_a_task_goes_back_unstarted_three_times_then_dies(
         self, free: list[Outcome], max_retries: int
     ) -> None:
-        losses: list[Outcome] = [Lost(started=False)] * 10
+        losses: list[Outcome] = [Lost(started=False), Unstarted()] * 5
         moves = self.runs(claimed(max_retries=max_retries), free + losses)[len(free) :]
         assert [str(move.state) for move in moves] == ["queued"] * 3 + ["dead_letter"]
         assert [move.returns for move in moves] == [1, 2, 3, None]
@@ -574,7 +613,9 @@ class TestBudget:
             assert 0 <= then.retry_count - task.retry_count <= 1
             assert 0 <= then.returns - task.returns <= 1
             assert (then.timeout or 0) >= (task.timeout or 0)
-            assert (move.error is not None) == isinstance(outcome, Failed | TimedOut | Lost)
+            assert (move.error is not None) == isinstance(
+                outcome, Failed | TimedOut | Lost | Unstarted
+            )
             if move.ends:
                 break
             task = then

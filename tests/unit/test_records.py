@@ -122,7 +122,20 @@ def test_what_it_depends_on_and_belongs_to_comes_back() -> None:
 
 def worker(**changes: Any) -> WorkerRecord:
     plain = WorkerRecord(
-        "w1", "active", 10, 3, '["gpu"]', None, '["a","b"]', "h", "1", None, 30 * SECOND, NOW, NOW
+        "w1",
+        "active",
+        10,
+        3,
+        '["gpu"]',
+        None,
+        '["a","b"]',
+        "h",
+        "1",
+        None,
+        30 * SECOND,
+        None,
+        NOW,
+        NOW,
     )
     return msgspec.structs.replace(plain, **changes)
 
@@ -135,6 +148,8 @@ def test_a_worker_as_it_is_stored() -> None:
     assert seen.types == frozenset({"a", "b"})
     assert (seen.current_tasks, seen.health, seen.lost) == (("t1",), {"cpu": 0.5}, False)
     assert worker().worker([], NOW).health is None
+    assert worker().worker([], NOW).start_within is None
+    assert worker(start_within=30 * SECOND).worker([], NOW).start_within == 30.0
 
 
 @pytest.mark.parametrize(

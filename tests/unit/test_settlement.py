@@ -7,9 +7,10 @@ import pytest
 
 from fairlane.core.flow import Flow, Op, perform, writes
 from fairlane.core.machine import COMPLETE, decide
-from fairlane.core.model import Attempt, TaskError, Verdict
-from fairlane.core.outcomes import Completed, Failed
-from fairlane.core.settlement import FencedMove, Settled, Settlement, judge_late, settle
+from fairlane.core.model import Attempt, Cause, Overdue, TaskError, Verdict
+from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, TimedOut, Unstarted
+from fairlane.core.retry import DEFAULT
+from fairlane.core.settlement import FencedMove, Settled, Settlement, judge_late, reaped, settle
 from tests.unit.make import NOON, TASK_ID, claimed, stored
 
 
@@ -62,6 +63,20 @@ class TestSettle:
         engine = Engine(Verdict.APPLIED)
         perform_op(settle(engine, [self.DONE]))
         assert engine.moves[0].fence == self.DONE.fence == (TASK_ID, 2, "w1")
+
+
+@pytest.mark.parametrize(
+    ("cause", "started", "outcome"),
+    [
+        (Cause.LOST, True, Lost(started=True)),
+        (Cause.LOST, False, Lost(started=False)),
+        (Cause.TIMEOUT, True, TimedOut(running=True)),
+        (Cause.UNSTARTED, False, Unstarted()),
+    ],
+)
+def test_maintenance_ends_what_is_overdue(cause: Cause, started: bool, outcome: Outcome) -> None:
+    item = Overdue(TASK_ID, 2, "w1", cause, started, 0, 3, 0, 60.0, DEFAULT)
+    assert reaped(item, 0.25) == Settlement(TASK_ID, 2, "w1", outcome, item, None, 0.25)
 
 
 class TestLateMoves:

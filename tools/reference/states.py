@@ -17,6 +17,7 @@ from fairlane.core.outcomes import (
     Released,
     Snoozed,
     TimedOut,
+    Unstarted,
 )
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
@@ -49,6 +50,8 @@ _OUTCOMES: list[tuple[str, _Task, Outcome]] = [
     ("the same, no retries are left", _SPENT, Lost(started=True)),
     ("the worker died before the run", _FRESH, Lost(started=False)),
     ("the same, for the fourth time", _SPENT, Lost(started=False)),
+    ("the worker did not start the task in time", _FRESH, Unstarted()),
+    ("the same, for the fourth time", _SPENT, Unstarted()),
     ("the worker gave the task back", _FRESH, Released()),
     ("the handler asked to run later", _FRESH, Snoozed(60.0)),
 ]

@@ -55,6 +55,7 @@ def config_of(settings: Settings) -> ServerConfig:
             per_minute=settings.per_minute,
             per_hour=settings.per_hour,
         ),
+        start_within=settings.start_within or None,
     )
 
 

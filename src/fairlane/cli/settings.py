@@ -42,6 +42,8 @@ class Settings(NamedTuple):
     allow_origins: frozenset[str] = frozenset()
     per_minute: int | None = None
     per_hour: int | None = None
+    start_within: float = limits.START_SECONDS
+    """How long an HTTP worker may hold a task unstarted, if it reports starts; 0 for any time."""
     log_format: str = "text"
     log_transitions: bool = False
     refuse_low: int = 10_000
@@ -100,6 +102,7 @@ class Settings(NamedTuple):
             "allow_origins": ",".join(sorted(self.allow_origins)) or None,
             "per_minute": None if self.per_minute is None else str(self.per_minute),
             "per_hour": None if self.per_hour is None else str(self.per_hour),
+            "start_within": str(self.start_within),
             "log_format": self.log_format,
             "log_transitions": "1" if self.log_transitions else None,
             "refuse_low": str(self.refuse_low),
@@ -177,6 +180,16 @@ def _seconds(value: object, source: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     raise UsageError(f"{source} is a number of seconds. Got {shown(value)}.")
+
+
+def _start_within(value: object, source: str) -> float:
+    """Read seconds; 0 means any time."""
+    seconds = _seconds(value, source)
+    if 0 <= seconds <= limits.LEASE_SECONDS_LONGEST:
+        return seconds
+    raise UsageError(
+        f"{source} is 0 (off) to {limits.LEASE_SECONDS_LONGEST:,.0f} seconds. Got {shown(value)}."
+    )
 
 
 def _port(value: object, source: str) -> int:
@@ -278,6 +291,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "allow_origins": _texts,
     "per_minute": _count,
     "per_hour": _count,
+    "start_within": _start_within,
     "log_format": _log_format,
     "log_transitions": _switch,
     "refuse_low": _count_or_none,

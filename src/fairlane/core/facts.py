@@ -123,7 +123,9 @@ _QUEUED, _EXECUTING, _COMPLETED = (
     State.EXECUTING.code,
     State.COMPLETED.code,
 )
-_FAILURES = frozenset({"error", "timeout", "worker_lost", "max_retries_exceeded", "not_retriable"})
+_FAILURES = frozenset(
+    {"error", "timeout", "worker_lost", "not_started", "max_retries_exceeded", "not_retriable"}
+)
 
 
 # Operations on samples, see `store`.

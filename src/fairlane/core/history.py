@@ -11,7 +11,13 @@ from typing import Final
 
 import msgspec
 
-from fairlane.core.machine import NOT_RETRIABLE, RETRIES_EXHAUSTED, TIMED_OUT, WORKER_LOST
+from fairlane.core.machine import (
+    NOT_RETRIABLE,
+    NOT_STARTED,
+    RETRIES_EXHAUSTED,
+    TIMED_OUT,
+    WORKER_LOST,
+)
 from fairlane.core.model import Attempt, Task
 from fairlane.core.states import TERMINAL, State
 
@@ -79,6 +85,7 @@ _ENDS: Final = {
     RETRIES_EXHAUSTED: State.DEAD_LETTER,
     TIMED_OUT: State.DEAD_LETTER,
     WORKER_LOST: State.DEAD_LETTER,
+    NOT_STARTED: State.DEAD_LETTER,
 }
 _AFTER: Final = {
     "completed": State.COMPLETED,

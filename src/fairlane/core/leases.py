@@ -30,6 +30,12 @@ def checked(worker: NewWorker) -> NewWorker:
         raise InvalidWorker(
             f"A worker's lease is above 0 and at most {limits.LEASE_SECONDS_LONGEST:,.0f} seconds."
         )
+    within = worker.start_within
+    if within is not None and not 0 < within <= limits.LEASE_SECONDS_LONGEST:
+        raise InvalidWorker(
+            "The time from the claim of a task to its start is above 0 and at most "
+            f"{limits.LEASE_SECONDS_LONGEST:,.0f} seconds. Got {shown(within)}."
+        )
     return worker
 
 

@@ -48,6 +48,7 @@ ANALYSED = 10_000
 IDEMPOTENCY_SECONDS = 86_400
 LEASE_SECONDS = 30.0
 LEASE_SECONDS_LONGEST = 86_400.0
+START_SECONDS = 30.0  # from claim to start, for workers that report starts
 
 UNIQUE_SECONDS = 366 * 86_400.0
 RETENTION_SECONDS = 100 * 366 * 86_400.0
@@ -58,7 +59,7 @@ SAMPLES_SECONDS = 86_400.0
 BREAKER_FAILURES = 1_000
 BREAKER_SECONDS = 86_400.0
 
-# A worker that dies gives back what it had not started, but not for ever.
+# What a worker had not started goes back free, but not for ever.
 FREE_RETURNS = 3
 
 # A timed-out attempt gets half as much time again on its next run, up to here.

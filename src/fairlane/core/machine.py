@@ -35,6 +35,7 @@ from fairlane.core.outcomes import (
     Released,
     Snoozed,
     TimedOut,
+    Unstarted,
 )
 from fairlane.core.retry import RATE_LIMIT, RetryPolicy
 from fairlane.core.states import TERMINAL, WAITING, State
@@ -148,6 +149,7 @@ def sources_of(verb: Verb, among: frozenset[State] | None = None) -> frozenset[S
 RETRIES_EXHAUSTED = "max_retries_exceeded"
 TIMED_OUT = "timeout"
 WORKER_LOST = "worker_lost"
+NOT_STARTED = "not_started"
 NOT_RETRIABLE = "not_retriable"
 EXPIRED = "expired"
 REPLACED = "replaced"
@@ -293,7 +295,9 @@ def decide(task: Standing, outcome: Outcome, jitter: float) -> Move:
         case TimedOut(running):
             return _after_timeout(task, running, jitter)
         case Lost(started):
-            return _after_loss(task, started)
+            return _after_loss(task, _DIED, WORKER_LOST, started=started)
+        case Unstarted():
+            return _after_loss(task, _IDLE, NOT_STARTED, started=False)
         case Released():
             return _run_again(task, Verb.RELEASE, "released")
         case Snoozed(after):
@@ -328,16 +332,19 @@ def _after_timeout(task: Standing, running: bool, jitter: float) -> Move:
     return _retry_or_bury(task, "timed_out", error, TIMED_OUT, after, _longer(limit), slot)
 
 
-def _after_loss(task: Standing, started: bool) -> Move:
-    error = TaskError("The worker died while it held the task.", code="WORKER_LOST")
+_DIED = TaskError("The worker died while it held the task.", code="WORKER_LOST")
+_IDLE = TaskError("The worker did not start the task in time.", code="NOT_STARTED")
+
+
+def _after_loss(task: Standing, error: TaskError, reason: str, *, started: bool) -> Move:
     run = "lost" if started else "returned"
     spent = task.retry_count + 1 if started else task.retry_count
     returns = task.returns if started else task.returns + 1
     if (started and spent > task.max_retries) or returns > limits.FREE_RETURNS:
-        return _bury(run, WORKER_LOST, error, spent)
+        return _bury(run, reason, error, spent)
     # Not the task's fault as far as anyone knows: it runs again at once.
     return _run_again(
-        task, Verb.RELEASE, run, WORKER_LOST, error=error, retry_count=spent, returns=returns
+        task, Verb.RELEASE, run, reason, error=error, retry_count=spent, returns=returns
     )
 
 

@@ -217,10 +217,12 @@ class Cause(StrEnum):
 
     LOST = "lost"
     TIMEOUT = "timeout"
+    UNSTARTED = "unstarted"
 
 
 class Overdue(msgspec.Struct, frozen=True):
-    """An executing task whose worker is dead or whose timeout has passed; a `Standing`."""
+    """An executing task to be taken from its worker, which is dead, exceeded the timeout or did not
+    start the task in time; a `Standing`."""
 
     task_id: str
     attempt: int
@@ -414,6 +416,9 @@ class NewWorker(msgspec.Struct, frozen=True):
     host: str = ""
     version: str = ""
     lease: float = limits.LEASE_SECONDS
+    start_within: float | None = None
+    """It reports the start of every task. A task that it does not start within this time goes to
+    others, at no cost. None: it may hold tasks unstarted."""
 
 
 class Beat(msgspec.Struct, frozen=True):
@@ -452,6 +457,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     health: Mapping[str, Any] | None
     lease: float
+    start_within: float | None
     registered_at: datetime
     last_heartbeat: datetime
     lost: bool

@@ -35,6 +35,10 @@ class Lost(msgspec.Struct, frozen=True):
     started: bool
 
 
+class Unstarted(msgspec.Struct, frozen=True):
+    """The worker lives, but has not started the task within the time it has for that."""
+
+
 class Released(msgspec.Struct, frozen=True):
     """The worker gave the task back: it is shutting down."""
 
@@ -45,4 +49,4 @@ class Snoozed(msgspec.Struct, frozen=True):
     after: float
 
 
-Outcome = Completed | Failed | TimedOut | Lost | Released | Snoozed
+Outcome = Completed | Failed | TimedOut | Lost | Unstarted | Released | Snoozed

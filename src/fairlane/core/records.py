@@ -124,7 +124,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
 
 
 class WorkerRecord(msgspec.Struct, frozen=True):
-    """A worker as it is stored: names as JSON arrays (None: all), the lease in microseconds."""
+    """A worker as it is stored: names as JSON arrays (None: all), durations in microseconds."""
 
     worker_id: str
     status: str
@@ -137,6 +137,7 @@ class WorkerRecord(msgspec.Struct, frozen=True):
     version: str
     health: str | None
     lease: int
+    start_within: int | None
     registered_at: int
     seen_at: int
 
@@ -156,6 +157,7 @@ class WorkerRecord(msgspec.Struct, frozen=True):
             version=self.version,
             health=None if self.health is None else msgspec.json.decode(self.health),
             lease=self.lease / MICROSECONDS,
+            start_within=None if self.start_within is None else self.start_within / MICROSECONDS,
             registered_at=moment(self.registered_at),
             last_heartbeat=moment(self.seen_at),
             lost=status is not WorkerStatus.DEAD and self.seen_at + self.lease <= now,
@@ -173,6 +175,11 @@ def attempt_of(
     """Return a stored run as a user sees it."""
     started, ended = moment_or_none(started_at), moment(ended_at)
     return Attempt(number, worker_id, started, ended, outcome, error_of(error))
+
+
+def stored_seconds(seconds: float | None) -> int | None:
+    """Return a duration as engines store it."""
+    return None if seconds is None else int(seconds * MICROSECONDS)
 
 
 def stored_error(error: TaskError | None) -> bytes | None:

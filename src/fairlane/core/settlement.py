@@ -14,8 +14,8 @@ import msgspec
 
 from fairlane.core.flow import Flow, Op, writes
 from fairlane.core.machine import COMPLETE, Move, Standing, allows, decide
-from fairlane.core.model import Task, Verdict
-from fairlane.core.outcomes import Completed, Outcome
+from fairlane.core.model import Cause, Overdue, Task, Verdict
+from fairlane.core.outcomes import Completed, Lost, Outcome, TimedOut, Unstarted
 from fairlane.core.states import State
 
 Fence = tuple[str, int, str]
@@ -41,6 +41,17 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     def fence(self) -> Fence:
         """Return what must match for the outcome to count."""
         return (self.task_id, self.attempt, self.worker_id)
+
+
+def reaped(item: Overdue, jitter: float = 0.5) -> Settlement:
+    """Return how the maintenance ends a run that is overdue."""
+    outcomes: dict[Cause, Outcome] = {
+        Cause.LOST: Lost(item.started),
+        Cause.TIMEOUT: TimedOut(running=True),
+        Cause.UNSTARTED: Unstarted(),
+    }
+    fence = (item.task_id, item.attempt, item.worker_id)
+    return Settlement(*fence, outcomes[item.cause], item, jitter=jitter)
 
 
 class FencedMove(msgspec.Struct, frozen=True, gc=False):

@@ -99,13 +99,17 @@ class Store(Protocol):
         """
 
     def progress(self, worker_id: str, reports: Sequence[Report]) -> Op[list[Verdict]]:
-        """Record the progress of running tasks."""
+        """Record the progress of running tasks. One whose start was not reported starts now."""
 
     def heartbeat(self, beat: Beat) -> Op[Pulse]:
         """Renew a worker's lease, and with it its hold on all its tasks. Raises WorkerGone."""
 
     def expired(self, limit: int) -> Op[list[Overdue]]:
-        """Return executing tasks whose worker is dead, or that have exceeded their timeout."""
+        """Return executing tasks to be taken from their workers.
+
+        The worker is dead, the task has exceeded its timeout, or the worker has not started it in
+        the time it has for that (see `NewWorker.start_within`).
+        """
 
     def prune(self, retention: Retention) -> Op[Pruned]:
         """Delete up to 500 tasks that are older than the retention allows, with their history.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fairlane.core import limits
 from fairlane.core.priority import Band
 
 
@@ -43,6 +44,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     admission: Admission = Admission()
     longest_wait: float = 60.0
     """How long a request may wait for a result or for tasks."""
+    start_within: float | None = limits.START_SECONDS
+    """How long a task may wait for the `start` of a worker that reports starts. None: any time."""
     listeners: int = 1_000
     """How many clients may listen to live events at the same time."""
     maintenance: bool = True

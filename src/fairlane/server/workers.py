@@ -62,7 +62,16 @@ def _sign(nonce: bytes, identity: Identity, prefix: str) -> str:
 class KnownWorker:
     """A worker in the cache of this process."""
 
-    __slots__ = ("capabilities", "lease", "load", "queues", "seen_at", "status", "types")
+    __slots__ = (
+        "capabilities",
+        "lease",
+        "load",
+        "queues",
+        "seen_at",
+        "start_within",
+        "status",
+        "types",
+    )
 
     def __init__(self, worker: Worker | NewWorker, load: int = 0) -> None:
         self.status = WorkerStatus.ACTIVE
@@ -70,6 +79,7 @@ class KnownWorker:
         self.types = worker.types
         self.capabilities = worker.capabilities
         self.lease = worker.lease
+        self.start_within = worker.start_within
         self.load = load
         self.seen_at = float("-inf")
         """When its last heartbeat was sent to the store."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from fairlane.core.facts import Facts
 from fairlane.core.lanes import Lane
-from fairlane.core.machine import TIMED_OUT, WORKER_LOST
+from fairlane.core.machine import NOT_STARTED, TIMED_OUT, WORKER_LOST
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import NOWHERE, TERMINAL, State
 from fairlane.core.tally import BUCKETS, LOST_WORKERS, STALE_RESULTS, UNTIMED, Tally, TallyKey
@@ -97,4 +97,4 @@ def _is_retry(key: TallyKey) -> bool:
     """Return whether a run ended and will be followed by another one."""
     if key.target == State.RETRYING.code:
         return True
-    return key.target == State.QUEUED.code and key.label == WORKER_LOST
+    return key.target == State.QUEUED.code and key.label in {WORKER_LOST, NOT_STARTED}

@@ -23,15 +23,29 @@ from prometheus_client.registry import Collector
 from fairlane.core.breakdown import queues_of
 from fairlane.core.facts import Facts, Stream
 from fairlane.core.lanes import Controls
-from fairlane.core.machine import EXPIRED, NOT_RETRIABLE, RETRIES_EXHAUSTED, TIMED_OUT, WORKER_LOST
+from fairlane.core.machine import (
+    EXPIRED,
+    NOT_RETRIABLE,
+    NOT_STARTED,
+    RETRIES_EXHAUSTED,
+    TIMED_OUT,
+    WORKER_LOST,
+)
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import State
 from fairlane.core.stats import Stats, age_percentile, stats_of
 from fairlane.telemetry.counts import Counts, Durations
 
 PERCENTILES: Final = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
-RETRY_REASONS: Final = ("error", TIMED_OUT, WORKER_LOST)
-FAILURE_REASONS: Final = (RETRIES_EXHAUSTED, TIMED_OUT, WORKER_LOST, NOT_RETRIABLE, EXPIRED)
+RETRY_REASONS: Final = ("error", TIMED_OUT, WORKER_LOST, NOT_STARTED)
+FAILURE_REASONS: Final = (
+    RETRIES_EXHAUSTED,
+    TIMED_OUT,
+    WORKER_LOST,
+    NOT_STARTED,
+    NOT_RETRIABLE,
+    EXPIRED,
+)
 
 
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"

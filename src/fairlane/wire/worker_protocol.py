@@ -49,13 +49,17 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
         None
     )
     """How long it may send no heartbeat; default: three heartbeat intervals."""
+    reports_start: bool = False
+    """It calls `start` before it runs a task. Then a task that it does not start in time (30 s by
+    default) goes to others, at no cost: the response to a poll may have been lost. Otherwise the
+    tasks of a poll count as started when they are handed out."""
     name: WorkerName | None = None
     """The beginning of its id."""
     worker_id: str | None = None
     """The id from an earlier registration, which is renewed."""
 
-    def worker(self, worker_id: str) -> NewWorker:
-        """Return the worker with this id."""
+    def worker(self, worker_id: str, start_within: float | None) -> NewWorker:
+        """Return the worker with this id. `start_within`: for workers that report starts."""
         for names in (self.capabilities, self.queues or (), self.types or ()):
             if len(names) > limits.LANES:
                 raise InvalidWorker(f"A worker names at most {limits.LANES:,} of each kind.")
@@ -68,6 +72,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
             host=self.host,
             version=self.version,
             lease=self._lease(),
+            start_within=start_within if self.reports_start else None,
         )
 
     def _lease(self) -> float:
@@ -76,12 +81,14 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
         return BEATS_A_LEASE * self.heartbeat_interval_ms / 1_000
 
 
-class Registered(msgspec.Struct, frozen=True):
+class Registered(msgspec.Struct, frozen=True, omit_defaults=True):
     """The id for all further calls of the worker, and how often to make them."""
 
     worker_id: str
     poll_interval_ms: int
     heartbeat_interval_ms: int
+    start_within_seconds: float | msgspec.UnsetType = msgspec.UNSET
+    """How long a task may wait for its `start`, for a worker that reports starts."""
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +134,7 @@ class PollReply(msgspec.Struct, frozen=True):
 
 
 class TaskStart(msgspec.Struct, frozen=True):
-    """A task starts only now."""
+    """A task starts now."""
 
     task_id: TaskId
     attempt: Attempt | None = None

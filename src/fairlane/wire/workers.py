@@ -29,6 +29,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     health: Mapping[str, Any] | None
     lease_seconds: float
     """How long it may send no heartbeat before it counts as dead."""
+    start_within_seconds: float | None
+    """How long it may hold a task unstarted; null for any time."""
 
 
 class WorkerList(msgspec.Struct, frozen=True):
@@ -66,6 +68,7 @@ def worker_of(worker: Worker) -> WorkerView:
         host=worker.host,
         health=worker.health,
         lease_seconds=worker.lease,
+        start_within_seconds=worker.start_within,
     )
 
 

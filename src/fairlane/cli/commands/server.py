@@ -58,6 +58,12 @@ from fairlane.server.http.listening import bind, inherited
     metavar="N",
     help="Refuse all but exempt tokens from N queued tasks on.",
 )
+@click.option(
+    "--start-within",
+    type=float,
+    metavar="SECONDS",
+    help="For HTTP workers that report starts: the time from poll to start; 0: any. [default: 30]",
+)
 @log_format_option
 @click.option("--descriptors", hidden=True, help="Listening sockets of the supervisor.")
 def server_command(descriptors: str | None, **flags: Any) -> None:

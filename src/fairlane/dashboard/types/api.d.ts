@@ -587,6 +587,7 @@ export interface WorkerView {
   host: string;
   health: Record<string, unknown> | null;
   lease_seconds: number;
+  start_within_seconds: number | null;
 }
 
 export interface Get {

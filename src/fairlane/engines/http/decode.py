@@ -33,6 +33,7 @@ def worker_of(view: WorkerView) -> Worker:
         version=view.version,
         health=view.health,
         lease=view.lease_seconds,
+        start_within=view.start_within_seconds,
         registered_at=time_of(view.registered_at),
         last_heartbeat=time_of(view.last_heartbeat),
         lost=False,

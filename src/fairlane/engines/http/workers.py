@@ -22,7 +22,16 @@ from fairlane.core.model import (
     Start,
     Verdict,
 )
-from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, Released, Snoozed, TimedOut
+from fairlane.core.outcomes import (
+    Completed,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    TimedOut,
+    Unstarted,
+)
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.engines.http.calls import MOST_BYTES, part, post
 from fairlane.wire.worker_protocol import Deregistered, Registered
@@ -55,6 +64,7 @@ def register(_: object, worker: NewWorker) -> Flow[str]:
         "host": worker.host,
         "version": worker.version,
         "lease_seconds": worker.lease,
+        "reports_start": worker.start_within is not None,
     }
     answer = yield from post(f"{WORKERS}/register", body, Registered)
     return answer.worker_id
@@ -171,7 +181,7 @@ def _encode_outcome(outcome: Outcome) -> dict[str, Any]:
             return {"status": RunStatus.RELEASED}
         case Snoozed(after):
             return {"status": RunStatus.SNOOZED, "after_seconds": bounded(after)}
-        case Lost():
+        case Lost() | Unstarted():
             raise NotSupported("A server decides itself what follows from the end of a run.")
 
 

@@ -23,7 +23,7 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import overdue_of, stored_names
+from fairlane.core.records import overdue_of, stored_names, stored_seconds
 from fairlane.core.tally import LOST_WORKERS, apart
 from fairlane.engines.postgres.accounting import count, mention
 from fairlane.engines.postgres.calls import Query
@@ -90,7 +90,8 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
 def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
     most = min(limit, limits.BATCH)
     rows = list((yield Query(SQL["lost"], (most,))))
-    rows += yield Query(SQL["timed_out"], (most - len(rows),))
+    for cause in ("timed_out", "unstarted"):
+        rows += yield Query(SQL[cause], (most - len(rows),))
     return [overdue_of(row) for row in rows]
 
 
@@ -107,7 +108,8 @@ def register(self: Context, worker: NewWorker) -> Flow[str]:
             stored_names(worker.types),
             worker.host,
             worker.version,
-            int(worker.lease * MICROSECONDS),
+            stored_seconds(worker.lease),
+            stored_seconds(worker.start_within),
         ),
     )
     if not rows:

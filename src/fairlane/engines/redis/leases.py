@@ -25,7 +25,7 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import stored_names
+from fairlane.core.records import stored_names, stored_seconds
 from fairlane.core.tally import LOST_WORKERS, apart
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context
@@ -113,6 +113,7 @@ def _overdue(cause: bytes, raw: bytes, stored_record: bytes, task: bytes) -> Ove
 @writes
 def register(self: Context, worker: NewWorker) -> Flow[str]:
     checked(worker)
+    within = stored_seconds(worker.start_within)
     fields: dict[str, Argument] = {
         "capacity": worker.capacity,
         "capabilities": stored_names(worker.capabilities) or "",
@@ -121,6 +122,7 @@ def register(self: Context, worker: NewWorker) -> Flow[str]:
         "host": worker.host,
         "version": worker.version,
         "lease": int(worker.lease * MICROSECONDS),
+        "start_within": "" if within is None else within,
     }
     flat = [part for field in fields.items() for part in field]
     if (yield from self.call(REGISTER, worker.worker_id, *flat)) == b"gone":

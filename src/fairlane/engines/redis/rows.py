@@ -30,6 +30,7 @@ WORKER_FIELDS = (
     "version",
     "health",
     "lease",
+    "start_within",
     "registered_at",
     "seen_at",
 )
@@ -138,6 +139,7 @@ def worker_of(worker_id: bytes, row: list[bytes | None], runs: list[bytes], now:
         version=texts["version"],
         health=texts["health"] or None,
         lease=int(texts["lease"]),
+        start_within=int(texts["start_within"]) if texts["start_within"] else None,
         registered_at=int(texts["registered_at"]),
         seen_at=int(texts["seen_at"]),
     ).worker(sorted(text_id(run[:16]) for run in runs), now)

@@ -23,7 +23,7 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import overdue_of, stored_names
+from fairlane.core.records import overdue_of, stored_names, stored_seconds
 from fairlane.core.tally import LOST_WORKERS, TallyKey, apart
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.accounting import Accounts
@@ -43,10 +43,8 @@ def start(self: Context, worker_id: str, starts: Sequence[Start]) -> Flow[list[V
     for item in starts:
         task, verdict = yield from _held("start", item.task_id, item.attempt, worker_id, accounts)
         if task is not None:
-            timeout = task[3]
             began = now - int(item.seconds * MICROSECONDS)
-            deadline = None if timeout is None else began + int(timeout * MICROSECONDS)
-            yield Execute(SQL["start"], (began, deadline, item.task_id))
+            yield Execute(SQL["start"], (began, _deadline(began, task), item.task_id))
         verdicts.append(verdict)
     yield from accounts.post(now)
     return verdicts
@@ -65,9 +63,16 @@ def progress(self: Context, worker_id: str, reports: Sequence[Report]) -> Flow[l
         if task is not None:
             stored = stored_progress(item.percent, item.message, now)
             yield Execute(SQL["progress"], (stored, task[0]))
+            yield Execute(SQL["start_if_unstarted"], (now, _deadline(now, task), item.task_id))
         verdicts.append(verdict)
     yield from accounts.post(now)
     return verdicts
+
+
+def _deadline(began: int, task: Row) -> int | None:
+    """Return when the time of a run is over."""
+    timeout = task[3]
+    return None if timeout is None else began + int(timeout * MICROSECONDS)
 
 
 def _held(
@@ -103,7 +108,8 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
 def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
     most = min(limit, limits.BATCH)
     rows = (yield Execute(SQL["lost"], (most,))).fetchall()
-    rows += (yield Execute(SQL["timed_out"], (self.clock(), most - len(rows)))).fetchall()
+    for cause in ("timed_out", "unstarted"):
+        rows += (yield Execute(SQL[cause], (self.clock(), most - len(rows)))).fetchall()
     return [overdue_of(row) for row in rows]
 
 
@@ -124,7 +130,8 @@ def register(self: Context, worker: NewWorker) -> Flow[str]:
             stored_names(worker.types),
             worker.host,
             worker.version,
-            int(worker.lease * MICROSECONDS),
+            stored_seconds(worker.lease),
+            stored_seconds(worker.start_within),
             now,
         ),
     )

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from fairlane.core.errors import LeaseLost, WorkerGone
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.core.outcomes import Released
@@ -45,10 +47,13 @@ async def register(services: Services, call: Call[Registration, None]) -> Respon
     body = call.body
     known = body.worker_id
     renews = known is not None and owns(known, call.identity)
-    worker = body.worker(known if renews and known else new_worker_id(call.identity, body.name))
+    worker_id = known if renews and known else new_worker_id(call.identity, body.name)
+    worker = body.worker(worker_id, services.config.start_within)
     await services.run(services.ops.register(worker))
     services.workers.remember(worker)
-    return Response(Registered(worker.worker_id, POLL_INTERVAL_MS, body.heartbeat_interval_ms))
+    within = UNSET if worker.start_within is None else worker.start_within
+    terms = (POLL_INTERVAL_MS, body.heartbeat_interval_ms, within)
+    return Response(Registered(worker.worker_id, *terms))
 
 
 async def poll(services: Services, call: Call[Poll, None]) -> Response:
@@ -58,12 +63,15 @@ async def poll(services: Services, call: Call[Poll, None]) -> Response:
     in_line = known.status is WorkerStatus.ACTIVE
     seconds = wait_seconds(services, known, body.wait_seconds)
     ask, repeats = _ask(body, worker_id, known), body.request_id is not None
-    grant = await services.polls.take(ask, seconds, call.left, in_line=in_line, repeats=repeats)
+    begins = known.start_within is None
+    grant = await services.polls.take(
+        ask, seconds, call.left, in_line=in_line, begins=begins, repeats=repeats
+    )
     return Response(PollReply([HandedTask.of(task) for task in grant.tasks]))
 
 
 async def start(services: Services, call: Call[TaskStart, None]) -> Response:
-    """Record that a task starts only now. Its timeout counts from here."""
+    """Record that a task starts now. Its timeout counts from here."""
     worker_id, task_id = caller(call), task_id_of(call.body.task_id)
     attempt = await _attempt(services, worker_id, task_id, call.body.attempt)
     op = services.ops.start(worker_id, [Start(task_id, attempt)])

@@ -17,7 +17,8 @@ item AS MATERIALIZED (
         $6::text::smallint[]
     ) WITH ORDINALITY AS sent (task_id, attempt, kind, result, seconds, bucket, number)
     CROSS JOIN LATERAL (
-        SELECT ctid AS tid, attempt, worker_id, deadline, linked FROM fairlane.held
+        SELECT ctid AS tid, attempt, worker_id, claimed_at, started_at, deadline, linked
+        FROM fairlane.held
         WHERE held.task_id = sent.task_id
         LIMIT 1
     ) AS task
@@ -30,7 +31,14 @@ item AS MATERIALIZED (
             OR task.deadline <= (SELECT now FROM clock)
             OR NOT EXISTS (
                 SELECT FROM fairlane.workers AS worker
-                WHERE worker.worker_id = task.worker_id AND worker.status <> 'dead'
+                WHERE
+                    worker.worker_id = task.worker_id
+                    AND worker.status <> 'dead'
+                    AND (
+                        worker.start_within IS NULL
+                        OR task.started_at IS NOT NULL
+                        OR task.claimed_at + worker.start_within > (SELECT now FROM clock)
+                    )
             )
         )
 ),

@@ -21,7 +21,7 @@ WHERE task.task_id = ANY ($1::text::uuid[]);
 SELECT
     fairlane.now_us(),
     worker_id, status, capacity, load, capabilities, queues, types, host, version, health, lease,
-    registered_at, seen_at
+    start_within, registered_at, seen_at
 FROM fairlane.workers
 ORDER BY registered_at, worker_id;
 

@@ -31,7 +31,15 @@ reported AS (
     UPDATE fairlane.held AS task
     SET progress = sent.progress,
         progress_at = now,
-        updated_at = now
+        updated_at = now,
+        started_at = coalesce(task.started_at, now),
+        deadline = CASE
+            WHEN task.started_at IS NOT NULL THEN task.deadline
+            ELSE now + (
+                SELECT (content.timeout * 1000000)::bigint FROM fairlane.content
+                WHERE content.task_id = task.task_id
+            )
+        END
     FROM clock, unnest($2::text::uuid[], $3::text::int[], $4::bytea[]) WITH ORDINALITY
         AS sent (task_id, attempt, progress, number)
     WHERE
@@ -102,16 +110,33 @@ WHERE held.deadline <= fairlane.now_us() AND worker.status <> 'dead'
 ORDER BY held.deadline
 LIMIT $1;
 
+-- name: unstarted
+SELECT
+    held.task_id, held.attempt, held.worker_id, 'unstarted', false,
+    held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
+FROM fairlane.workers AS worker
+JOIN fairlane.held ON held.worker_id = worker.worker_id
+CROSS JOIN LATERAL (
+    SELECT * FROM fairlane.content WHERE content.task_id = held.task_id OFFSET 0
+) AS task
+WHERE
+    worker.start_within IS NOT NULL
+    AND worker.status <> 'dead'
+    AND held.started_at IS NULL
+    AND held.claimed_at + worker.start_within <= fairlane.now_us()
+ORDER BY held.claimed_at
+LIMIT $1;
+
 -- Returns no row for a worker that is dead. xmax = 0: the row was inserted, not updated.
 
 -- name: register
 WITH joined AS (
     INSERT INTO fairlane.workers AS worker (
         worker_id, status, capacity, capabilities, queues, types, host, version, lease,
-        registered_at, seen_at
+        start_within, registered_at, seen_at
     )
     VALUES (
-        $1, 'active', $2, $3, $4, $5, $6, $7, $8, fairlane.now_us(), fairlane.now_us()
+        $1, 'active', $2, $3, $4, $5, $6, $7, $8, $9, fairlane.now_us(), fairlane.now_us()
     )
     ON CONFLICT (worker_id) DO UPDATE SET
         capacity = excluded.capacity,
@@ -121,6 +146,7 @@ WITH joined AS (
         host = excluded.host,
         version = excluded.version,
         lease = excluded.lease,
+        start_within = excluded.start_within,
         seen_at = excluded.seen_at
     WHERE worker.status <> 'dead'
     RETURNING worker_id, xmax = 0 AS fresh

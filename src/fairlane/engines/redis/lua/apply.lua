@@ -41,10 +41,11 @@ end
 local records = call('HMGET', LIVE, unpack(ids))
 local breakers = call('EXISTS', CIRCUITS) == 1
 
--- Return whether a task's time limit has passed or its worker is dead.
-local function is_overdue(id, worker)
+-- Return whether a task's time limit has passed, its worker is dead, or has not started it in time.
+local function is_overdue(id, record, worker)
     local deadline = call('ZSCORE', DEADLINES, id)
     return (deadline and tonumber(deadline) <= now) or is_dead(worker)
+        or is_left_unstarted(record, start_within(worker))
 end
 
 -- Return the passage of a kind for records with the same last fields (lane, level, attempt, worker), with
@@ -129,7 +130,7 @@ for _, kind in ipairs(kinds) do
             passage = move_passage(kind, ending)
         end
         -- Of two reports under one fence the first is applied, and the second is late.
-        if not passage or done[id] or (reaping and not is_overdue(id, kind.worker)) then
+        if not passage or done[id] or (reaping and not is_overdue(id, record, kind.worker)) then
             late[#late + 1] = i
         else
             done[id] = true

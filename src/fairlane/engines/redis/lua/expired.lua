@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- needs: record moves
--- Find tasks of dead workers and tasks whose time limit has passed.
+-- Find tasks of dead workers, tasks whose time limit has passed, and tasks that were not started in time.
 -- ARGV: the largest number of tasks. Returns per task: cause, id, record, the task as submitted.
 local most = tonumber(ARGV[1])
 local found = {}
@@ -9,7 +9,8 @@ local function add(cause, id, record)
     found[#found + 1] = {cause, id, record, call('HGET', TASKS, id)}
 end
 
-for _, worker in ipairs(call('ZRANGE', WORKERS, 0, -1)) do
+local workers = call('ZRANGE', WORKERS, 0, -1)
+for _, worker in ipairs(workers) do
     if #found < most and is_dead(worker) then
         for _, run in ipairs(call('SRANDMEMBER', HELD .. worker, most - #found)) do
             local id = sub(run, 1, 16)
@@ -22,6 +23,19 @@ local overdue = call('ZRANGE', DEADLINES, '-inf', now_text, 'BYSCORE', 'LIMIT', 
 for i, record in ipairs(live_records(overdue)) do
     if #found < most and not is_dead(worker_of(record)) then
         add('timeout', overdue[i], record)
+    end
+end
+
+for _, worker in ipairs(workers) do
+    local within = start_within(worker)
+    if #found < most and within and not is_dead(worker) then
+        for _, run in ipairs(call('SMEMBERS', HELD .. worker)) do
+            local id = sub(run, 1, 16)
+            local record = call('HGET', LIVE, id)
+            if #found < most and is_left_unstarted(record, within) then
+                add('unstarted', id, record)
+            end
+        end
     end
 end
 return found

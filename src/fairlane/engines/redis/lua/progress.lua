@@ -13,6 +13,9 @@ local verdicts = {}
 for i, record in ipairs(all_records(ids)) do
     local id, attempt, report = ids[i], ARGV[3 * i], ARGV[3 * i + 1]
     if holds(record, attempt .. holder(worker)) then
+        if bytes_of(record, STARTED_AT) == NONE then
+            record = started(id, record, now)
+        end
         later('HSET', LIVE, id, sub(record, 1, UPDATED_AT - 1) .. stamp .. sub(record, DUE_AT))
         later('HSET', PROGRESS, id, stamp .. report)
         add_task(passage_for('progress', place_of(record), worker), id .. attempt)

@@ -13,11 +13,7 @@ local verdicts = {}
 for i, record in ipairs(all_records(ids)) do
     local id, attempt, ago = ids[i], ARGV[3 * i], tonumber(ARGV[3 * i + 1])
     if holds(record, attempt .. holder(worker)) then
-        local began, timeout = now - ago, read('>d', record, TIMEOUT)
-        later('HSET', LIVE, id, sub(record, 1, STARTED_AT - 1) .. pack('>I8', began) .. sub(record, READY_AT))
-        if timeout > 0 then
-            later('ZADD', DEADLINES, whole(began + timeout * 1000000), id)
-        end
+        later('HSET', LIVE, id, started(id, record, now - ago))
         add_task(passage_for('start', place_of(record), worker), id .. attempt)
         verdicts[i] = 'applied'
     else

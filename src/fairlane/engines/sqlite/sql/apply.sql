@@ -15,7 +15,11 @@ SELECT held.task_id, held.number, held.lane, held.level, held.attempt, held.retr
 FROM json_each(?1) AS wanted
 CROSS JOIN held ON held.task_id = wanted.value
 LEFT JOIN workers AS worker ON worker.worker_id = held.worker_id
-WHERE worker.worker_id IS NULL OR worker.status = 'dead' OR held.deadline <= ?2;
+WHERE
+    worker.worker_id IS NULL
+    OR worker.status = 'dead'
+    OR held.deadline <= ?2
+    OR (held.started_at IS NULL AND held.claimed_at + worker.start_within <= ?2);
 
 -- name: complete
 INSERT INTO outcome (

@@ -13,7 +13,7 @@ ORDER BY task_id, attempt;
 -- name: workers
 SELECT
     worker_id, status, capacity, load, capabilities, queues, types, host, version, health, lease,
-    registered_at, seen_at
+    start_within, registered_at, seen_at
 FROM workers
 ORDER BY registered_at, worker_id;
 

@@ -6,6 +6,9 @@ WHERE held.task_id = ? AND held.attempt = ? AND held.worker_id = ?;
 -- name: start
 UPDATE held SET started_at = ?, deadline = ? WHERE task_id = ?;
 
+-- name: start_if_unstarted
+UPDATE held SET started_at = ?, deadline = ? WHERE task_id = ? AND started_at IS NULL;
+
 -- name: progress
 UPDATE content SET progress = ? WHERE number = ?;
 
@@ -47,12 +50,26 @@ WHERE held.deadline <= ? AND worker.status <> 'dead'
 ORDER BY held.deadline
 LIMIT ?;
 
+-- name: unstarted
+SELECT
+    task.task_id, held.attempt, held.worker_id, 'unstarted', 0,
+    held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
+FROM held
+CROSS JOIN content AS task ON task.number = held.number
+CROSS JOIN workers AS worker ON worker.worker_id = held.worker_id
+WHERE
+    held.started_at IS NULL
+    AND held.claimed_at + worker.start_within <= ?
+    AND worker.status <> 'dead'
+ORDER BY held.claimed_at
+LIMIT ?;
+
 -- name: register
 INSERT INTO workers (
-    worker_id, status, capacity, capabilities, queues, types, host, version, lease,
+    worker_id, status, capacity, capabilities, queues, types, host, version, lease, start_within,
     registered_at, seen_at
 )
-VALUES (?1, 'active', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)
+VALUES (?1, 'active', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)
 ON CONFLICT DO UPDATE SET
     capacity = excluded.capacity,
     capabilities = excluded.capabilities,
@@ -61,6 +78,7 @@ ON CONFLICT DO UPDATE SET
     host = excluded.host,
     version = excluded.version,
     lease = excluded.lease,
+    start_within = excluded.start_within,
     seen_at = excluded.seen_at;
 
 -- name: mark

@@ -81,6 +81,16 @@ local function is_dead(worker)
     return not status or status == 'dead'
 end
 
+-- Return how long a worker may hold a task unstarted, in microseconds, or nil for any time.
+local function start_within(worker)
+    return tonumber(call('HGET', WORKER_HASH .. worker, 'start_within') or '')
+end
+
+-- Return whether an executing task was not started within a time (nil for any time).
+local function is_left_unstarted(record, within)
+    return within and bytes_of(record, STARTED_AT) == NONE and time_of(record, CLAIMED_AT) + within <= now
+end
+
 -- Take a task from its worker by a move. If its slot lingers, it stays taken until the worker reports.
 local function take_from_worker(move, id, record, run, worker)
     later('SREM', HELD .. worker, run)

@@ -111,6 +111,15 @@ local function all_records(ids)
     return records
 end
 
+-- Return the record of a task that began to run at a time, and watch its time limit from then on.
+local function started(id, record, began)
+    local timeout = read('>d', record, TIMEOUT)
+    if timeout > 0 then
+        later('ZADD', DEADLINES, whole(began + timeout * 1000000), id)
+    end
+    return sub(record, 1, STARTED_AT - 1) .. pack('>I8', began) .. sub(record, READY_AT)
+end
+
 -- Return whether a task is executing under this fence: attempt, length of the worker's id, the id.
 local function holds(record, fence)
     return record and byte(record) == EXECUTING and sub(record, ATTEMPT, ATTEMPT + #fence - 1) == fence
