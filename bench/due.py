@@ -26,18 +26,18 @@ from fairlane.core.submission import new_task
 LEVELS = ("low", "medium", "high")
 URGENT = 5
 CLAIMS, SLOTS = 20, 40
-DAY = 86_400
+DELAY = 36_000
 
 
 async def fill(backend: Backend, count: int) -> None:
     for first in range(0, count, SUBMIT_BATCH):
         priority = LEVELS[first // SUBMIT_BATCH % len(LEVELS)]
         tasks = [
-            new_task(f"type-{n % 10}", {"n": n}, priority=priority, delay_seconds=DAY)
+            new_task(f"type-{n % 10}", {"n": n}, priority=priority, delay_seconds=DELAY)
             for n in range(first, min(first + SUBMIT_BATCH, count))
         ]
         await backend.run(backend.ops.submit(tasks))
-    urgent = [new_task("urgent", priority="critical", delay_seconds=DAY) for _ in range(URGENT)]
+    urgent = [new_task("urgent", priority="critical", delay_seconds=DELAY) for _ in range(URGENT)]
     await backend.run(backend.ops.submit(urgent))
 
 
@@ -56,10 +56,10 @@ async def measure(store: str, count: int) -> None:
     with stores.opened(store) as (name, url):
         async with engines.open(url) as backend, engines.open(url) as other:
             await backend.run(backend.ops.migrate())
-            worker = await backend.run(backend.ops.register(NewWorker(new_id(), lease=3 * DAY)))
+            worker = await backend.run(backend.ops.register(NewWorker(new_id(), lease=2 * DELAY)))
             await fill(backend, count)
             await claims(backend, worker, 1)  # the first of a process prepares
-            await backend.run(backend.ops.shift_clock(DAY + 3_600))
+            await backend.run(backend.ops.shift_clock(DELAY + 600))
             steal = machine.Steal()
             times, levels = await claims(backend, worker, CLAIMS)
             assert levels == sorted(levels, reverse=True), "out of order"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from fairlane.core import limits
+from fairlane.core.backend import Backend
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import Failed
 from fairlane.core.states import State
@@ -200,6 +202,27 @@ async def test_a_flood_loses_nothing_when_claims_and_moves_compete(store: World)
         if not claimed:
             break
     assert len(seen) == len(set(seen)) == 1_800
+
+
+async def test_several_maintainers_move_every_task_once(store: World) -> None:
+    await flood(store, count=900, priority="low")
+    await flood(store, count=900, priority="high")
+    await store.advance(61)
+    processes = store.processes(3)
+
+    async def move_all(backend: Backend) -> None:
+        while (await backend.run(backend.ops.move_due())).more:
+            pass
+
+    await asyncio.gather(*map(move_all, processes))
+    assert await store.census() == {State.QUEUED: 1_800}
+    assert await store.depth() == 1_800
+    moved = 0
+    cursor: str | None = None
+    while (page := await store.run(store.ops.events(cursor, 500))).events:
+        moved += sum(event.verb == "due" for event in page.events)
+        cursor = page.cursor
+    assert moved == 1_800
 
 
 async def test_a_clock_that_goes_back_moves_nothing_early(store: World) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 from fairlane.core import limits
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import DUE, EXPIRE, Verb, allows
+from fairlane.core.machine import DUE, EXPIRE, Clears, Place, Verb, allows
 from fairlane.core.model import Due
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
+from fairlane.core.tally import keys_of
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite import dependents
-from fairlane.engines.sqlite.accounting import Accounts
+from fairlane.engines.sqlite.accounting import Accounts, Group
 from fairlane.engines.sqlite.calls import WAKE, Execute
 from fairlane.engines.sqlite.claim_order import merge
 from fairlane.engines.sqlite.context import Context
@@ -70,8 +72,7 @@ def do_chores(
             more_due = len(due) == limits.BATCH
         else:
             due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
-        for task in map(TaskRow._make, due):
-            yield from apply_move(task, DUE, now, accounts)
+        yield from _queue([TaskRow._make(row) for row in due], now, accounts)
         queued = len(due)
         ((next_due_at,),) = yield Execute(SQL["next_due"], (now,))
     more_expired = False
@@ -93,6 +94,24 @@ def _first_due(self: Context, lanes: set[int], now: int) -> Flow[list[tuple[obje
     for stream, count in picked.items():
         found += yield Execute(SQL["due_of_stream"], (*stream, now, count))
     return found
+
+
+def _queue(tasks: list[TaskRow], now: int, accounts: Accounts) -> Flow[None]:
+    """Queue due tasks, all at once: a million may be due in the same second."""
+    assert (DUE.place, DUE.clears) == (Place.KEEP, Clears.NOTHING), DUE  # written out below
+    numbers = json.dumps([task.number for task in tasks])
+    yield Execute(SQL["queue"], (now, numbers))
+    yield Execute(SQL["unwait"], (numbers,))
+    groups: dict[tuple[int, int, int], Group] = {}
+    for task in tasks:
+        assert allows(DUE.verb, State.of(task.state)), task
+        group = groups.setdefault((task.lane, task.level, task.state), Group())
+        group.task_ids.append(task.task_id)
+        group.attempts.append(task.attempt)
+    for (lane, level, state), group in groups.items():
+        accounts.mention(group.passage(DUE.verb, None, lane, level))
+        for key in keys_of(DUE, lane, level, state):
+            accounts.count(key, len(group.task_ids))
 
 
 def _expire(now: int, accounts: Accounts) -> Flow[bool]:

@@ -58,6 +58,20 @@ WHERE waiting.lane = ? AND waiting.level = ? AND waiting.due_at <= ?
 ORDER BY waiting.due_at, waiting.task_id
 LIMIT ?;
 
+-- name: queue
+INSERT INTO ready (
+    lane, level, ready_at, task_id, number, attempt, retry_count, version, updated_at
+)
+SELECT
+    task.lane, task.level, task.ready_at, task.task_id, task.number, waiting.attempt,
+    waiting.retry_count, waiting.version + 1, ?
+FROM json_each(?) AS due
+CROSS JOIN waiting ON waiting.number = due.value
+CROSS JOIN content AS task ON task.number = due.value;
+
+-- name: unwait
+DELETE FROM waiting WHERE number IN (SELECT value FROM json_each(?));
+
 -- name: expiring
 SELECT expires_at, number FROM expiries WHERE expires_at <= ? ORDER BY expires_at LIMIT ?;
 
