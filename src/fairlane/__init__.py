@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from fairlane.core.model import Task
     from fairlane.core.priority import Aging
+    from fairlane.core.retention import Retention
     from fairlane.core.retry import RetryPolicy
     from fairlane.core.states import State
     from fairlane.core.uniqueness import Unique
@@ -46,6 +47,7 @@ __all__ = [
     "InvalidInput",
     "Prepared",
     "ResultTimeout",
+    "Retention",
     "Retry",
     "RetryPolicy",
     "Shared",
@@ -76,6 +78,7 @@ _HOMES = {
     "InvalidInput": "fairlane.core.errors",
     "Prepared": "fairlane.runtime.calls",
     "ResultTimeout": "fairlane.core.errors",
+    "Retention": "fairlane.core.retention",
     "Retry": "fairlane.runtime.outcomes",
     "RetryPolicy": "fairlane.core.retry",
     "Shared": "fairlane.runtime.arguments",

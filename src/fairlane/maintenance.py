@@ -17,7 +17,6 @@ from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
 from fairlane.core.model import Verdict
-from fairlane.core.retention import Retention
 from fairlane.core.settlement import reaped
 
 logger = logging.getLogger("fairlane.maintenance")
@@ -44,13 +43,11 @@ class Maintenance:
         self,
         backend: Backend,
         candidate: str,
-        retention: Retention,
         clock: Callable[[], float] = time.monotonic,
         pace: float = REAP_SECONDS,
     ) -> None:
         self._backend = backend
         self._candidate = candidate
-        self._retention = retention
         self._clock = clock
         self._pace = pace
         self._suspects: set[str] = set()
@@ -129,8 +126,9 @@ class Maintenance:
 
         The tasks of dead workers must not wait until millions of old tasks are deleted.
         """
+        ops, run = self._backend.ops, self._backend.run
         more, until = True, self._clock() + self._pace / 2  # or the next check would be late
         while more and self._clock() < until:  # in batches, so that others can write in between
-            pruned = await self._backend.run(self._backend.ops.prune(self._retention))
-            more = pruned.more
+            settings = await run(ops.settings())
+            more = (await run(ops.prune(settings.retention))).more
         return more

@@ -123,12 +123,12 @@ def test_an_engine_has_the_same_rooms_as_the_others(engine: str) -> None:
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 def test_the_statements_of_a_module_lie_in_a_file_of_its_name(engine: str) -> None:
     files = {path.stem for path in (ENGINES / engine).glob("sql/*.sql")}
-    assert files - rooms(engine) == {"catalogue"}  # what `context` knows of lanes and controls
+    assert files - rooms(engine) == {"catalogue"}  # what `context` knows of lanes and settings
 
 
 HELPERS = {
     "apply": "the engine's part of `settle`",
-    "catalogue": "what `context` knows of lanes and controls",
+    "catalogue": "what `context` knows of lanes, controls and settings",
     "circuits": "`settle` reads how types with a breaker fared",
     "common": "the beginning of every script",
     "count": "`settle` counts late results after it has judged them",
@@ -140,6 +140,7 @@ HELPERS = {
     "set_circuit": "`settle` opens and closes circuits",
     "set_controls": "`pause` and `limit`",
     "set_worker_status": "`mark`",
+    "write_settings": "the engine's part of `change_settings`",
 }
 
 

@@ -82,6 +82,8 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.drop_token(token.token_id))
     await do(ops.record([NewAudit.of("ci", Action.PAUSE)]))
     await do(ops.audit(10))
+    await do(ops.change_settings({"completed": 5.0}))
+    await do(ops.settings())
     await do(ops.elect("keeper", "me", 1.0))
     await do(ops.sample())
     await do(ops.samples(0, 10))

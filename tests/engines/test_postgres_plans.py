@@ -15,7 +15,6 @@ from fairlane.core.flow import Op, perform
 from fairlane.core.ids import new_id, new_ids
 from fairlane.core.model import Ask, NewWorker, TaskError
 from fairlane.core.outcomes import Completed, Failed
-from fairlane.core.priority import Aging
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.engines.postgres.calls import Apart, Query, Script
@@ -103,7 +102,7 @@ class Session:
 def session(postgres_url: str) -> Iterator[Session]:
     """On a store where everything was cleared away, and where that is known."""
     session = Session(postgres_url)
-    session.run(PostgresOperations(Aging()).migrate())
+    session.run(PostgresOperations().migrate())
     session.set_up()
     yield session
     session.close()
@@ -153,7 +152,7 @@ def careless(plan: list[str]) -> list[str]:
 
 
 def test_no_plan_reads_a_large_table_from_end_to_end(session: Session, postgres_url: str) -> None:
-    ops = PostgresOperations(Aging())
+    ops = PostgresOperations()
     exercise(session, ops)
     assert {"claim", "settle", "submit", "find", "cancel"} <= set(session.asked.values())
     with psycopg.connect(postgres_url, autocommit=True) as owner:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from fairlane.core.backend import Backend
-from fairlane.core.documents import Documents
 from fairlane.core.errors import AccessDenied
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask
 from fairlane.core.states import State
+from fairlane.core.store_settings import Adjustable
 from fairlane.core.submission import new_task
 from tests.engines.redis_kit import PATIENT, counted, opened, operator, registered, submitted
 from tests.engines.redis_verbs import everything
@@ -61,7 +61,7 @@ async def test_the_rights_in_the_docs_are_enough(server: RedisServer) -> None:
     with operator(server) as client:
         assert {key.split(b":")[0] for key in client.scan_iter()} == {b"{fairlane}"}
     verbs = {name for name in dir(type(backend.ops)) if not name.startswith("_")}
-    parts = {"apply", "call", "refresh", "lane", "with_lanes", *dir(Documents)}
+    parts = {"apply", "call", "refresh", "lane", "with_lanes", *dir(Adjustable)}
     assert verbs - used <= {*parts, "publish_view"}  # of which there is none on Redis
 
 

@@ -68,5 +68,13 @@ def test_any_other_time_is_refused_and_named(field: str, seconds: Any) -> None:
         checked(replace(DEFAULT, **{field: seconds}))
 
 
+@pytest.mark.parametrize("field", FIELDS)
+def test_there_can_be_a_least_time(field: str) -> None:
+    shortest = replace(DEFAULT, **{field: 1.0})
+    assert checked(shortest, 1.0) is shortest
+    with pytest.raises(InvalidRetention, match=rf"{field} is a number of seconds from 1 to"):
+        checked(replace(DEFAULT, **{field: 0.999}), 1.0)
+
+
 def test_every_field_is_looked_at() -> None:
     assert Retention.__struct_fields__ == FIELDS

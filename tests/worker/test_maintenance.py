@@ -11,14 +11,14 @@ from fairlane import State, maintenance
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.model import Due, WorkerStatus
 from fairlane.core.outcomes import Completed
-from fairlane.core.retention import DEFAULT, Pruned
+from fairlane.core.retention import Pruned
 from fairlane.maintenance import Maintenance
 from tests.fixtures.stores import World
 from tests.worker.kit import PATIENCE
 
 
 def candidate(world: World, name: str = "one") -> Maintenance:
-    return Maintenance(world.backend, name, DEFAULT)
+    return Maintenance(world.backend, name)
 
 
 async def test_one_is_elected_among_several(world: World) -> None:
@@ -61,7 +61,7 @@ async def test_a_look_after_a_pause_of_one_s_own_does_not_count(memory: World) -
     now = 0.0
     await memory.worker(lease=30.0)
     await memory.advance(60)
-    keeper = Maintenance(memory.backend, "one", DEFAULT, lambda: now)
+    keeper = Maintenance(memory.backend, "one", lambda: now)
     await keeper.round()
     now += 1000  # suspended
     await keeper.round()
@@ -78,7 +78,7 @@ async def test_due_tasks_move_while_nobody_claims(world: World) -> None:
     for name in ("one", "two"):
         task_id = await world.submit(delay_seconds=60)
         await world.advance(61)  # the term of the first one is over
-        keeping = asyncio.create_task(Maintenance(world.backend, name, DEFAULT, pace=0.1).run())
+        keeping = asyncio.create_task(Maintenance(world.backend, name, pace=0.1).run())
         async with asyncio.timeout(PATIENCE):
             while await world.state(task_id) is not State.QUEUED:  # noqa: ASYNC110 (a store's state)
                 await asyncio.sleep(0.01)
@@ -96,7 +96,7 @@ async def test_a_flood_of_due_tasks_keeps_nothing_else_waiting(memory: World) ->
         return Due(more=True)
 
     memory.backend.run = slow
-    keeper = Maintenance(memory.backend, "one", DEFAULT, clock=lambda: now, pace=1.0)
+    keeper = Maintenance(memory.backend, "one", clock=lambda: now, pace=1.0)
     await keeper._move_due(now + 1.0)
     assert said == ["move_due"] * 5
 
@@ -136,7 +136,7 @@ async def test_much_to_prune_keeps_nothing_else_waiting(memory: World) -> None:
         return Pruned(1_000, more=left > 0)
 
     memory.backend.run = slow
-    keeper = Maintenance(memory.backend, "one", DEFAULT, clock=lambda: now, pace=1.0)
+    keeper = Maintenance(memory.backend, "one", clock=lambda: now, pace=1.0)
     while left:
         said.clear()
         await keeper.round()
@@ -160,7 +160,7 @@ async def test_trouble_does_not_end_it(memory: World, caplog: pytest.LogCaptureF
         return await run(op)
 
     memory.backend.run = troubled
-    keeper = Maintenance(memory.backend, "one", DEFAULT, pace=0.01)
+    keeper = Maintenance(memory.backend, "one", pace=0.01)
     keeping = asyncio.create_task(keeper.run())
     async with asyncio.timeout(PATIENCE):
         await sampled.wait()

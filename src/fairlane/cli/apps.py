@@ -23,6 +23,7 @@ def load_application(settings: Settings) -> Fairlane:
             settings.store_url, encryption_keys=settings.keys, token=settings.server_token
         )
         _import_built_in().register(app)
+        app.store_settings = settings.store_settings
         return app
     app = load_named(settings.app, settings)
     if not app.tasks:
@@ -38,6 +39,7 @@ def load_named(path: str, settings: Settings) -> Fairlane:
         app.url, app.token = settings.store, settings.server_token
     if settings.keys:
         app.encryption_keys = settings.keys
+    app.store_settings = {**app.store_settings, **settings.store_settings}
     return app
 
 

@@ -28,6 +28,12 @@ log_format_option = click.option(
 log_transitions_option = click.option(
     "--log-transitions", is_flag=True, default=None, help="Log every transition of a task."
 )
+aging_option = click.option(
+    "--aging", metavar="NAME=T,…", help="Set in the store: low_to_medium=10m,medium_to_high=20m."
+)
+retention_option = click.option(
+    "--retention", metavar="NAME=T,…", help="Set in the store: completed=1d,failed=7d."
+)
 limit_option = click.option(
     "--limit",
     type=click.IntRange(1, limits.PAGE),

@@ -12,6 +12,8 @@ import click
 
 from fairlane.cli.errors import UsageError
 from fairlane.core import limits
+from fairlane.core.errors import InvalidInput
+from fairlane.core.store_settings import DEFAULT
 from fairlane.core.text import shown
 
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|min|h|d)?\Z")
@@ -63,6 +65,47 @@ def time_of(text: str) -> datetime | None:
     except ValueError:
         return None
     return None if time.utcoffset() is None else time
+
+
+def setting_of(value: object) -> float | None:
+    """Return the seconds of a setting of the store: a number, a duration, or `never` (None)."""
+    if value == "never":
+        return None
+    seconds = seconds_of(value) if isinstance(value, str) else value
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool):
+        return float(seconds)
+    raise UsageError(
+        f"A setting is a duration like 90, 10m, 1.5h or 2d, or never. Got {shown(value)}."
+    )
+
+
+def setting_text(seconds: float | None) -> str:
+    """Return a setting as it can be written: 90s, 10m, 2d or never."""
+    if seconds is None:
+        return "never"
+    for unit in ("d", "h", "m"):
+        if seconds and seconds % _UNITS[unit] == 0:
+            return f"{seconds / _UNITS[unit]:.0f}{unit}"
+    return f"{seconds:.15g}s"
+
+
+def settings_of(given: Iterable[tuple[str, object]]) -> dict[str, float | None]:
+    """Return changes to settings of the store. Raises UsageError if the store would refuse them."""
+    changes = {name.strip().replace("-", "_"): setting_of(value) for name, value in given}
+    try:
+        DEFAULT.with_changes(changes)
+    except InvalidInput as error:
+        raise UsageError(error.message) from None
+    return changes
+
+
+def pairs_of(texts: Iterable[str]) -> list[tuple[str, object]]:
+    """Return the pairs of texts like completed=30d."""
+    pairs = [text.partition("=") for text in texts]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise UsageError(f"A setting is given as name=time, completed=30d. Got {shown(name)}.")
+    return [(name, value.strip()) for name, _, value in pairs]
 
 
 def tags_of(pairs: Iterable[str]) -> dict[str, str]:

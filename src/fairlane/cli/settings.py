@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fairlane.cli.errors import UsageError
+from fairlane.cli.parsing import pairs_of, setting_text, settings_of
 from fairlane.core import limits
 from fairlane.core.backend import is_server
 from fairlane.core.errors import InvalidKey
 from fairlane.core.sealing import Key, keys_of
+from fairlane.core.store_settings import AGING, RETENTION
 from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
 
 FILE = "fairlane.toml"
@@ -54,6 +57,9 @@ class Settings(NamedTuple):
     encryption_key_file: str | None = None
     token: str | None = None
     token_file: str | None = None
+    aging: Mapping[str, float | None] = MappingProxyType({})
+    retention: Mapping[str, float | None] = MappingProxyType({})
+    """What a server or a worker sets in the store when it starts, in seconds by name."""
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -74,6 +80,11 @@ class Settings(NamedTuple):
         if self.token is not None:
             raise UsageError("Give either token or token_file, not both.")
         return _token(_secret_in(Path(self.token_file), "token"), self.token_file)
+
+    @property
+    def store_settings(self) -> dict[str, float | None]:
+        """The settings of the store that a server or a worker sets."""
+        return {**self.aging, **self.retention}
 
     @property
     def store_url(self) -> str:
@@ -108,6 +119,8 @@ class Settings(NamedTuple):
             "refuse_low": str(self.refuse_low),
             "refuse_normal": str(self.refuse_normal),
             "refuse_all": str(self.refuse_all),
+            "aging": _written(self.aging),
+            "retention": _written(self.retention),
         }
         return {PREFIX + name.upper(): value for name, value in values.items() if value is not None}
 
@@ -252,6 +265,37 @@ def _keys(value: object, source: str) -> tuple[Key, ...]:
         raise UsageError(f"{source}: {error.message}") from None
 
 
+def _aging(value: object, source: str) -> dict[str, float | None]:
+    return _store_settings(value, source, AGING)
+
+
+def _retention(value: object, source: str) -> dict[str, float | None]:
+    return _store_settings(value, source, RETENTION)
+
+
+def _store_settings(value: object, source: str, names: Sequence[str]) -> dict[str, float | None]:
+    """Read settings of the store: a=10m,b=never or, in the file, a table."""
+    if isinstance(value, str):
+        pairs = pairs_of(part for part in value.split(",") if part.strip())
+    elif isinstance(value, Mapping):
+        pairs = list(value.items())
+    else:
+        raise UsageError(f"{source} lists settings like {names[0]}=10m. Got {shown(value)}.")
+    try:
+        found = settings_of(pairs)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error.message}") from None
+    others = sorted(set(found) - set(names))
+    if others:
+        raise UsageError(f"{source} has {', '.join(names)}. Got {', '.join(map(shown, others))}.")
+    return found
+
+
+def _written(changes: Mapping[str, float | None]) -> str | None:
+    pairs = (f"{name}={setting_text(seconds)}" for name, seconds in changes.items())
+    return ",".join(pairs) or None
+
+
 def _token(value: object, source: str) -> str:
     """Read a secret. Errors do not show it."""
     if isinstance(value, str) and is_plain(value.strip()) and value.strip():
@@ -301,4 +345,6 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "encryption_key_file": _text,
     "token": _token,
     "token_file": _text,
+    "aging": _aging,
+    "retention": _retention,
 }

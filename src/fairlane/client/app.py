@@ -21,8 +21,11 @@ from fairlane.core.backend import Backend
 from fairlane.core.filters import Page
 from fairlane.core.flow import Op, perform, perform_async
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
+from fairlane.core.priority import Aging
+from fairlane.core.retention import Retention
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.stats import Stats
+from fairlane.core.store_settings import Changes, changes_to
 from fairlane.runtime.calls import Handle, Prepared
 from fairlane.telemetry.tracing import spans, submitting
 
@@ -45,6 +48,10 @@ class Fairlane(Definitions):
     With `encryption_keys` ("id:base64" each, see `fairlane key`) payloads and results are stored
     encrypted with the first key; data encrypted with any of the keys can be read. `token` is for a
     store that is a server, http:// or https://.
+
+    `aging` and `retention` are settings of the store, which hold for every process that uses it.
+    An application that names them sets them when it opens the store; without them the store keeps
+    what it has. If two applications disagree, the one that opened the store last is right.
     """
 
     def __init__(
@@ -54,11 +61,14 @@ class Fairlane(Definitions):
         migrate: bool = True,
         encryption_keys: str | Iterable[str | Key] = (),
         token: str | None = None,
+        aging: Aging | None = None,
+        retention: Retention | None = None,
         **engine: Any,
     ):
         super().__init__()
         keys = keys_of(encryption_keys)
-        self._connection = StoreConnection(url, keys, token, engine, migrate=migrate)
+        settings = changes_to(aging, retention)
+        self._connection = StoreConnection(url, keys, token, engine, settings, migrate=migrate)
         self._guard = threading.Lock()
         self._inline: Inline | None = None
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState]
@@ -245,6 +255,16 @@ class Fairlane(Definitions):
     @token.setter
     def token(self, token: str | None) -> None:
         self._connection.token = token
+
+    @property
+    def store_settings(self) -> Changes:
+        """The settings that it sets in the store, by name, in seconds (see `StoreSettings`). They
+        can be changed until the store is opened."""
+        return self._connection.settings
+
+    @store_settings.setter
+    def store_settings(self, settings: Changes) -> None:
+        self._connection.settings = settings
 
     @property
     def backend(self) -> Backend:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from fairlane import engines
+from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend
-from fairlane.core.flow import Op
+from fairlane.core.errors import AccessDenied, StoreError
+from fairlane.core.flow import Flow, Op, perform, perform_async
 from fairlane.core.sealing import Key
+from fairlane.core.store_settings import Changes, StoreSettings
+
+logger = logging.getLogger("fairlane.store")
 
 T = TypeVar("T")
 
 
 class StoreConnection:
-    """The store at a URL. `migrate`: migrate its schema, instead of only checking the version."""
+    """The store at a URL. `migrate`: migrate its schema, instead of only checking the version.
+
+    `settings` are values that it sets in the store when it opens it.
+    """
 
     def __init__(
         self,
@@ -24,12 +34,14 @@ class StoreConnection:
         keys: tuple[Key, ...],
         token: str | None,
         options: Mapping[str, Any],
+        settings: Changes,
         *,
         migrate: bool,
     ) -> None:
         self.url = url
         self.keys = keys
         self.token = token
+        self.settings = settings
         self._options = options
         self._migrate = migrate
         self._guard = threading.Lock()
@@ -50,7 +62,7 @@ class StoreConnection:
         """Perform an operation, on the caller's `own` connection if there is one."""
         backend = self.backend
         if not self._prepared:
-            await backend.run(self._preparation(backend))
+            await perform_async(self._preparation(backend), backend.run)
             self._prepared = True
         return await (backend if own is None else backend.driver.join(own)).run(op)
 
@@ -59,10 +71,10 @@ class StoreConnection:
         return (self.backend if own is None else self.backend.driver.join(own)).run_sync(op)
 
     def prepare(self) -> None:
-        """Migrate or check the schema, unless that was done before."""
+        """Migrate or check the schema, and set settings, unless that was done before."""
         backend = self.backend
         if not self._prepared:
-            backend.run_sync(self._preparation(backend))
+            perform(self._preparation(backend), backend.run_sync)
             self._prepared = True
 
     def adopt(self, backend: Backend) -> None:
@@ -94,10 +106,48 @@ class StoreConnection:
         if backend is not None:
             backend.driver.close()
 
-    def _preparation(self, backend: Backend) -> Op[Any]:
-        return backend.ops.migrate() if self._migrate else backend.ops.verify()
+    def _preparation(self, backend: Backend) -> Flow[None]:
+        yield backend.ops.migrate() if self._migrate else backend.ops.verify()
+        if not self.settings:
+            return
+        try:
+            yield from _set_settings(backend, self.settings)
+        except AccessDenied as error:
+            logger.warning(
+                "The store's settings stay as they are: %s Set them where the server runs, or "
+                "with a token of scope admin.",
+                error,
+            )
 
     def _take_backend(self) -> Backend | None:
         with self._guard:
             backend, self._backend, self._prepared = self._backend, None, False
             return backend
+
+
+def _set_settings(backend: Backend, wanted: Changes) -> Flow[None]:
+    """Set those of these settings that the store has not, and record that."""
+    before: StoreSettings = yield backend.ops.settings()
+    values = before.values()
+    changes = {name: seconds for name, seconds in wanted.items() if values[name] != seconds}
+    if not changes:
+        return
+    yield backend.ops.change_settings(changes)
+    logger.warning("This process has changed settings of the store: %s", _listed(changes, values))
+    if backend.driver.remote:
+        return  # a server records its own
+    entry = NewAudit.of(f"app:{socket.gethostname()}", Action.CHANGE_SETTINGS, "", changes)
+    try:
+        yield backend.ops.record([entry])
+    except StoreError as error:
+        logger.warning("This could not be recorded in the audit log: %s", error)
+
+
+def _listed(changes: Changes, before: Changes) -> str:
+    def shown(seconds: float | None) -> str:
+        return "never" if seconds is None else f"{seconds:g} s"
+
+    return ", ".join(
+        f"{name} from {shown(before[name])} to {shown(seconds)}"
+        for name, seconds in changes.items()
+    )

@@ -31,6 +31,7 @@ class Action(StrEnum):
     PAUSE = "flow.pause"
     RESUME = "flow.resume"
     LIMIT = "flow.limit"
+    CHANGE_SETTINGS = "settings.change"
     DRAIN = "worker.drain"
     CANCEL = "task.cancel"
     REPLAY = "task.replay"

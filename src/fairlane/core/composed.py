@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from fairlane.core import audit, facts, queries, roles, schedules, settlement, tokens
+from fairlane.core import (
+    audit,
+    facts,
+    queries,
+    roles,
+    schedules,
+    settlement,
+    store_settings,
+    tokens,
+)
 
 
 class Composed:
@@ -27,6 +36,8 @@ class Composed:
     retire_token = tokens.retire_token
     token = tokens.token
     tokens = tokens.tokens
+    settings = store_settings.settings
+    change_settings = store_settings.change_settings
     record = audit.record
     audit = audit.audit
     elect = roles.elect

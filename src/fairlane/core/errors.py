@@ -13,6 +13,7 @@
     │   ├── InvalidFilter
     │   ├── InvalidCursor
     │   ├── InvalidRetention
+    │   ├── InvalidSetting
     │   ├── InvalidSchedule
     │   ├── InvalidToken
     │   ├── InvalidConnection
@@ -24,6 +25,7 @@
     │   ├── TooManyLanes
     │   ├── WorkerGone
     │   ├── UnknownToken
+    │   ├── SettingsConflict
     │   ├── LeaseLost
     │   ├── TaskFailed
     │   └── ResultTimeout
@@ -230,9 +232,15 @@ class InvalidCursor(InvalidInput):
 
 
 class InvalidRetention(InvalidInput):
-    """A retention time is a number of seconds, zero or more."""
+    """A retention is a number of seconds, 1 or more."""
 
     code = "invalid_retention"
+
+
+class InvalidSetting(InvalidInput):
+    """There is no such setting of a store."""
+
+    code = "invalid_setting"
 
 
 class InvalidSchedule(InvalidInput):
@@ -300,6 +308,12 @@ class UnknownToken(Conflict):
     """There is no such token, or it has expired: `fairlane token list` shows those there are."""
 
     code = "unknown_token"
+
+
+class SettingsConflict(Conflict):
+    """Another process has changed the settings: read them again."""
+
+    code = "settings_conflict"
 
 
 class LeaseLost(Conflict):

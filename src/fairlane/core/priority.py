@@ -86,18 +86,24 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Aging(msgspec.Struct, frozen=True):
-    """After how many seconds of readiness a band counts as the next one (None: never)."""
+    """After how many seconds of readiness a band counts as the next one (None: never).
+
+    Each step has its own time, which begins when the step before it is done. So a shorter later
+    step is no contradiction, and a task never falls behind a younger one of its level.
+    """
 
     low_to_medium: float | None = 600.0
     medium_to_high: float | None = 1200.0
     high_to_critical: float | None = None
 
     def __post_init__(self) -> None:
-        for threshold in (self.low_to_medium, self.medium_to_high, self.high_to_critical):
-            if threshold is not None and not 0 <= threshold <= limits.DELAY_SECONDS:
+        for name in self.__struct_fields__:
+            threshold = getattr(self, name)
+            if threshold is not None and not _is_threshold(threshold):
                 raise InvalidPriority(
-                    "An aging threshold is a number of seconds from 0 to "
-                    f"{limits.DELAY_SECONDS:,.0f}, or None for never. Got {shown(threshold)}."
+                    f"The aging threshold {name} is a number of seconds from 0 to "
+                    f"{limits.DELAY_SECONDS:,.0f}, or None (null in JSON) for never. "
+                    f"Got {shown(threshold)}."
                 )
 
     def effective(self, level: int, age: int) -> int:
@@ -125,6 +131,11 @@ class Aging(msgspec.Struct, frozen=True):
     def walk(self) -> tuple[tuple[int, tuple[Segment, ...]], ...]:
         """Effective levels from the highest down, each with the segments that count as it."""
         return _walk(self)
+
+
+def _is_threshold(value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 <= value <= limits.DELAY_SECONDS  # type: ignore[operator]
 
 
 @lru_cache

@@ -14,8 +14,8 @@ _DAY = 86_400.0
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """Seconds after their end for tasks, after their death for workers, after what they tell of for
-    the entries of the journal."""
+    """For how many seconds things are kept: tasks after their end, workers after their death,
+    entries of the journal after what they tell of."""
 
     completed: float = _DAY
     failed: float = 7 * _DAY
@@ -50,17 +50,21 @@ def past(seconds: float, now: int) -> int:
     return now - int(seconds * MICROSECONDS)
 
 
-def checked(retention: Retention) -> Retention:
-    """Return the retention. Raises InvalidRetention if a number is out of range."""
+def checked(retention: Retention, least: float = 0.0) -> Retention:
+    """Return the retention. Raises InvalidRetention if a number is out of range.
+
+    As a setting of a store it is at least 1 second: with 0, results would be deleted that nobody
+    has read, and a typing error costs everything that has ended.
+    """
     for field in retention.__struct_fields__:
         seconds = getattr(retention, field)
         if not (
             isinstance(seconds, int | float)
             and not isinstance(seconds, bool)
-            and 0 <= seconds <= limits.RETENTION_SECONDS
+            and least <= seconds <= limits.RETENTION_SECONDS
         ):
             raise InvalidRetention(
-                f"How long to keep what is {field} is a number of seconds from 0 to "
+                f"How long to keep what is {field} is a number of seconds from {least:g} to "
                 f"{limits.RETENTION_SECONDS:,.0f}. Got {shown(seconds)}."
             )
     return retention

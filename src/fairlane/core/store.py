@@ -46,6 +46,7 @@ from fairlane.core.schedules import NewSchedule, Schedule
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.states import State
 from fairlane.core.stats import Stats
+from fairlane.core.store_settings import Changes, StoreSettings
 from fairlane.core.tokens import NewToken, Token
 from fairlane.core.why import Reason
 
@@ -141,6 +142,9 @@ class Inspect(Protocol):
     def controls(self) -> Op[Controls]:
         """Return what is paused and limited."""
 
+    def settings(self) -> Op[StoreSettings]:
+        """Return how tasks age and how long things are kept."""
+
     def events(self, after: str | None, limit: int) -> Op[Events]:
         """Return transitions from the journal after a cursor (None: from the start), oldest first.
 
@@ -215,6 +219,15 @@ class Control(Protocol):
 
         None leaves a limit as it is. Setting a breaker, or removing it with False, closes the
         circuit.
+        """
+
+    def change_settings(self, changes: Changes, *, version: int | None = None) -> Op[StoreSettings]:
+        """Change settings of the store; those that are not named stay.
+
+        Takes effect with the next claim. Raises SettingsConflict if `version` is given and is not
+        the version of the settings, and InvalidSetting, InvalidPriority or InvalidRetention. A
+        change to what is set already changes nothing, whatever its version: a repeated request
+        gets the answer of the first.
         """
 
     def cancel(

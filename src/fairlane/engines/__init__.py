@@ -47,9 +47,9 @@ def open(
     """Return a backend for this URL. The first operation connects.
 
     With `encryption_keys` the backend encrypts payloads, results and schedules with the first key,
-    and decrypts with any of them. Further options: `aging` (an Aging) and `patience` (seconds to
-    retry while the store is unavailable) on every engine; `synchronous` on SQLite; `prefix` on
-    Redis. A server, which has its own `aging`, takes `token` and `ca_file`.
+    and decrypts with any of them. Further options: `patience` (seconds to retry while the store is
+    unavailable) on every engine; `synchronous` on SQLite; `prefix` on Redis; `token` and `ca_file`
+    for a server.
     """
     keys = keys_of(encryption_keys)
     if is_server(url):

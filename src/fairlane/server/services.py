@@ -16,7 +16,7 @@ from fairlane.core.estimates import PACE_SECONDS, Outlook, outlook_of
 from fairlane.core.facts import Sample
 from fairlane.core.ids import new_id
 from fairlane.core.model import Accepted, Beat, NewTask, Pulse, Task, Worker
-from fairlane.core.retention import DEFAULT, past
+from fairlane.core.retention import past
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.store import Operations
 from fairlane.core.tokens import Token
@@ -101,7 +101,7 @@ class Services:
     async def _maintain(self) -> None:
         await self._prepare()
         if self.config.maintenance:
-            await Maintenance(self.backend, new_id(), DEFAULT).run()
+            await Maintenance(self.backend, new_id()).run()
 
     async def _prepare(self) -> None:
         """Prepare the store, however long it takes: a migration may take longer than a request

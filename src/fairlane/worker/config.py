@@ -12,7 +12,6 @@ from fairlane.core import limits
 from fairlane.core.errors import InvalidWorker
 from fairlane.core.ids import new_id
 from fairlane.core.model import NewWorker
-from fairlane.core.retention import DEFAULT, Retention
 from fairlane.core.text import is_name, shown
 
 NAME_LENGTH = 100
@@ -42,7 +41,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     types: frozenset[str] | None = None
     """The names of the tasks that it runs; None for all tasks of the application."""
     maintenance: bool = True
-    retention: Retention = DEFAULT
     memory_limit: int | None = None
     """Bytes of memory above which the worker reports itself unhealthy and gets no more tasks."""
     lag_limit: float = 5.0

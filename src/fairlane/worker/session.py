@@ -69,9 +69,7 @@ class WorkerSession:
         self._fetcher = Fetcher(
             backend, ask, self._buffer, self._prefetch, config.poll_interval, observer
         )
-        self._maintenance = Maintenance(
-            backend, worker.worker_id, config.retention, pace=pace_of(config.lease)
-        )
+        self._maintenance = Maintenance(backend, worker.worker_id, pace=pace_of(config.lease))
         self._lost = asyncio.Event()
         self._drained = asyncio.Event()
         self._leaving = False

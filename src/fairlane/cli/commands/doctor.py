@@ -17,6 +17,7 @@ from fairlane import __version__
 from fairlane.cli import json_output
 from fairlane.cli.errors import CommandFailed, scrubbed
 from fairlane.cli.options import json_option, store_option
+from fairlane.cli.parsing import setting_text
 from fairlane.cli.render import Cell, console, fields, span
 from fairlane.cli.settings import resolve
 from fairlane.cli.store import open_store
@@ -26,10 +27,12 @@ from fairlane.core.backend import Backend
 from fairlane.core.errors import FairlaneError, InvalidInput
 from fairlane.core.facts import Facts
 from fairlane.core.model import Overdue, WorkerStatus
-from fairlane.core.priority import MICROSECONDS
+from fairlane.core.priority import MICROSECONDS, Aging
+from fairlane.core.retention import Retention
 from fairlane.core.sealing import Key
 from fairlane.core.states import State
 from fairlane.core.stats import HOUR, Stats, stats_of
+from fairlane.core.store_settings import StoreSettings
 
 PATIENCE = 2.0
 CLOCK_SECONDS = 5.0
@@ -103,6 +106,7 @@ async def _check_store(app: Fairlane, url: str, checks: list[Check]) -> None:
         settings = ", ".join(f"{name} {value}" for name, value in durability.settings.items())
         checks.append(Check("durability", CheckStatus.OK, f"{durability.engine}: {settings}."))
         checks += [Check("durability", CheckStatus.WARNING, each) for each in durability.warnings]
+        checks.append(_settings(await backend.run(backend.ops.settings())))
         before = time.time()
         facts = await backend.run(backend.ops.facts())
         checks.append(clock_check(facts.now / MICROSECONDS, before, time.time()))
@@ -182,6 +186,18 @@ def _check_work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[
             "time limit or their worker is gone: the maintenance of a worker ends them.",
         )
     yield from _controls(facts, stats)
+
+
+def _settings(found: StoreSettings) -> Check:
+    """Show the settings of the store. No value is wrong: the store refuses those that are."""
+
+    def listed(part: Aging | Retention) -> str:
+        values = msgspec.structs.asdict(part).items()
+        return ", ".join(f"{name} {setting_text(seconds)}" for name, seconds in values)
+
+    version = f"version {found.version}" if found.version else "the defaults"
+    message = f"{version}. Aging: {listed(found.aging)}. Retention: {listed(found.retention)}."
+    return Check("settings", CheckStatus.OK, message[:1].upper() + message[1:])
 
 
 def _workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:

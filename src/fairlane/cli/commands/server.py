@@ -15,7 +15,7 @@ from fairlane.cli.apps import load_named
 from fairlane.cli.commands.worker import follow_supervisor
 from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
-from fairlane.cli.options import log_format_option
+from fairlane.cli.options import aging_option, log_format_option, retention_option
 from fairlane.cli.serving import (
     PATIENCE,
     Serving,
@@ -64,6 +64,8 @@ from fairlane.server.http.listening import bind, inherited
     metavar="SECONDS",
     help="For HTTP workers that report starts: the time from poll to start; 0: any. [default: 30]",
 )
+@aging_option
+@retention_option
 @log_format_option
 @click.option("--descriptors", hidden=True, help="Listening sockets of the supervisor.")
 def server_command(descriptors: str | None, **flags: Any) -> None:
@@ -92,7 +94,9 @@ def server_command(descriptors: str | None, **flags: Any) -> None:
 def _application(settings: Settings) -> Fairlane:
     if settings.app is not None:
         return load_named(settings.app, settings)
-    return Fairlane(settings.store_url, patience=PATIENCE, encryption_keys=settings.keys)
+    app = Fairlane(settings.store_url, patience=PATIENCE, encryption_keys=settings.keys)
+    app.store_settings = settings.store_settings
+    return app
 
 
 async def _check(app: Fairlane, settings: Settings) -> None:

@@ -14,7 +14,12 @@ import msgspec
 from fairlane.cli.apps import load_application
 from fairlane.cli.errors import UsageError, note
 from fairlane.cli.logs import log_to_stderr
-from fairlane.cli.options import log_format_option, log_transitions_option
+from fairlane.cli.options import (
+    aging_option,
+    log_format_option,
+    log_transitions_option,
+    retention_option,
+)
 from fairlane.cli.serving import Serving, address_of, check_store, check_tokens, config_of
 from fairlane.cli.settings import Settings, resolve
 from fairlane.cli.shutdown import run, stop_on_signals
@@ -37,6 +42,8 @@ from fairlane.worker.worker import Worker
 @click.option("--host", metavar="HOST", help="Where to listen. [default: 127.0.0.1]")
 @click.option("--port", type=int, metavar="N", help="The port; 0: a free one. [default: 8000]")
 @click.option("--demo", is_flag=True, help="Run a made-up shop, which keeps the dashboard busy.")
+@aging_option
+@retention_option
 @log_format_option
 @log_transitions_option
 def up_command(demo: bool, **flags: Any) -> None:

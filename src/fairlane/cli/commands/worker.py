@@ -15,7 +15,12 @@ import click
 from fairlane.cli.apps import load_application
 from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
-from fairlane.cli.options import log_format_option, log_transitions_option
+from fairlane.cli.options import (
+    aging_option,
+    log_format_option,
+    log_transitions_option,
+    retention_option,
+)
 from fairlane.cli.settings import PREFIX, Settings, resolve
 from fairlane.cli.shutdown import run, stop_on_signals
 from fairlane.cli.supervisor import Supervisor
@@ -40,6 +45,8 @@ from fairlane.worker.worker import Worker
 @click.option("--grace", metavar="S", help="Seconds to finish tasks when stopped. [default: 30]")
 @click.option("--tasks-per-child", type=int, metavar="N", help="Replace a child after N tasks.")
 @click.option("--name", metavar="NAME", help="What the worker's id begins with.")
+@aging_option
+@retention_option
 @log_format_option
 @log_transitions_option
 @click.option("--reload", is_flag=True, help="Restart when a .py file in this folder changes.")

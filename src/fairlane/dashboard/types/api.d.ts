@@ -1,5 +1,11 @@
 // Written by `make api-types` from the OpenAPI document; do not edit.
 
+export interface Aging {
+  low_to_medium?: number | null;
+  medium_to_high?: number | null;
+  high_to_critical?: number | null;
+}
+
 export interface AnalysisView {
   groups: Array<GroupView>;
   analysed: number;
@@ -214,6 +220,15 @@ export interface ReplayedView {
   previous_status: State;
 }
 
+export interface Retention {
+  completed?: number;
+  failed?: number;
+  cancelled?: number;
+  dead_letter?: number;
+  workers?: number;
+  journal?: number;
+}
+
 export interface RetryView {
   base_seconds?: number;
   factor?: number;
@@ -255,6 +270,12 @@ export interface Session {
   scopes: Array<Scope>;
 }
 
+export interface SettingsPatch {
+  version?: number;
+  aging?: _AgingPatch;
+  retention?: _RetentionPatch;
+}
+
 export interface SignIn {
   token: string;
 }
@@ -279,6 +300,12 @@ export interface StepView {
   worker_id?: string | null;
   attempt?: number | null;
   reason?: string | null;
+}
+
+export interface StoreSettings {
+  aging?: Aging;
+  retention?: Retention;
+  version?: number;
 }
 
 export interface SummaryPage {
@@ -590,6 +617,21 @@ export interface WorkerView {
   start_within_seconds: number | null;
 }
 
+export interface _AgingPatch {
+  low_to_medium?: number | null;
+  medium_to_high?: number | null;
+  high_to_critical?: number | null;
+}
+
+export interface _RetentionPatch {
+  completed?: number;
+  failed?: number;
+  cancelled?: number;
+  dead_letter?: number;
+  workers?: number;
+  journal?: number;
+}
+
 export interface Get {
   "api/v1/audit": { query: "limit" | "cursor"; body: {}; answer: AuditList };
   "api/v1/control": { query: never; body: {}; answer: ControlsView };
@@ -599,6 +641,7 @@ export interface Get {
   "api/v1/queue/stats": { query: never; body: {}; answer: Stats };
   "api/v1/queues": { query: never; body: {}; answer: QueueList };
   "api/v1/queues/{}/backlog": { query: never; body: {}; answer: Backlog };
+  "api/v1/settings": { query: never; body: {}; answer: StoreSettings };
   "api/v1/stats/history": { query: "since" | "limit"; body: {}; answer: SampleList };
   "api/v1/tasks": { query: "type" | "queue" | "priority" | "tag" | "worker" | "since" | "until" | "ended_before" | "status" | "limit" | "cursor"; body: {}; answer: TaskPage };
   "api/v1/tasks/count": { query: "type" | "queue" | "priority" | "tag" | "worker" | "since" | "until" | "ended_before" | "status"; body: {}; answer: Total };
@@ -633,6 +676,7 @@ export interface Post {
 }
 
 export interface Patch {
+  "api/v1/settings": { query: never; body: SettingsPatch; answer: StoreSettings };
   "api/v1/types/{}": { query: never; body: TypePatch; answer: TypeRules };
 }
 

@@ -1,4 +1,4 @@
-"""pause, limit, cancel, replay, delete, mark: changes by operators."""
+"""pause, limit, settings, cancel, replay, delete, mark: changes by operators."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.model import Cancelled, Deleted, Replayed, Swept, WorkerStatus
 from fairlane.core.states import State
+from fairlane.core.store_settings import DEFAULT, Changes, StoreSettings
 from fairlane.engines.http.calls import Call, decode, encode, part, post, send
 from fairlane.engines.http.errors import code_of, details_of
 from fairlane.engines.http.filters import admits_nothing, body_of
-from fairlane.engines.http.inspect import CONTROL, TASKS, controls_now
+from fairlane.engines.http.inspect import CONTROL, SETTINGS, TASKS, controls_now
 from fairlane.http_client import Reply
 from fairlane.wire.changes import CancelledView, ChangeView, SweptView
 from fairlane.wire.limits import ControlsView, QueueState, TypeRules
+from fairlane.wire.settings import patch_of
 from fairlane.wire.workers import WorkerState
 
 
@@ -66,6 +68,15 @@ def limit(
         }
     yield from _patch_type(type, patch)
     return (yield from controls_now())
+
+
+@writes
+def change_settings(
+    _: object, changes: Changes, *, version: int | None = None
+) -> Flow[StoreSettings]:
+    DEFAULT.with_changes(changes)  # JSON would turn a NaN into null, which means never
+    call = Call("PATCH", SETTINGS, encode(patch_of(changes, version)))
+    return (yield from send(call, StoreSettings))
 
 
 def _patch_type(type: str, patch: dict[str, Any]) -> Flow[TypeRules]:

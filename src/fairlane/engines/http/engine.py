@@ -23,6 +23,7 @@ class HttpOperations:
     mark = control.mark
     pause = control.pause
     limit = control.limit
+    change_settings = control.change_settings
     cancel = control.cancel
     replay = control.replay
     delete = control.delete
@@ -32,6 +33,7 @@ class HttpOperations:
     get = inspect.get_tasks
     workers = inspect.workers
     controls = inspect.controls
+    settings = inspect.settings
     find = inspect.find
     page = inspect.page
     stats = inspect.stats

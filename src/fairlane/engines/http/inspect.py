@@ -18,6 +18,7 @@ from fairlane.core.ids import checked, checked_all
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Task, Worker
 from fairlane.core.stats import Stats
+from fairlane.core.store_settings import StoreSettings
 from fairlane.core.why import Reason
 from fairlane.engines.http import decode
 from fairlane.engines.http.calls import Call, get, post
@@ -34,6 +35,7 @@ from fairlane.wire.workers import WorkerList
 
 TASKS: Final = "/api/v1/tasks"
 CONTROL: Final = "/api/v1/control"
+SETTINGS: Final = "/api/v1/settings"
 _VERSION: Final = 1
 """Of the API."""
 
@@ -96,6 +98,11 @@ def controls(_: object) -> Flow[Controls]:
 def controls_now() -> Flow[Controls]:
     """Return what is paused and limited."""
     return decode.controls_of((yield from get(CONTROL, ControlsView)))
+
+
+@reads
+def settings(_: object) -> Flow[StoreSettings]:
+    return (yield from get(SETTINGS, StoreSettings))
 
 
 @reads

@@ -37,7 +37,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
                 self, known, ask, opening, done is not None
             )
         else:
-            reply = yield from _claim_freely(self, known, ask, opening, done is not None)
+            reply = yield from _claim_freely(known, ask, opening, done is not None)
             token_in = None
         header, rows = _header_and_tasks(reply)
         if header.status is None or header.status == WorkerStatus.DEAD:
@@ -48,7 +48,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             yield from self.catalogue.load()
         elif header.has_chores and done is None:
             chores = Chores(header.due, header.expired, bool(header.left_over))
-            done = yield from do_chores(chores, _choice(self, known, ask, opening))
+            done = yield from do_chores(chores, _choice(known, ask, opening))
             if done.more_expired:
                 return Grant([], next_due_in=0.0)
         else:
@@ -66,12 +66,10 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     return Grant([_claimed(known.lanes, ask, row) for row in rows], min(waits, default=None))
 
 
-def _claim_freely(
-    self: Context, known: Known, ask: Ask, opening: Opening, tidied: bool
-) -> Flow[list[Row]]:
+def _claim_freely(known: Known, ask: Ask, opening: Opening, tidied: bool) -> Flow[list[Row]]:
     """Claim in one statement: nothing is limited."""
     most = min(ask.slots + ask.ahead, limits.BATCH)
-    arms = arms_of(opening.free, known.levels, self.aging)
+    arms = arms_of(opening.free, known.levels, known.aging)
     arms = yield from choose_arms(arms, most)
     reading = Reading([arms])
     (shape,) = reading.shapes
@@ -80,9 +78,9 @@ def _claim_freely(
     return rows
 
 
-def _choice(self: Context, known: Known, ask: Ask, opening: Opening) -> Choice:
+def _choice(known: Known, ask: Ask, opening: Opening) -> Choice:
     """Return the due tasks that this claim may take."""
-    arms = arms_of(opening.lanes, known.levels, self.aging)
+    arms = arms_of(opening.lanes, known.levels, known.aging)
     return Choice(arms, min(ask.slots + ask.ahead, limits.BATCH))
 
 
@@ -95,10 +93,11 @@ def _header_and_tasks(reply: list[Row]) -> tuple[Header, list[Row]]:
 def _grant_again(self: Context, ask: Ask, header: Header) -> Flow[Grant]:
     """Return the tasks of the worker's last request, whose reply got lost, that it still holds."""
     rows = yield Query(SQL["granted"], (ask.worker_id, header.claimed_at))
+    aging = self.catalogue.known.aging
 
     def rank(row: Row) -> tuple[int, int, str]:
         task_id, level, ready_at = row[1], row[4], row[11]
-        return (-self.aging.effective(level, header.now - ready_at), ready_at, task_id)
+        return (-aging.effective(level, header.now - ready_at), ready_at, task_id)
 
     lanes = {}
     for lane_id in {row[3] for row in rows}:

@@ -56,7 +56,7 @@ def claim_within_limits(
     lanes += [(quota.lanes, caps[quota.type]) for quota in quotas if caps[quota.type]]
     sections = []
     for section, cap in lanes:
-        arms = arms_of(section, known.levels, self.aging)
+        arms = arms_of(section, known.levels, known.aging)
         sections.append((yield from choose_arms(arms, cap)))
     reading = Reading(sections)
     reply: list[Row] = yield Query(

@@ -1,4 +1,4 @@
-"""What the operations of this engine share: the aging rules, and a cache of lanes and controls."""
+"""What the operations of this engine share: a cache of lanes, controls and settings."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fairlane.core.flow import Flow
 from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening, slotted
 from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
+from fairlane.core.store_settings import DEFAULT, SETTINGS, aging_in
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, Apart, Query
 from fairlane.engines.postgres.statements import load
 
@@ -47,6 +48,7 @@ class Known:
         lanes: Mapping[int, Lane],
         levels: Mapping[int, frozenset[int]],
         last_stream: int,
+        aging: Aging,
     ) -> None:
         self.version = controls.version
         self.controls = controls
@@ -54,6 +56,7 @@ class Known:
         self.levels = levels
         self.last_lane = max(lanes, default=0)
         self.last_stream = last_stream
+        self.aging = aging
         self.ids = {lane.key: lane.id for lane in lanes.values()}
         self.slotted = slotted(lanes.values(), controls)
         self.breakers = {type for type, rules in controls.types.items() if rules.breaker}
@@ -76,11 +79,11 @@ class Known:
         }
 
 
-NOTHING = Known(Controls(), {}, {}, 0)
+NOTHING = Known(Controls(), {}, {}, 0, DEFAULT.aging)
 
 
 class Catalogue:
-    """A cache of lanes and controls.
+    """A cache of lanes, controls and settings.
 
     Operations use `known` without asking the store: a claim checks its version in the statement
     that claims, and lanes never change once they exist. An operation that needs it over several
@@ -102,7 +105,7 @@ class Catalogue:
     def _load(self) -> Flow[Known]:
         before = self.known
         # The version is read first: if the rest is newer, the next claim loads again.
-        ((version, paused, rate),) = yield Query(SQL["everything"])
+        ((version, paused, rate, settings),) = yield Query(SQL["everything"], (SETTINGS,))
         old = before if before.version <= version else NOTHING
         # Lanes and streams are added under a lock, so their numbers grow in the order of commits.
         lanes = dict(old.lanes)
@@ -126,7 +129,7 @@ class Catalogue:
                 for type, paused, rate, most, breaker, circuit in types
             },
         )
-        found = Known(controls, lanes, levels, last_stream)
+        found = Known(controls, lanes, levels, last_stream, aging_in(settings))
         if self.known is before or self.known.version < version:  # else another load was faster
             self.known = found
         return found
@@ -170,8 +173,7 @@ class Catalogue:
 class Context:
     """The state that all operations on one store share."""
 
-    def __init__(self, aging: Aging) -> None:
-        self.aging = aging
+    def __init__(self) -> None:
         self.catalogue = Catalogue()
         self.writes = itertools.count(1)
         self.claimed = 0

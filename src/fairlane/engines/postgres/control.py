@@ -1,30 +1,35 @@
-"""pause, limit, cancel, replay: what operators change."""
+"""pause, limit, settings, cancel, replay: what operators change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from fairlane.core import machine
 from fairlane.core.breaker import Breaker
+from fairlane.core.documents import Document, Written
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.machine import CANCEL, Clears, Place, Verb, sources_of
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
+from fairlane.core.store_settings import SETTINGS
 from fairlane.core.tally import TallyKey, keys_of
 from fairlane.engines.postgres import dependents, moves
 from fairlane.engines.postgres.accounting import count
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
 from fairlane.engines.postgres.context import SQL as CATALOGUE
 from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.documents import write_documents
 from fairlane.engines.postgres.rows import array_of_ids
 from fairlane.engines.postgres.statements import load
 
 SQL = load("control")
+
+T = TypeVar("T")
 
 
 @writes
@@ -39,7 +44,7 @@ def pause(
         changes.append(Query(SQL["pause_type"], (type, paused)))
     if queue is None and type is None:
         changes.append(Query(SQL["pause_everything"], (paused,)))
-    yield from _change(changes)
+    yield from _change(_all(changes))
     if not paused:
         yield WAKE
     return (yield from self.catalogue.load()).controls
@@ -62,7 +67,7 @@ def limit(
         changes.append(Query(SQL["set_breaker"], (type, _stored(limits.breaker))))
     if type is None and limits.rate is not None:
         changes.append(Query(SQL["rate_everything"], (limits.rate,)))
-    yield from _change(changes)
+    yield from _change(_all(changes))
     yield WAKE
     return (yield from self.catalogue.load()).controls
 
@@ -71,14 +76,24 @@ def _stored(breaker: Breaker | Literal[False]) -> str | None:
     return None if breaker is False else msgspec.json.encode(breaker).decode()
 
 
-def _change(changes: list[Query]) -> Flow[None]:
-    """Change controls while no claim is under way: every later claim sees them."""
+def write_settings(self: Context, document: Document) -> Flow[Written]:
+    """Write the settings of the store, inside an operation: see core/store_settings.py."""
+    return (yield from _change(write_documents(self, SETTINGS, [document])))
+
+
+def _change(change: Flow[T]) -> Flow[T]:
+    """Change controls or settings while no claim is under way: every later claim sees them."""
     yield BEGIN
     yield Query(SQL["close_gate"])
-    for change in changes:  # noqa: UP028 (a list would not take the replies)
-        yield change
+    answer = yield from change
     yield Query(CATALOGUE["bump"])
     yield COMMIT
+    return answer
+
+
+def _all(changes: list[Query]) -> Flow[None]:
+    for change in changes:  # noqa: UP028 (a list would not take the replies)
+        yield change
 
 
 @writes

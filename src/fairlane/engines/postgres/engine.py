@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fairlane.core.backend import Backend
 from fairlane.core.composed import Composed
-from fairlane.core.priority import Aging
 from fairlane.engines.postgres import (
     apply,
     claim,
@@ -62,12 +61,12 @@ class PostgresOperations(Composed, Context):
     list_documents = documents.list_documents
     write_documents = documents.write_documents
     expire_documents = documents.expire_documents
+    write_settings = control.write_settings
 
 
 def connect(
     url: str,
     *,
-    aging: Aging = Aging(),  # noqa: B008
     patience: float = 10.0,
     connections: int = 8,
 ) -> Backend:
@@ -75,7 +74,7 @@ def connect(
 
     It connects when it is first used.
     """
-    operations = PostgresOperations(aging)
+    operations = PostgresOperations()
     driver = PostgresDriver(
         url, verify=operations.verify, patience=patience, connections=connections
     )

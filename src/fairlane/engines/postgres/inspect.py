@@ -23,10 +23,12 @@ def fetch(self: Context, task_ids: Sequence[str]) -> Flow[dict[str, Task]]:
     if not task_ids:
         return {}
     rows = yield Query(SQL["get"], (array_of_ids(task_ids),))
+    if rows and rows[0][1] != self.catalogue.known.version:
+        yield from self.catalogue.load()  # tasks may age in another way now
     found = {}
     for row in rows:
-        lane = yield from self.catalogue.lane(row[1])
-        task = task_of(row, lane, self.aging)
+        lane = yield from self.catalogue.lane(row[2])
+        task = task_of(row, lane, self.catalogue.known.aging)
         found[task.task_id] = task
     return found
 

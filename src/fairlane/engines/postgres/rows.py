@@ -76,7 +76,7 @@ class Header(NamedTuple):
 
 def task_of(row: Row, lane: Lane, aging: Aging) -> Task:
     """Return the task of a row, with its runs."""
-    now, _, progress, progress_at, *columns = row
+    now, _, _, progress, progress_at, *columns = row
     record, runs = columns[:_COLUMNS], columns[_COLUMNS:]
     shown = progress_of(progress, progress_at)
     return TaskRecord(*record).task(lane, _attempts_of(runs), shown, aging, now)

@@ -37,8 +37,8 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             ask.ahead,
             limits.BATCH,
             _encoded_opening(catalogue, ask),
-            _encoded_aging(self.aging),
-            self.aging.youth,
+            _encoded_aging(catalogue.aging),
+            catalogue.aging.youth,
             0 if ask.heard is None else 1,
             ask.heard or "",
         )

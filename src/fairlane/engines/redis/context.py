@@ -1,4 +1,4 @@
-"""The state that all operations share: prefix, aging rules, a cache of lanes and controls."""
+"""The state that all operations share: prefix, a cache of lanes, controls and settings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fairlane.core.errors import TooManyLanes
 from fairlane.core.flow import Flow
 from fairlane.core.lanes import Controls, Lane, LaneKey, Rules
 from fairlane.core.priority import Aging
+from fairlane.core.store_settings import DEFAULT, aging_in
 from fairlane.engines.redis.calls import Argument, Run
 from fairlane.engines.redis.scripts import Script, script
 
@@ -21,29 +22,31 @@ OPEN_LANES = script("open_lanes")
 
 
 class Catalogue:
-    """Lanes and controls of one version; immutable, replaced as a whole.
+    """Lanes, controls and settings of one version; immutable, replaced as a whole.
 
     Scripts receive the version. A script that finds another version returns `stale` and does
     nothing, so an old cache does no harm.
     """
 
-    def __init__(self, version: bytes, controls: Controls, lanes: Iterable[Lane]) -> None:
+    def __init__(
+        self, version: bytes, controls: Controls, lanes: Iterable[Lane], aging: Aging
+    ) -> None:
         self.version = version
         self.controls = controls
+        self.aging = aging
         self.lanes = {lane.id: lane for lane in lanes}
         self.ids: dict[LaneKey, int] = {lane.key: lane.id for lane in self.lanes.values()}
         self.openings: dict[object, bytes] = {}
 
 
-UNKNOWN = Catalogue(b"", Controls(), ())
+UNKNOWN = Catalogue(b"", Controls(), (), DEFAULT.aging)
 
 
 class Context:
     """The context of all operations on one store, in any thread."""
 
-    def __init__(self, prefix: str, aging: Aging) -> None:
+    def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.aging = aging
         self.catalogue = UNKNOWN
 
     def call(self, called: Script, *arguments: Argument) -> Flow[Any]:
@@ -81,10 +84,10 @@ def pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
     return zip(flat[::2], flat[1::2], strict=True)
 
 
-def catalogue_of(reply: tuple[bytes, list[bytes], list[bytes]]) -> Catalogue:
+def catalogue_of(reply: tuple[bytes, list[bytes], list[bytes], bytes | None]) -> Catalogue:
     """Return the catalogue from a reply of catalogue.lua."""
-    version, controls, lanes = reply
-    return Catalogue(version, _controls(int(version), controls), _lanes(lanes))
+    version, controls, lanes, settings = reply
+    return Catalogue(version, _controls(int(version), controls), _lanes(lanes), aging_in(settings))
 
 
 def _lanes(stored: list[bytes]) -> Iterator[Lane]:

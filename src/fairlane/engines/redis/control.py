@@ -1,4 +1,4 @@
-"""pause, limit, cancel, replay, delete: the operations of operators."""
+"""pause, limit, settings, cancel, replay, delete: the operations of operators."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ import msgspec
 
 from fairlane.core import machine
 from fairlane.core.breaker import CLOSED, Breaker
+from fairlane.core.documents import Document, Written
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.machine import Clears, Place, Verb, sources_of
 from fairlane.core.model import Cancelled, Deleted, Replayed
 from fairlane.core.states import TERMINAL, State
+from fairlane.core.store_settings import SETTINGS
 from fairlane.core.tally import MOVED
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context
+from fairlane.engines.redis.documents import write_by
 from fairlane.engines.redis.record import raw_id
 from fairlane.engines.redis.scripts import script
 
 SET_CONTROLS = script("set_controls")
+WRITE_SETTINGS = script("write_settings")
 CANCEL = script("cancel")
 REPLAY = script("replay")
 DELETE = script("delete")
@@ -94,6 +98,11 @@ def _set(
         catalogue = yield from self.refresh()
         if reply != b"stale":
             return catalogue.controls
+
+
+def write_settings(self: Context, document: Document) -> Flow[Written]:
+    """Write the settings of the store, inside an operation: see core/store_settings.py."""
+    return (yield from write_by(self, WRITE_SETTINGS, SETTINGS, [document]))
 
 
 @writes

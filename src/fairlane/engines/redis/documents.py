@@ -13,7 +13,7 @@ from fairlane.core.documents import Document, Order, Place, Written
 from fairlane.core.flow import Flow
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context, pairs
-from fairlane.engines.redis.scripts import script
+from fairlane.engines.redis.scripts import Script, script
 
 READ = script("read_documents")
 FIND = script("find_document")
@@ -55,16 +55,26 @@ def write_documents(
     drops: Sequence[Document] = (),
     most: int | None = None,
 ) -> Flow[Written]:
+    # What is bounded in number is refused, like tasks, when memory is full.
+    return (yield from write_by(self, WRITE if most is None else PUT, kind, puts, drops, most))
+
+
+def write_by(
+    self: Context,
+    called: Script,
+    kind: str,
+    puts: Sequence[Document],
+    drops: Sequence[Document] = (),
+    most: int | None = None,
+) -> Flow[Written]:
+    """Call a script that writes documents."""
     changes: list[Argument] = []
     for each in puts:
         changes += (each.id, _VERSION.pack(each.version), _packed(each), each.at)
         changes.append(b"" if each.expires_at is None else each.expires_at)
     for each in drops:
         changes += (each.id, _VERSION.pack(each.version), b"", b"", b"")
-    # What is bounded in number is refused, like tasks, when memory is full.
-    written = yield from self.call(
-        WRITE if most is None else PUT, kind, b"" if most is None else most, *changes
-    )
+    written = yield from self.call(called, kind, b"" if most is None else most, *changes)
     return Written(written.decode())
 
 

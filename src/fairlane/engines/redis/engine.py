@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fairlane.core.backend import Backend
 from fairlane.core.composed import Composed
-from fairlane.core.priority import Aging
 from fairlane.engines.redis import (
     apply,
     claim,
@@ -63,17 +62,17 @@ class RedisOperations(Composed, Context):
     list_documents = documents.list_documents
     write_documents = documents.write_documents
     expire_documents = documents.expire_documents
+    write_settings = control.write_settings
 
 
 def connect(
     url: str,
     *,
     prefix: str = "fairlane",
-    aging: Aging = Aging(),  # noqa: B008
     patience: float = 10.0,
 ) -> Backend:
     """Return a backend for a Redis or Valkey server. The first operation connects."""
-    operations = RedisOperations(checked_prefix(prefix), aging)
+    operations = RedisOperations(checked_prefix(prefix))
     driver = RedisDriver(
         url,
         verify=operations.verify,

@@ -30,14 +30,17 @@ def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task],
     now = 0
     for start in range(0, len(unique), limits.BATCH):
         page = unique[start : start + limits.BATCH]
-        stamp, *columns = yield from self.call(GET, *map(raw_id, page))
+        stamp, version, *columns = yield from self.call(GET, *map(raw_id, page))
         now = int(stamp)
+        if version != self.catalogue.version:
+            yield from self.refresh()  # tasks may age in another way now
         for task_id, stored, task, runs, error, progress in zip(page, *columns, strict=True):
             if stored:
                 record = unpacked(stored)
                 lane = yield from self.lane(record.lane)
+                aging = self.catalogue.aging
                 found[task_id] = task_of(
-                    task_id, record, task, runs_of(runs), error, progress, lane, self.aging, now
+                    task_id, record, task, runs_of(runs), error, progress, lane, aging, now
                 )
     return found, now
 

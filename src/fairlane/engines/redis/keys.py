@@ -63,7 +63,7 @@ NAMES = {
     "TALLY": "tally",  # hash: lane:level:source:target:label:bucket -> count
     "TALLY_TIME": "tally_time",  # hash: the same -> total microseconds
     "JOURNAL": "journal",  # stream: one entry per script: 0-1, 0-2, …; see accounting.lua
-    # Documents (tokens, schedules, roles, samples, the audit log): + kind each, see documents.py.
+    # Documents (tokens, schedules, settings, roles, samples, audit): + kind each, see documents.py.
     "DOCUMENTS": "documents:",  # hash: id -> document
     "DOCUMENT_TIMES": "document_times:",  # zset: ids by `at`
     "DOCUMENT_ENDS": "document_ends:",  # zset: ids of those that expire, by that time

@@ -37,10 +37,30 @@ PLAIN = frozenset(
         # Store
         *("start", "progress", "heartbeat", "move_due", "expired", "prune", "sample", "elect"),
         # Inspect
-        *("workers", "controls", "events", "tail", "find", "facts", "samples", "tokens", "token"),
+        *(
+            "workers",
+            "controls",
+            "settings",
+            "events",
+            "tail",
+            "find",
+            "facts",
+            "samples",
+            "tokens",
+            "token",
+        ),
         *("audit", "total", "stats", "position", "why", "dlq_analysis"),
         # Control
-        *("pause", "limit", "cancel", "replay", "delete", "cancel_where", "replay_where"),
+        *(
+            "pause",
+            "limit",
+            "change_settings",
+            "cancel",
+            "replay",
+            "delete",
+            "cancel_where",
+            "replay_where",
+        ),
         *("delete_where", "drop_schedule", "fire", "put_token", "retire_token", "drop_token"),
         *("record", "register", "mark", "bury", "forget"),
         # Schema and Clock

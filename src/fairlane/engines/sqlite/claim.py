@@ -91,17 +91,17 @@ def _in_order(self: Context, rows: list[Row], now: int) -> list[Row]:
 
     def rank(row: Row) -> tuple[int, int, str]:
         task_id, _, _, level, *_, ready_at, _ = row
-        return (-self.aging.effective(level, now - ready_at), ready_at, task_id)
+        return (-self.catalogue.aging.effective(level, now - ready_at), ready_at, task_id)
 
     return sorted(rows, key=rank)
 
 
 def _enter(self: Context, accounts: Accounts, ask: Ask, rows: list[Row], now: int) -> None:
     groups: dict[tuple[int, int, str], Group] = {}
-    young = now - self.aging.youth
+    young = now - self.catalogue.aging.youth
     for row in rows:
         task_id, attempt, lane, level = row[:4]
-        label = "" if row[10] > young else self.aging.raised_to(level, now - row[10])
+        label = "" if row[10] > young else self.catalogue.aging.raised_to(level, now - row[10])
         key = (lane, level, label)
         group = groups.get(key) or groups.setdefault(key, Group())
         group.task_ids.append(task_id)

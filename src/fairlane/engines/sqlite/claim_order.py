@@ -34,7 +34,7 @@ def merge(
     `left` says for the lanes of limited types how many may still be taken. `statement` reads a
     stream, with further `values` after its lane and level.
     """
-    effective = self.aging.effective
+    effective = self.catalogue.aging.effective
     heap: list[tuple[int, int, str, int, Iterator[tuple[int, str]]]] = []
 
     def push(number: int, rows: Iterator[tuple[int, str]]) -> None:

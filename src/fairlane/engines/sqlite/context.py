@@ -1,4 +1,4 @@
-"""What the operations of this engine share: a clock, the aging rules and a cache of the lanes."""
+"""What the operations of this engine share: a clock, and a cache of lanes and settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairlane.core.errors import TooManyLanes
 from fairlane.core.flow import Flow
 from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening, slotted
 from fairlane.core.model import Ask
-from fairlane.core.priority import Aging
+from fairlane.core.store_settings import DEFAULT, SETTINGS, aging_in
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute
 
@@ -23,8 +23,10 @@ SQL = statements(__package__, "catalogue")
 
 
 class Catalogue(threading.local):
-    """A cache of lanes and controls. Each thread sees its own state of the database, so each has a
-    cache of its own."""
+    """A cache of lanes, controls and settings.
+
+    Each thread sees its own state of the database, so each has a cache of its own.
+    """
 
     def __init__(self) -> None:
         self.forget()
@@ -36,6 +38,8 @@ class Catalogue(threading.local):
         self._lanes: dict[int, Lane] = {}
         self._ids: dict[LaneKey, int] = {}
         self._openings: dict[object, Opening] = {}
+        self.aging = DEFAULT.aging
+        """How tasks age, as of the last `refresh`."""
         self.slotted: frozenset[int] = frozenset()
         """Lanes in which the end of one run lets another begin, as of the last `refresh`."""
 
@@ -92,7 +96,7 @@ class Catalogue(threading.local):
 
     def _load(self) -> Flow[None]:
         self.forget()
-        ((version, paused, rate),) = yield Execute(SQL["everything"])
+        ((version, paused, rate, settings),) = yield Execute(SQL["everything"], (SETTINGS,))
         rows = yield Execute(SQL["lanes"])
         for lane_id, queue, type, capabilities in rows:
             lane = Lane(lane_id, queue, type, tuple(json.loads(capabilities)))
@@ -109,6 +113,7 @@ class Catalogue(threading.local):
                 for type, paused, rate, most, breaker, open_until in types
             },
         )
+        self.aging = aging_in(settings)
         self._version = version
         self.slotted = slotted(self._lanes.values(), self._controls)
 
@@ -124,8 +129,7 @@ _breaker = msgspec.json.Decoder(Breaker)
 class Context:
     """Shared by all operations on one store."""
 
-    def __init__(self, aging: Aging) -> None:
-        self.aging = aging
+    def __init__(self) -> None:
         self.catalogue = Catalogue()
         self.clock_offset = 0
 

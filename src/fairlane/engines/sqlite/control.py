@@ -1,4 +1,4 @@
-"""pause, limit, cancel, replay: what operators change."""
+"""pause, limit, settings, cancel, replay: what operators change."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import msgspec
 
 from fairlane.core import machine
 from fairlane.core.breaker import Breaker
+from fairlane.core.documents import Document, Written
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Cancelled, Replayed
 from fairlane.core.states import State
+from fairlane.core.store_settings import SETTINGS
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite import dependents
 from fairlane.engines.sqlite.accounting import Accounts
@@ -23,6 +25,7 @@ from fairlane.engines.sqlite.calls import WAKE, Execute
 from fairlane.engines.sqlite.context import SQL as CATALOGUE
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.dependents import SQL as ENDS
+from fairlane.engines.sqlite.documents import write_documents
 from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "control")
@@ -65,6 +68,13 @@ def limit(
     yield Execute(CATALOGUE["bump"])
     yield WAKE
     return (yield from self.catalogue.controls())
+
+
+def write_settings(self: Context, document: Document) -> Flow[Written]:
+    """Write the settings of the store, inside an operation: see core/store_settings.py."""
+    written = yield from write_documents(self, SETTINGS, [document])
+    yield Execute(CATALOGUE["bump"])
+    return written
 
 
 @writes

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from fairlane.core.backend import Backend
 from fairlane.core.composed import Composed
-from fairlane.core.priority import Aging
 from fairlane.engines.sqlite import (
     apply,
     claim,
@@ -64,17 +63,17 @@ class SqliteOperations(Composed, Context):
     list_documents = documents.list_documents
     write_documents = documents.write_documents
     expire_documents = documents.expire_documents
+    write_settings = control.write_settings
 
 
 def connect(
     path: Path | None,
     *,
-    aging: Aging = Aging(),  # noqa: B008
     synchronous: str = "FULL",
     patience: float = 10.0,
 ) -> Backend:
     """Return a backend on a file, or in memory when `path` is None. Opens nothing yet."""
-    operations = SqliteOperations(aging)
+    operations = SqliteOperations()
     driver = SqliteDriver(
         path,
         verify=operations.verify,

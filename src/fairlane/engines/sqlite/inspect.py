@@ -30,7 +30,7 @@ def fetch(self: Context, task_ids: Sequence[str], now: int) -> Flow[dict[str, Ta
     found: dict[str, Task] = {}
     for lane_id, *row in (yield Execute(SQL["tasks"], wanted)):
         task_id, lane = row[0], self.catalogue.lane(lane_id)
-        found[task_id] = task_of(tuple(row), lane, runs.get(task_id, []), self.aging, now)
+        found[task_id] = task_of(tuple(row), lane, runs.get(task_id, []), self.catalogue.aging, now)
     return found
 
 

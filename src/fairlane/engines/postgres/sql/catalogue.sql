@@ -7,7 +7,10 @@ LOCK TABLE fairlane.lanes IN SHARE ROW EXCLUSIVE MODE;
 UPDATE fairlane.catalogue SET version = greatest(version + 1, fairlane.now_us());
 
 -- name: everything
-SELECT version, paused, rate FROM fairlane.catalogue;
+SELECT
+    version, paused, rate,
+    (SELECT value FROM fairlane.documents WHERE kind = $1 AND id = $1) AS settings
+FROM fairlane.catalogue;
 
 -- name: lanes
 SELECT id, queue, type, capabilities FROM fairlane.lanes WHERE id > $1 ORDER BY id;

@@ -1,6 +1,7 @@
 -- name: get
 SELECT
-    fairlane.now_us(), lane, progress, progress_at,
+    fairlane.now_us(), (SELECT catalogue.version FROM fairlane.catalogue), lane, progress,
+    progress_at,
     task.task_id::text, level, state, ready_at, due_at, created_at, run_at, expires_at,
     task.attempt, retry_count, max_retries, returns, timeout, updated_at, version, payload, spec,
     idempotency_key, task.worker_id, claimed_at, task.started_at, completed_at, task.error, result,

@@ -33,7 +33,10 @@ end
 
 return {
     now_text,
-    {catalogue_version, call('HGETALL', CONTROLS), call('ZRANGE', LANES, 0, -1, 'WITHSCORES')},
+    {
+        catalogue_version, call('HGETALL', CONTROLS), call('ZRANGE', LANES, 0, -1, 'WITHSCORES'),
+        stored_settings(),
+    },
     {call('HGETALL', TALLY), call('HGETALL', TALLY_TIME)},
     streams,
     call('HGETALL', BUCKETS),

@@ -11,7 +11,9 @@ SELECT clock_offset FROM catalogue;
 UPDATE catalogue SET clock_offset = clock_offset + ?;
 
 -- name: everything
-SELECT version, paused, rate FROM catalogue;
+SELECT
+    version, paused, rate, (SELECT value FROM documents WHERE kind = ?1 AND id = ?1) AS settings
+FROM catalogue;
 
 -- name: lanes
 SELECT id, queue, type, capabilities FROM lanes;

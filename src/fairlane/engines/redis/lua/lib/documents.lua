@@ -8,6 +8,12 @@ local function value_of(document)
     return sub(document, 26 + byte(document, 25))
 end
 
+-- Return the value of the settings' document, or false if there is none.
+local function stored_settings()
+    local document = call('HGET', DOCUMENTS .. SETTINGS, SETTINGS)
+    return document and value_of(document)
+end
+
 local function drop_document(kind, id, document)
     later('HDEL', DOCUMENTS .. kind, id)
     later('ZREM', DOCUMENT_TIMES .. kind, id)
