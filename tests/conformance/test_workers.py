@@ -147,6 +147,27 @@ async def test_a_beat_tells_load_and_health(store: World) -> None:
     await store.run(store.ops.heartbeat(Beat(worker, load=4)))
     (seen,) = await store.run(store.ops.workers())
     assert (seen.load, seen.health) == (4, health)
+    await store.run(store.ops.heartbeat(Beat(worker)))
+    (seen,) = await store.run(store.ops.workers())
+    assert (seen.load, seen.health) == (4, health), "what it does not tell stays as it is"
+
+
+async def test_the_load_of_a_worker_that_tells_none_is_what_it_holds(store: World) -> None:
+    worker = await store.worker(capacity=5)
+
+    async def load() -> int:
+        (seen,) = await store.run(store.ops.workers())
+        assert seen.load == len(seen.current_tasks)
+        return seen.load
+
+    assert await load() == 0
+    await store.submit_all([new_task("work") for _ in range(3)])
+    first, *_ = await store.claim(worker)
+    assert await load() == 3
+    await store.run(store.ops.heartbeat(Beat(worker)))
+    assert await load() == 3
+    await store.settle(first)
+    assert await load() == 2
 
 
 @pytest.mark.local

@@ -18,6 +18,7 @@ from fairlane.core.model import (
 )
 from fairlane.core.priority import Aging
 from fairlane.core.records import (
+    COUNTED,
     TaskRecord,
     WorkerRecord,
     attempt_of,
@@ -149,6 +150,7 @@ def test_a_worker_as_it_is_stored() -> None:
     assert (seen.current_tasks, seen.health, seen.lost) == (("t1",), {"cpu": 0.5}, False)
     assert worker().worker([], NOW).health is None
     assert worker().worker([], NOW).start_within is None
+    assert worker(load=COUNTED).worker(["t1", "t2"], NOW).load == 2
     assert worker(start_within=30 * SECOND).worker([], NOW).start_within == 30.0
 
 

@@ -422,10 +422,13 @@ class NewWorker(msgspec.Struct, frozen=True):
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """A heartbeat. `status` is what the worker reports of itself; None leaves it as it is."""
+    """A heartbeat: what the worker reports of itself. None leaves a value as it is.
+
+    `load` is how many tasks it runs. If a worker never reports that, what it holds is counted.
+    """
 
     worker_id: str
-    load: int = 0
+    load: int | None = None
     status: WorkerStatus | None = None
     health: Mapping[str, Any] | None = None
 

@@ -123,6 +123,10 @@ class TaskRecord(msgspec.Struct, frozen=True):
         )
 
 
+COUNTED = -1
+"""Stored as the load of a worker that has not reported any: what it holds is counted."""
+
+
 class WorkerRecord(msgspec.Struct, frozen=True):
     """A worker as it is stored: names as JSON arrays (None: all), durations in microseconds."""
 
@@ -148,7 +152,7 @@ class WorkerRecord(msgspec.Struct, frozen=True):
             worker_id=self.worker_id,
             status=status,
             capacity=self.capacity,
-            load=self.load,
+            load=len(current_tasks) if self.load == COUNTED else self.load,
             current_tasks=tuple(current_tasks),
             capabilities=names_of(self.capabilities) or frozenset(),
             queues=names_of(self.queues),

@@ -65,7 +65,6 @@ class KnownWorker:
     __slots__ = (
         "capabilities",
         "lease",
-        "load",
         "queues",
         "seen_at",
         "start_within",
@@ -73,14 +72,13 @@ class KnownWorker:
         "types",
     )
 
-    def __init__(self, worker: Worker | NewWorker, load: int = 0) -> None:
+    def __init__(self, worker: Worker | NewWorker) -> None:
         self.status = WorkerStatus.ACTIVE
         self.queues = worker.queues
         self.types = worker.types
         self.capabilities = worker.capabilities
         self.lease = worker.lease
         self.start_within = worker.start_within
-        self.load = load
         self.seen_at = float("-inf")
         """When its last heartbeat was sent to the store."""
 
@@ -117,7 +115,7 @@ class Workers:
             raise
         known = self._known.get(beat.worker_id)
         if known is not None:
-            known.load, known.status = beat.load, pulse.status
+            known.status = pulse.status
             known.seen_at = self._clock()
         return pulse
 
@@ -126,7 +124,7 @@ class Workers:
         WorkerGone."""
         known = await self._get(worker_id)
         if self._clock() - known.seen_at > known.lease / TOUCH_SHARE:
-            await self.beat(Beat(worker_id, known.load))
+            await self.beat(Beat(worker_id))
         return known
 
     async def _get(self, worker_id: str) -> KnownWorker:
@@ -137,7 +135,7 @@ class Workers:
         found = await self._finding.send(worker_id)
         if found is None:
             raise WorkerGone
-        return self._put(worker_id, KnownWorker(found, found.load))
+        return self._put(worker_id, KnownWorker(found))
 
     def _put(self, worker_id: str, known: KnownWorker) -> KnownWorker:
         self._known[worker_id] = known

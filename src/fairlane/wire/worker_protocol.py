@@ -212,9 +212,10 @@ class OwnStatus(StrEnum):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """A heartbeat. `health`: anything about CPU, memory and so on."""
+    """A heartbeat. `current_load`: how many tasks a worker runs that holds tasks ahead; for others
+    the server counts what they hold. `health`: anything about CPU, memory and so on."""
 
-    current_load: Annotated[int, msgspec.Meta(ge=0, le=limits.CONCURRENCY)] = 0
+    current_load: Annotated[int, msgspec.Meta(ge=0, le=limits.CONCURRENCY)] | None = None
     status: OwnStatus | None = None
     health: Mapping[str, Any] | None = None
 

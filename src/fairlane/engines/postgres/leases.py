@@ -23,7 +23,7 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import overdue_of, stored_names, stored_seconds
+from fairlane.core.records import COUNTED, overdue_of, stored_names, stored_seconds
 from fairlane.core.tally import LOST_WORKERS, apart
 from fairlane.engines.postgres.accounting import count, mention
 from fairlane.engines.postgres.calls import Query
@@ -110,6 +110,7 @@ def register(self: Context, worker: NewWorker) -> Flow[str]:
             worker.version,
             stored_seconds(worker.lease),
             stored_seconds(worker.start_within),
+            COUNTED,
         ),
     )
     if not rows:

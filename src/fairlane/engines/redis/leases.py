@@ -25,7 +25,7 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import stored_names, stored_seconds
+from fairlane.core.records import COUNTED, stored_names, stored_seconds
 from fairlane.core.tally import LOST_WORKERS, apart
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context
@@ -73,9 +73,10 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
     next_statuses: list[Argument] = []
     for status in (WorkerStatus.ACTIVE, WorkerStatus.DRAINING, WorkerStatus.UNHEALTHY):
         next_statuses += (status.value, status_after_beat(status, beat.status).value)
+    load = "" if beat.load is None else beat.load
     health = b"" if beat.health is None else msgspec.json.encode(beat.health)
     reply = yield from self.call(
-        HEARTBEAT, beat.worker_id, beat.load, health, limits.BATCH, *next_statuses
+        HEARTBEAT, beat.worker_id, load, health, limits.BATCH, *next_statuses
     )
     if reply[0] == b"gone":
         raise WorkerGone
@@ -125,7 +126,7 @@ def register(self: Context, worker: NewWorker) -> Flow[str]:
         "start_within": "" if within is None else within,
     }
     flat = [part for field in fields.items() for part in field]
-    if (yield from self.call(REGISTER, worker.worker_id, *flat)) == b"gone":
+    if (yield from self.call(REGISTER, worker.worker_id, COUNTED, *flat)) == b"gone":
         raise WorkerGone
     return worker.worker_id
 

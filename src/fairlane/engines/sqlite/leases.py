@@ -23,7 +23,7 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.records import overdue_of, stored_names, stored_seconds
+from fairlane.core.records import COUNTED, overdue_of, stored_names, stored_seconds
 from fairlane.core.tally import LOST_WORKERS, TallyKey, apart
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.accounting import Accounts
@@ -133,6 +133,7 @@ def register(self: Context, worker: NewWorker) -> Flow[str]:
             stored_seconds(worker.lease),
             stored_seconds(worker.start_within),
             now,
+            COUNTED,
         ),
     )
     if row is None:

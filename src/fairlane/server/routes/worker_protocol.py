@@ -104,7 +104,7 @@ async def heartbeat(services: Services, call: Call[Heartbeat, None]) -> Response
     """Record that a worker is alive. The response says whether to drain, and which runs to stop."""
     body, worker_id = call.body, caller(call)
     status = None if body.status is None else WorkerStatus(body.status)
-    beat = Beat(worker_id, body.current_load, status, body.checked_health())
+    beat = Beat(worker_id, status=status, health=body.checked_health())
     pulse = await services.workers.beat(beat)
     return Response(
         HeartbeatReply(

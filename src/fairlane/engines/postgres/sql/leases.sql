@@ -69,7 +69,7 @@ SELECT status, lease FROM fairlane.workers WHERE worker_id = $1;
 WITH beaten AS (
     UPDATE fairlane.workers
     SET seen_at = fairlane.now_us(),
-        load = $2,
+        load = coalesce($2, load),
         status = $4,
         health = coalesce($5, health)
     WHERE worker_id = $1 AND status = $3
@@ -133,10 +133,10 @@ LIMIT $1;
 WITH joined AS (
     INSERT INTO fairlane.workers AS worker (
         worker_id, status, capacity, capabilities, queues, types, host, version, lease,
-        start_within, registered_at, seen_at
+        start_within, load, registered_at, seen_at
     )
     VALUES (
-        $1, 'active', $2, $3, $4, $5, $6, $7, $8, $9, fairlane.now_us(), fairlane.now_us()
+        $1, 'active', $2, $3, $4, $5, $6, $7, $8, $9, $10, fairlane.now_us(), fairlane.now_us()
     )
     ON CONFLICT (worker_id) DO UPDATE SET
         capacity = excluded.capacity,

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- needs: record accounting
 -- Renew a worker's lease.
--- ARGV: worker id, load, health (JSON, '' to keep it), the largest number of lingering runs to return,
+-- ARGV: worker id, load and health (JSON; '' to keep either), the largest number of lingering runs to return,
 --       then pairs of a status and the status that follows it after this heartbeat.
 local worker = ARGV[1]
 local status, lease = unpack(call('HMGET', WORKER_HASH .. worker, 'status', 'lease'))
@@ -17,7 +17,10 @@ for i = 5, #ARGV, 2 do
         break
     end
 end
-call('HSET', WORKER_HASH .. worker, 'seen_at', now_text, 'load', ARGV[2], 'status', status)
+call('HSET', WORKER_HASH .. worker, 'seen_at', now_text, 'status', status)
+if ARGV[2] ~= '' then
+    call('HSET', WORKER_HASH .. worker, 'load', ARGV[2])
+end
 if ARGV[3] ~= '' then
     call('HSET', WORKER_HASH .. worker, 'health', ARGV[3])
 end

@@ -21,7 +21,7 @@ SELECT status, lease FROM workers WHERE worker_id = ?;
 -- name: beat
 UPDATE workers
 SET seen_at = ?2,
-    load = ?3,
+    load = coalesce(?3, load),
     status = ?4,
     health = coalesce(?5, health)
 WHERE worker_id = ?1;
@@ -67,9 +67,9 @@ LIMIT ?;
 -- name: register
 INSERT INTO workers (
     worker_id, status, capacity, capabilities, queues, types, host, version, lease, start_within,
-    registered_at, seen_at
+    registered_at, seen_at, load
 )
-VALUES (?1, 'active', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)
+VALUES (?1, 'active', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?11)
 ON CONFLICT DO UPDATE SET
     capacity = excluded.capacity,
     capabilities = excluded.capabilities,
