@@ -8,6 +8,7 @@ from typing import Any
 from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend
 from fairlane.core.breaker import Breaker
+from fairlane.core.client_limits import Rate, Want
 from fairlane.core.filters import Filter
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
@@ -84,6 +85,7 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.audit(10))
     await do(ops.change_settings({"completed": 5.0}))
     await do(ops.settings())
+    await do(ops.reserve([Rate(1, 60)], [Want("me", 1)]))
     await do(ops.elect("keeper", "me", 1.0))
     await do(ops.sample())
     await do(ops.samples(0, 10))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlane.core import (
     audit,
+    client_limits,
     facts,
     queries,
     roles,
@@ -41,5 +42,6 @@ class Composed:
     record = audit.record
     audit = audit.audit
     elect = roles.elect
+    reserve = client_limits.reserve
     sample = facts.sample
     samples = facts.samples

@@ -37,6 +37,7 @@ SCHEDULE_BYTES = 512 * 1024  # a payload, and what stands around it
 # Access: tokens and the sessions made from them together, and where no further session is made.
 TOKENS = 10_000
 SESSIONS = 9_000
+CLIENTS = 10_000  # that are counted at once, where submissions per client are limited
 TOKEN_SECONDS = 10 * 366 * 86_400.0
 
 # Reading: how many tasks are answered, and how many are looked at to find them.

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from fairlane.core.analysis import Analysis
 from fairlane.core.audit import AuditPage, NewAudit
 from fairlane.core.breaker import Breaker
+from fairlane.core.client_limits import Rate, Share, Want
 from fairlane.core.estimates import Position
 from fairlane.core.facts import Facts, Sample
 from fairlane.core.filters import Filter, Found, Page, Total
@@ -296,6 +297,12 @@ class Control(Protocol):
 
     def drop_token(self, token_id: str) -> Op[bool]:
         """Delete a token and its sessions. Returns False if there is none."""
+
+    def reserve(self, rates: Sequence[Rate], wants: Sequence[Want]) -> Op[list[Share]]:
+        """Reserve submissions for up to 500 clients, within limits that all servers share.
+
+        Answers one share for each want. All servers of a store should have the same limits.
+        """
 
     def record(self, entries: Sequence[NewAudit]) -> Op[None]:
         """Append up to 500 entries to the audit log, which keeps the newest 10,000."""

@@ -1,7 +1,7 @@
 """Admission control: refusing some submissions, so that the rest get served.
 
-By priority: the deeper the queue, the higher the priority that is accepted. By client: a sliding
-window, counted by this server process.
+The deeper the queue, the higher the priority that is accepted. `client_limits` limits what each
+client submits. What a client does at this process alone (sign in, send messages) is limited here.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from fairlane.core.limits import CLIENTS
 from fairlane.core.model import NewTask
 from fairlane.core.priority import Band, band_of
-from fairlane.server.auth import Identity
 from fairlane.server.config import Admission
 from fairlane.server.errors import TooManyRequests
 
 RETRY_SECONDS: Final = 5
 """After this time the queue may be shorter."""
-CLIENTS: Final = 10_000
-"""Clients that are counted at once."""
 
 
 class Overloaded(TooManyRequests):
@@ -30,30 +28,18 @@ class Overloaded(TooManyRequests):
 
 
 class AdmissionControl:
-    """Accepts submissions, or refuses them with the time to retry."""
+    """Accepts submissions by their priority, or refuses them with the time to retry."""
 
-    def __init__(self, terms: Admission, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, terms: Admission) -> None:
         self._grades = tuple(
             (threshold, refused) for threshold, refused in terms.grades() if threshold is not None
         )
         self._lowest = min((threshold for threshold, _ in self._grades), default=math.inf)
-        limits = [(terms.per_minute, 60.0), (terms.per_hour, 3600.0)]
-        self._windows = [
-            RateWindows(most, seconds, clock) for most, seconds in limits if most is not None
-        ]
 
-    def admit(self, identity: Identity, address: str, tasks: Iterable[NewTask], depth: int) -> None:
-        """Raise TooManyRequests unless these tasks may be submitted. `depth`: queued tasks."""
-        if identity.exempt:
-            return
-        tasks = tuple(tasks)
+    def check(self, tasks: Iterable[NewTask], depth: int) -> None:
+        """Raise Overloaded unless these tasks may be submitted. `depth`: queued tasks."""
         if depth >= self._lowest:
             self._check_depth(depth, {band_of(task.level) for task in tasks})
-        client = identity.token_id or address
-        for window in self._windows:
-            window.check(client, len(tasks))
-        for window in self._windows:
-            window.count(client, len(tasks))
 
     def _check_depth(self, depth: int, bands: set[Band]) -> None:
         for threshold, refused in self._grades:
@@ -84,21 +70,12 @@ class RateWindows:
 
     def take(self, client: str, amount: int) -> None:
         """Count an amount for a client. Raises TooManyRequests, and then counts nothing."""
-        self.check(client, amount)
-        self.count(client, amount)
-
-    def check(self, client: str, amount: int) -> None:
-        """Raise TooManyRequests if this amount is more than the client may do now."""
-        _, passed, current, before = self._standing(client)
+        index, passed, current, before = self._standing(client)
         if current + before * (1 - passed / self._seconds) + amount > self._most:
             raise TooManyRequests(
                 f"At most {self._most:,} in {self._seconds:,.0f} s are accepted from one client.",
                 headers=_retry_after(math.ceil(self._wait(passed, current, before, amount))),
             )
-
-    def count(self, client: str, amount: int) -> None:
-        """Count an amount for a client."""
-        index, _, current, before = self._standing(client)
         # Move the client to the end: the one that was idle for longest is dropped first.
         self._counts.pop(client, None)
         self._counts[client] = (index, current + amount, before)

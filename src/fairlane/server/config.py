@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.client_limits import Rate
 from fairlane.core.priority import Band
 
 
@@ -20,7 +21,13 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     all: int | None = 100_000
     per_minute: int | None = None
     per_hour: int | None = None
-    """Submissions of one client: a token, or an address where there are no tokens."""
+    """Submissions of one client: a token, or an address where there are no tokens. They are counted
+    in the store, for all server processes together."""
+
+    def rates(self) -> list[Rate]:
+        """Return the limits of one client."""
+        limits = [(self.per_minute, 60), (self.per_hour, 3600)]
+        return [Rate(most, seconds) for most, seconds in limits if most is not None]
 
     def grades(self) -> tuple[tuple[int | None, frozenset[Band]], ...]:
         """Return the thresholds, highest first, and the bands that each refuses."""

@@ -11,6 +11,7 @@ from fairlane.backoff import Backoff
 from fairlane.client.batching import Batcher, ResultWaiter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
+from fairlane.core.client_limits import Share, Want
 from fairlane.core.errors import StoreError
 from fairlane.core.estimates import PACE_SECONDS, Outlook, outlook_of
 from fairlane.core.facts import Sample
@@ -24,6 +25,7 @@ from fairlane.maintenance import Maintenance
 from fairlane.server.admission import AdmissionControl, RateWindows
 from fairlane.server.auth import TOKEN_SECONDS, Identity, TokenCache
 from fairlane.server.cached import Cached
+from fairlane.server.client_limits import ClientLimits
 from fairlane.server.config import ServerConfig
 from fairlane.server.long_polls import LongPolls
 from fairlane.server.places import Places
@@ -64,6 +66,7 @@ class Services:
         self.sign_ins = RateWindows(SIGN_INS_A_MINUTE, 60.0)
         self.places = Places(self._look, self._recall)
         self._admission = AdmissionControl(config.admission)
+        self._clients = ClientLimits(config.admission.rates(), self._reserve)
         self.stopping = asyncio.Event()
         """Set when the server is to stop: requests that wait for something stop waiting."""
         self.workers = Workers(self._workers, self._beat)
@@ -80,7 +83,9 @@ class Services:
     async def admit(self, identity: Identity, address: str, tasks: Sequence[NewTask]) -> None:
         """Raise TooManyRequests if these tasks may not be submitted now."""
         outlook = await self.places.outlook()
-        self._admission.admit(identity, address, tasks, outlook.depth)
+        if not identity.exempt:
+            self._admission.check(tasks, outlook.depth)
+            await self._clients.take(identity.token_id or address, len(tasks))
 
     def start(self) -> None:
         """Start the background work, if it has not started."""
@@ -137,6 +142,9 @@ class Services:
 
     async def _look(self) -> Outlook:
         return outlook_of(await self.run(self.ops.facts()))
+
+    async def _reserve(self, wants: Sequence[Want]) -> list[Share]:
+        return await self.run(self.ops.reserve(self.config.admission.rates(), wants))
 
     async def _recall(self, now: int) -> list[Sample]:
         return await self.run(self.ops.samples(past(PACE_SECONDS, now), limits.PAGE))

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlane.core.limits import CLIENTS
 from fairlane.core.model import NewTask
 from fairlane.core.submission import new_task
-from fairlane.server.admission import CLIENTS, AdmissionControl, Overloaded, RateWindows
-from fairlane.server.auth import ANYONE, Identity
+from fairlane.server.admission import AdmissionControl, Overloaded, RateWindows
 from fairlane.server.config import Admission, ServerConfig
 from fairlane.server.errors import TooManyRequests
 from tests.conftest import Servers
@@ -55,11 +55,11 @@ DEFAULT_GRADES = {
 }
 
 
-def accepted(door: AdmissionControl, depth: int, who: Identity = ANYONE) -> set[str]:
+def accepted(door: AdmissionControl, depth: int) -> set[str]:
     found = set()
     for level in LEVELS:
         try:
-            door.admit(who, "", tasks(level), depth)
+            door.check(tasks(level), depth)
         except Overloaded:
             continue
         else:
@@ -70,8 +70,6 @@ def accepted(door: AdmissionControl, depth: int, who: Identity = ANYONE) -> set[
 @pytest.mark.parametrize("depth", DEFAULT_GRADES)
 def test_grades(depth: int) -> None:
     assert accepted(AdmissionControl(Admission()), depth) == DEFAULT_GRADES[depth]
-    exempt = Identity("vip", "id", exempt=True)
-    assert accepted(AdmissionControl(Admission()), depth, exempt) == set(LEVELS)
 
 
 @pytest.mark.parametrize(
@@ -89,14 +87,14 @@ def test_grades_can_be_turned_off(off: dict[str, Any], left: set[str]) -> None:
 def test_levels_between_the_names_belong_to_a_band() -> None:
     door = AdmissionControl(Admission())
     for level, depth in {4: 10_000, 7: 50_000, 9: 100_000}.items():
-        door.admit(ANYONE, "", [new_task("work", None, priority=level)], depth - 1)
+        door.check([new_task("work", None, priority=level)], depth - 1)
         with pytest.raises(Overloaded):
-            door.admit(ANYONE, "", [new_task("work", None, priority=level)], depth)
+            door.check([new_task("work", None, priority=level)], depth)
 
 
 def test_a_batch_is_refused_for_its_least_important_task() -> None:
     with pytest.raises(Overloaded, match="priority low are refused from 10,000 on"):
-        AdmissionControl(Admission()).admit(ANYONE, "", tasks("critical", "low"), 10_000)
+        AdmissionControl(Admission()).check(tasks("critical", "low"), 10_000)
 
 
 def test_a_window_slides() -> None:
@@ -113,21 +111,6 @@ def test_a_window_slides() -> None:
         windows.take("a", 1)
     clock.now += 120
     windows.take("a", 10)
-
-
-def test_what_is_refused_is_not_counted() -> None:
-    clock = Clock()
-    door = AdmissionControl(Admission(per_minute=5, per_hour=8), clock)
-    door.admit(ANYONE, "x", tasks(*["low"] * 5), 0)
-    for _ in range(50):
-        with pytest.raises(TooManyRequests):
-            door.admit(ANYONE, "x", tasks("low"), 0)
-    clock.now += 120
-    with pytest.raises(
-        TooManyRequests, match="At most 8 in 3,600 s"
-    ):  # the hour refuses: so the minute
-        door.admit(ANYONE, "x", tasks(*["low"] * 4), 0)  # must not count it
-    door.admit(ANYONE, "x", tasks(*["low"] * 3), 0)
 
 
 def test_a_window_forgets_those_who_did_nothing_for_longest() -> None:

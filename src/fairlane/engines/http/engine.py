@@ -59,6 +59,7 @@ class HttpOperations:
     fire = unsupported("fire", OWN)
     publish_view = unsupported("publish_view", OWN)
     shift_clock = unsupported("shift_clock", OWN)
+    reserve = unsupported("reserve", OWN)
     record = unsupported("record", AUDIT)
     schedules = unsupported("schedules", SCHEDULES)
     put_schedule = unsupported("put_schedule", SCHEDULES)

@@ -62,7 +62,7 @@ PLAIN = frozenset(
             "replay_where",
         ),
         *("delete_where", "drop_schedule", "fire", "put_token", "retire_token", "drop_token"),
-        *("record", "register", "mark", "bury", "forget"),
+        *("record", "reserve", "register", "mark", "bury", "forget"),
         # Schema and Clock
         *("version", "migrate", "verify", "publish_view", "shift_clock"),
     }
