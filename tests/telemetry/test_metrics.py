@@ -29,7 +29,9 @@ SEEDS = {
     "worker_capacity_used_ratio": set[str](),
     "worker_heartbeat_failures_total": set[str](),
     "tasks_failed_total": {"reason"},
-    "tasks_dlq_total": set[str](),
+    "tasks_dlq_total": {"reason"},
+    "task_state_transitions_total": {"from", "to"},
+    "starvation_risk_count": {"priority"},
     "taskqueue_tasks_submitted_total": {"type", "priority"},
     "taskqueue_tasks_completed_total": {"type", "status"},
     "taskqueue_task_duration_seconds_bucket": {"type", "le"},
@@ -146,7 +148,9 @@ def test_retries_and_failures_by_reason() -> None:
         "not_retriable": 6,
         "expired": 7,
     }
-    assert told("tasks_dlq_total") == 6
+    assert told("tasks_dlq_total", reason="max_retries_exceeded") == 4
+    assert told("tasks_dlq_total", reason="timeout") == 1
+    assert told.sum("tasks_dlq_total") == 6
     assert told("fairlane_task_timeouts_total") == 4
     ends = {labels["status"]: n for labels, n in told.those("taskqueue_tasks_completed_total")}
     assert ends == {"dead_letter": 6, "failed": 13, "cancelled": 9}
@@ -172,6 +176,58 @@ def test_durations_are_cumulative_histograms() -> None:
     assert told("taskqueue_task_duration_seconds_sum", type="email") == pytest.approx(4_000.604)
     bounds = {labels["le"] for labels, _ in told.those(f"{name}_bucket", **completed)}
     assert {float(bound) for bound in bounds} == {*BUCKETS, math.inf}
+
+
+def test_transitions_from_state_to_state() -> None:
+    told = of(
+        Tally(TallyKey(1, MEDIUM, 0, QUEUED), 9, 0.0),
+        Tally(TallyKey(1, MEDIUM, QUEUED, EXECUTING), 5, 0.0),
+        Tally(TallyKey(1, MEDIUM, QUEUED, EXECUTING, "8"), 1, 0.0),
+        ran(State.DEAD_LETTER, 4, "timeout"),
+        Tally(TallyKey(1, MEDIUM, State.DEAD_LETTER.code, 0, MOVED), 2, 0.0),  # replayed
+        Tally(TallyKey(1, HIGH, 0, QUEUED, MOVED), 2, 0.0),
+        Tally(TallyKey(1, MEDIUM, State.DEAD_LETTER.code, 0), 1, 0.0),  # deleted
+    )
+    found = told.those("task_state_transitions_total")
+    assert {(each["from"], each["to"]): n for each, n in found if n} == {
+        ("none", "queued"): 9,
+        ("queued", "executing"): 6,
+        ("executing", "dead_letter"): 4,
+        ("dead_letter", "queued"): 2,
+    }
+    assert told("task_state_transitions_total", **{"from": "retrying", "to": "queued"}) == 0
+
+
+def test_tasks_at_risk_of_starving() -> None:
+    streams = [
+        Stream(1, LOW, 101, NOW - 1_000_000_000, NOW),  # evenly over the last 1,000 seconds
+        Stream(1, HIGH, 7, NOW - 700_000_000, NOW - 650_000_000),
+        Stream(1, MEDIUM, 7, NOW - 500_000_000, NOW),
+    ]
+    told = scraped(facts(streams=streams))
+    found = {each["priority"]: n for each, n in told.those("starvation_risk_count")}
+    assert found == {"low": 40, "medium": 0, "high": 7, "critical": 0}
+
+
+def test_what_needs_a_capability() -> None:
+    lanes = {
+        1: Lane(1, "q", "a", ()),
+        2: Lane(2, "q", "b", ("gpu",)),
+        3: Lane(3, "r", "b", ("gpu", "ssd")),
+    }
+    tallies = [Tally(TallyKey(lane, MEDIUM, 0, QUEUED), 10**lane, 0.0) for lane in lanes]
+    tallies.append(Tally(TallyKey(3, MEDIUM, QUEUED, EXECUTING), 1, 0.0))
+    told = scraped(facts(lanes=lanes, tallies=tallies))
+    found = {
+        (each["capability"], each["status"]): n
+        for each, n in told.those("fairlane_capability_tasks")
+    }
+    assert found == {
+        ("gpu", "queued"): 1_099,
+        ("gpu", "executing"): 1,
+        ("ssd", "queued"): 999,
+        ("ssd", "executing"): 1,
+    }
 
 
 def test_types_are_told_apart() -> None:
@@ -215,7 +271,7 @@ def test_what_there_is_now() -> None:
     assert told("task_state_total", status="queued") == 3
     assert told("task_state_total", status="executing") == 2
     assert told("task_state_total", status="dead_letter") == told("taskqueue_dlq_size") == 3
-    assert told("tasks_dlq_total") == 4
+    assert told("tasks_dlq_total", reason="timeout") == 4
     assert told("fairlane_queue_tasks", queue="default", status="queued") == 3
     assert told("fairlane_queue_tasks", queue="default", status="executing") == 2
 

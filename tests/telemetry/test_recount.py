@@ -172,7 +172,13 @@ def compare_transitions(told: Scraped, events: list[Event]) -> None:
     ends = Counter((event.type, str(ENDS[event.verb])) for event in events if event.verb in ENDS)
     found = told.those("taskqueue_tasks_completed_total")
     assert {(each["type"], each["status"]): n for each, n in found} == ends
-    assert told("tasks_dlq_total") == verbs["dead_letter"]
+    assert told.sum("tasks_dlq_total") == verbs["dead_letter"]
+    moves = {
+        (each["from"], each["to"]): n for each, n in told.those("task_state_transitions_total")
+    }
+    assert moves["queued", "executing"] == verbs["claim"]
+    assert moves["none", "queued"] + moves["none", "scheduled"] == verbs["submit"]
+    assert sum(n for (source, _), n in moves.items() if source == "dead_letter") <= verbs["replay"]
     assert told.sum("tasks_failed_total") == verbs["dead_letter"] + verbs["fail"] + verbs["expire"]
     assert told("tasks_failed_total", reason="expired") == verbs["expire"]
     assert told("worker_heartbeat_failures_total") == verbs["worker_dead"]

@@ -56,6 +56,25 @@ async def test_the_backlog_of_a_queue(served: Api) -> None:
     assert await served.get(address) == {**full, "backlog": 1, "paused": True}
 
 
+async def test_the_backlog_of_a_capability(served: Api) -> None:
+    """So that machines with a GPU come and go with the work for them."""
+    world = served.world
+    for queue in ("mails", "films", "films"):
+        await served.submit(queue=queue, required_capabilities=["gpu"])
+    await served.submit(queue="films", required_capabilities=["gpu", "ssd"])
+    await served.submit(queue="films")
+    worker = await world.worker()
+    await world.claim(worker, 1, capabilities=frozenset({"gpu"}))
+    address = "/api/v1/capabilities/gpu/backlog"
+    full = {"capability": "gpu", "backlog": 4, "queued": 3, "executing": 1}
+    assert await served.get(address) == full
+    assert (await served.get(f"{address}?queue=films"))["backlog"] == 3
+    await served.post("/api/v1/queues/films/pause")
+    assert await served.get(address) == {**full, "backlog": 1}
+    assert (await served.get("/api/v1/capabilities/abacus/backlog"))["backlog"] == 0
+    refused(await served.ask("GET", f"{address}?queue=a%20b"), 422, "invalid_limit")
+
+
 async def test_what_becomes_due_counts_although_nobody_claims(served: Api) -> None:
     """From nothing to something, as KEDA's example asks: without a worker, by a server alone."""
     world = served.world

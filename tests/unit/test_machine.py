@@ -47,6 +47,7 @@ from tests.unit.make import TASK_ID, claimed, quick
 BOOM = TaskError("boom", code="BOOM")
 BROKEN = TaskError("cannot work", code="BROKEN", retriable=False)
 SLOW_DOWN = TaskError("too many requests", code="RATE_LIMIT")
+UNAVAILABLE = TaskError("try later", code="TEMPORARY_UNAVAILABLE")
 LOST = TaskError("The worker died while it held the task.", code="WORKER_LOST")
 IDLE = TaskError("The worker did not start the task in time.", code="NOT_STARTED")
 TOO_SLOW = TaskError("The attempt took longer than its time limit of 600 s.", code="TIMEOUT")
@@ -447,7 +448,8 @@ class TestDelays:
         task = claimed(retry_count=1)
         for jitter in (0.0, 0.25, 0.5, 0.999):
             plain = move_of(task, Failed(BOOM), jitter).after
-            assert move_of(task, Failed(SLOW_DOWN), jitter).after == 2 * plain
+            for error in (SLOW_DOWN, UNAVAILABLE):
+                assert move_of(task, Failed(error), jitter).after == 2 * plain
 
     @pytest.mark.parametrize("error", [BOOM, SLOW_DOWN], ids=lambda error: error.code)
     @pytest.mark.parametrize("asked", [0.0, 0.5, 7.0, 86_400.0])

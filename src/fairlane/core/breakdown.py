@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from fairlane.core.facts import Facts
-from fairlane.core.lanes import UNRULED, Lane, Rules
+from fairlane.core.lanes import UNRULED, Lane, Rules, is_paused
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
 from fairlane.core.tally import Tally, census
@@ -65,6 +65,36 @@ def types_of(facts: Facts) -> list[TypeFacts]:
         TypeFacts(name, rules.get(name, UNRULED), held[name], found.get(name, _NONE))
         for name in sorted(found.keys() | rules.keys())
     ]
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """The tasks that need a capability. `paused`: the queued ones whose queue or type is paused."""
+
+    queued: int = 0
+    executing: int = 0
+    paused: int = 0
+
+
+def demand_of(facts: Facts, queue: str | None = None) -> dict[str, Demand]:
+    """Return how many tasks need each capability; of one queue if it is named.
+
+    A task that needs two capabilities counts for both.
+    """
+    found: dict[str, Demand] = {}
+    by_lane: dict[int, list[Tally]] = {}
+    for tally in facts.tallies:
+        by_lane.setdefault(tally.key.lane, []).append(tally)
+    for lane in facts.lanes.values():
+        if queue in (None, lane.queue) and lane.capabilities:
+            counted = census(by_lane.get(lane.id, ()))
+            queued, executing = counted[State.QUEUED], counted[State.EXECUTING]
+            paused = queued if is_paused(lane, facts.controls) else 0
+            for capability in lane.capabilities:
+                so_far = found.get(capability, Demand())
+                found[capability] = Demand(
+                    so_far.queued + queued, so_far.executing + executing, so_far.paused + paused
+                )
+    return dict(sorted(found.items()))
 
 
 def census_by(facts: Facts, name_of: Callable[[Lane], str]) -> dict[str, dict[State, int]]:

@@ -104,7 +104,7 @@ def opening(lanes: Iterable[Lane], controls: Controls, ask: Ask) -> Opening:
     limited: dict[str, list[int]] = {}
     for lane in lanes:
         rules = controls.types.get(lane.type, UNRULED)
-        if rules.paused or lane.queue in controls.paused_queues or not _serves(ask, lane):
+        if is_paused(lane, controls) or not _serves(ask, lane):
             continue
         if rules.limited:
             limited.setdefault(lane.type, []).append(lane.id)
@@ -112,6 +112,15 @@ def opening(lanes: Iterable[Lane], controls: Controls, ask: Ask) -> Opening:
             free.append(lane.id)
     quotas = tuple(Quota(type, controls.types[type], tuple(ids)) for type, ids in limited.items())
     return Opening(tuple(free), quotas, controls.everything.rate)
+
+
+def is_paused(lane: Lane, controls: Controls) -> bool:
+    """Return whether nothing may be claimed from a lane: it, its queue or everything is paused."""
+    return (
+        controls.everything.paused
+        or lane.queue in controls.paused_queues
+        or controls.types.get(lane.type, UNRULED).paused
+    )
 
 
 def slotted(lanes: Iterable[Lane], controls: Controls) -> frozenset[int]:

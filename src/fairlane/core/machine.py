@@ -37,7 +37,7 @@ from fairlane.core.outcomes import (
     TimedOut,
     Unstarted,
 )
-from fairlane.core.retry import RATE_LIMIT, RetryPolicy
+from fairlane.core.retry import SLOW_DOWN, RetryPolicy
 from fairlane.core.states import TERMINAL, WAITING, State
 
 
@@ -318,7 +318,7 @@ def _after_failure(task: Standing, error: TaskError, after: float | None, jitter
         )
     if after is None:
         after = task.retry.delay(task.retry_count, jitter)
-        if error.code == RATE_LIMIT:
+        if error.code in SLOW_DOWN:
             after *= 2
     return _retry_or_bury(task, "failed", error, RETRIES_EXHAUSTED, bounded(after))
 

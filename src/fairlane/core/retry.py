@@ -8,8 +8,8 @@ from fairlane.core import limits
 from fairlane.core.errors import InvalidRetries
 from fairlane.core.text import shown
 
-RATE_LIMIT = "RATE_LIMIT"
-"""An error with this code says that the other side wants us to slow down: the delay doubles."""
+SLOW_DOWN = frozenset({"RATE_LIMIT", "TEMPORARY_UNAVAILABLE"})
+"""Codes of errors by which the other side asks for fewer requests: the delay doubles."""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, array_like=True):

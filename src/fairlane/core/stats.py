@@ -15,6 +15,8 @@ from fairlane.core.tally import census
 
 MINUTE = 60.0
 HOUR = 3600.0
+RISK_SECONDS = 600.0
+"""A task that has waited for longer is at risk of starving: aging begins then by default."""
 
 
 class BandStats(msgspec.Struct, frozen=True):
@@ -146,6 +148,12 @@ def age_percentile(streams: Iterable[Stream], now: int, share: float) -> float:
         else:
             high = middle
     return max(0, high) / MICROSECONDS
+
+
+def at_risk(streams: Iterable[Stream], now: int) -> int:
+    """Return how many queued tasks have been ready for longer than RISK_SECONDS, about."""
+    before = now - int(RISK_SECONDS * MICROSECONDS)
+    return round(sum(older_than(stream, before) for stream in streams))
 
 
 def _younger(stream: Stream, ready_at: int) -> float:

@@ -10,7 +10,18 @@ from fairlane.core.lanes import Lane
 from fairlane.core.machine import NOT_STARTED, TIMED_OUT, WORKER_LOST
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import NOWHERE, TERMINAL, State
-from fairlane.core.tally import BUCKETS, LOST_WORKERS, STALE_RESULTS, UNTIMED, Tally, TallyKey
+from fairlane.core.tally import (
+    BUCKETS,
+    LOST_WORKERS,
+    MOVED,
+    STALE_RESULTS,
+    UNTIMED,
+    Tally,
+    TallyKey,
+)
+
+NO_STATE = "none"
+"""What a task was before its submission."""
 
 
 class Durations:
@@ -48,7 +59,8 @@ class Counts:
         self.promoted: Counter[tuple[Band, Band]] = Counter()
         self.by_band: dict[tuple[Band, State], Durations] = {}
         self.by_type: dict[str, Durations] = {}
-        self.dead_letters = 0
+        self.dead_letters: Counter[str] = Counter()
+        self.transitions: Counter[tuple[str, str]] = Counter()
         self.timeouts = 0
         self.lost_workers = 0
         self.stale_results = 0
@@ -57,6 +69,8 @@ class Counts:
 
     def _add(self, tally: Tally, lanes: Mapping[int, Lane]) -> None:
         key, times, _ = tally
+        if (pair := _states_of(key)) is not None:
+            self.transitions[pair] += times
         if key.label == LOST_WORKERS:
             self.lost_workers += times
         elif key.label == STALE_RESULTS:
@@ -79,7 +93,7 @@ class Counts:
         if target in _FAILURES:
             self.failed[key.label] += times
         if target is State.DEAD_LETTER:
-            self.dead_letters += times
+            self.dead_letters[key.label] += times
         if key.bucket != UNTIMED:
             self.by_band.setdefault((band, target), Durations()).add(key.bucket, times, seconds)
         if lane is None:
@@ -91,6 +105,19 @@ class Counts:
 
 
 _FAILURES = frozenset({State.FAILED, State.DEAD_LETTER})
+
+
+def _states_of(key: TallyKey) -> tuple[str, str] | None:
+    """Return the states of a transition ("none" before a submission); None: it is another count.
+
+    Deleting a task is no transition. A replay at another level is counted where it leaves its level
+    and where it enters another one: only the first tells where it came from.
+    """
+    if key.label == MOVED:
+        return (State.of(key.source), State.QUEUED) if key.source != NOWHERE else None
+    if key.target == NOWHERE:
+        return None
+    return State.of(key.source) if key.source != NOWHERE else NO_STATE, State.of(key.target)
 
 
 def _is_retry(key: TallyKey) -> bool:

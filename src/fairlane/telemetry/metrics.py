@@ -20,7 +20,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from fairlane.core.breakdown import queues_of
+from fairlane.core import machine
+from fairlane.core.breakdown import demand_of, queues_of
 from fairlane.core.facts import Facts, Stream
 from fairlane.core.lanes import Controls
 from fairlane.core.machine import (
@@ -33,19 +34,20 @@ from fairlane.core.machine import (
 )
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import State
-from fairlane.core.stats import Stats, age_percentile, stats_of
-from fairlane.telemetry.counts import Counts, Durations
+from fairlane.core.stats import Stats, age_percentile, at_risk, stats_of
+from fairlane.telemetry.counts import NO_STATE, Counts, Durations
 
 PERCENTILES: Final = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 RETRY_REASONS: Final = ("error", TIMED_OUT, WORKER_LOST, NOT_STARTED)
-FAILURE_REASONS: Final = (
-    RETRIES_EXHAUSTED,
-    TIMED_OUT,
-    WORKER_LOST,
-    NOT_STARTED,
-    NOT_RETRIABLE,
-    EXPIRED,
-)
+DEAD_LETTER_REASONS: Final = (RETRIES_EXHAUSTED, TIMED_OUT, WORKER_LOST, NOT_STARTED)
+FAILURE_REASONS: Final = (*DEAD_LETTER_REASONS, NOT_RETRIABLE, EXPIRED)
+TRANSITIONS: Final = [
+    (source, target)
+    for row in machine.TRANSITIONS.values()
+    for source in (sorted(row.sources) or (NO_STATE,))
+    for target in sorted(row.targets)
+]
+"""Every pair of states that a move can lead from and to."""
 
 
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
@@ -113,6 +115,25 @@ def _queues(facts: Facts, stats: Stats) -> Iterator[Metric]:
         [((band,), found.oldest_age_seconds) for band, found in bands],
     )
     yield _gauge(
+        "starvation_risk_count",
+        "Tasks that have been ready for more than ten minutes. An estimate.",
+        ["priority"],
+        [((band,), at_risk(_of(band, facts), facts.now)) for band in Band],
+    )
+    yield _gauge(
+        "fairlane_capability_tasks",
+        "Tasks that need a capability and wait to run now, or run.",
+        ["capability", "status"],
+        [
+            value
+            for capability, demand in demand_of(facts).items()
+            for value in (
+                ((capability, State.QUEUED), demand.queued),
+                ((capability, State.EXECUTING), demand.executing),
+            )
+        ],
+    )
+    yield _gauge(
         "fairlane_queue_tasks",
         "Tasks of a queue that wait to run now, or run.",
         ["queue", "status"],
@@ -161,8 +182,19 @@ def _lifecycle(stats: Stats, counts: Counts) -> Iterator[Metric]:
         ["reason"],
         [((reason,), times) for reason, times in failed.items()],
     )
+    dead = dict.fromkeys(DEAD_LETTER_REASONS, 0) | counts.dead_letters
     yield _counter(
-        "tasks_dlq_total", "Tasks that became dead letters.", [], _one(counts.dead_letters)
+        "tasks_dlq_total",
+        "Tasks that became dead letters.",
+        ["reason"],
+        [((reason,), times) for reason, times in dead.items()],
+    )
+    transitions = dict.fromkeys(TRANSITIONS, 0) | counts.transitions
+    yield _counter(
+        "task_state_transitions_total",
+        "How often tasks went from one status to another; from `none` when they were submitted.",
+        ["from", "to"],
+        transitions.items(),
     )
     yield _counter(
         "fairlane_task_timeouts_total",

@@ -73,6 +73,13 @@ export interface CancelledView {
   worker_id: string | null;
 }
 
+export interface CapabilityBacklog {
+  capability: string;
+  backlog: number;
+  queued: number;
+  executing: number;
+}
+
 export interface ChangeView {
   task_id: string;
   applied: boolean;
@@ -634,6 +641,7 @@ export interface _RetentionPatch {
 
 export interface Get {
   "api/v1/audit": { query: "limit" | "cursor"; body: {}; answer: AuditList };
+  "api/v1/capabilities/{}/backlog": { query: "queue"; body: {}; answer: CapabilityBacklog };
   "api/v1/control": { query: never; body: {}; answer: ControlsView };
   "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "since" | "until" | "ended_before" | "failure" | "limit" | "cursor"; body: {}; answer: TaskPage };
   "api/v1/dlq/analysis": { query: never; body: {}; answer: AnalysisView };

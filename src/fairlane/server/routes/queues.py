@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from fairlane.core.audit import Action
-from fairlane.core.breakdown import QueueFacts, queues_of, types_of
+from fairlane.core.breakdown import Demand, QueueFacts, demand_of, queues_of, types_of
 from fairlane.core.flow import Op
 from fairlane.core.lanes import UNRULED, Controls, checked_scope
 from fairlane.core.states import State
@@ -43,6 +43,22 @@ class Backlog(msgspec.Struct, frozen=True):
     paused: bool
 
 
+class CapabilityBacklog(msgspec.Struct, frozen=True):
+    """The work that needs a capability, for autoscalers. `backlog` counts the executing tasks, and
+    the queued ones that are not paused."""
+
+    capability: str
+    backlog: int
+    queued: int
+    executing: int
+
+
+class CapabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Only of one queue."""
+
+    queue: str | None = None
+
+
 async def list_queues(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """List queues, and how many tasks are in them."""
     facts = await services.run(services.ops.facts())
@@ -75,6 +91,16 @@ async def backlog(services: Services, call: Call[None, None]) -> Response:
     queued, executing = found.by_status[State.QUEUED], found.by_status[State.EXECUTING]
     waiting = 0 if paused else queued
     return Response(Backlog(name, executing + waiting, queued, executing, paused))
+
+
+async def capability_backlog(services: Services, call: Call[None, CapabilityQuery]) -> Response:
+    """Measure the work that needs a capability. It is zero for an unknown capability."""
+    name = call.path["capability"]
+    checked_scope(call.query.queue)
+    facts = await services.run(services.ops.facts())
+    found = demand_of(facts, call.query.queue).get(name, Demand())
+    backlog = found.queued - found.paused + found.executing
+    return Response(CapabilityBacklog(name, backlog, found.queued, found.executing))
 
 
 async def list_types(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
@@ -144,6 +170,14 @@ OPERATIONS: Final = [
         action=Action.RESUME,
     ),
     Operation("GET", "/api/v1/queues/{queue}/backlog", backlog, READ, returns=Backlog),
+    Operation(
+        "GET",
+        "/api/v1/capabilities/{capability}/backlog",
+        capability_backlog,
+        READ,
+        query=CapabilityQuery,
+        returns=CapabilityBacklog,
+    ),
     Operation("GET", "/api/v1/types", list_types, READ, returns=TypeList),
     Operation(
         "PATCH",
