@@ -28,7 +28,16 @@ def test_the_nearer_one_wins(tmp_path: Path) -> None:
 def test_children_get_the_same(tmp_path: Path) -> None:
     names = frozenset({"q", "p"}), frozenset({"gpu"})
     settings = Settings(
-        "redis://h", "a:b", 7, 2, *names, lease=12.5, grace=3.0, tasks_per_child=5, name="mail"
+        "redis://h",
+        "a:b",
+        7,
+        2,
+        *names,
+        lease=12.5,
+        grace=3.0,
+        tasks_per_child=5,
+        health_port=81,
+        name="mail",
     )
     assert resolve({}, settings.environment(), tmp_path) == settings
 

@@ -20,6 +20,7 @@ from fairlane.cli.settings import PREFIX, resolve
 from fairlane.server.operations import OPEN, READ, Operation
 from fairlane.server.routes import OPERATIONS
 from fairlane.server.routes.queues import Backlog
+from fairlane.worker.probe import PATH
 from tests.deploy.kit import DEPLOY, documents
 
 COMPOSE = DEPLOY / "compose" / "compose.yaml"
@@ -141,10 +142,12 @@ def test_probes_ask_what_anyone_may_ask() -> None:
         for probe in ("livenessProbe", "readinessProbe")
         if probe in container
     ]
-    assert [probe["path"] for probe in probes] == ["/healthz", "/readyz"]
-    for probe in probes:
+    *of_server, of_worker = probes
+    assert [probe["path"] for probe in of_server] == ["/healthz", "/readyz"]
+    for probe in of_server:
         assert operation_at(probe["path"]).scopes == OPEN
         assert probe["port"] == "http"
+    assert of_worker == {"path": PATH, "port": "health"}
     asked = re.search(r"http://127\.0\.0\.1:8000(/\w+)", str(services()["server"]["healthcheck"]))
     assert asked is not None
     assert operation_at(asked[1]).scopes == OPEN
@@ -155,6 +158,9 @@ def test_ports_fit_together() -> None:
         if container["name"] == "server":
             port = parsed(container["args"]).params["port"]
             assert {"name": "http", "containerPort": port} in container["ports"]
+        else:
+            port = int(parsed(container["args"]).params["health_port"])
+            assert container["ports"] == [{"name": "health", "containerPort": port}]
     (service,) = manifests("Service")
     assert service["spec"]["ports"][0]["targetPort"] == "http"
     (scrape,) = documents(DEPLOY / "prometheus" / "prometheus.yml")[0]["scrape_configs"]

@@ -36,6 +36,8 @@ class Settings(NamedTuple):
     lease: float = limits.LEASE_SECONDS
     grace: float = 30.0
     tasks_per_child: int | None = None
+    health_port: int | None = None
+    health_host: str = "127.0.0.1"
     name: str | None = None
     host: str = "127.0.0.1"
     port: int = 8000
@@ -106,6 +108,8 @@ class Settings(NamedTuple):
             "lease": str(self.lease),
             "grace": str(self.grace),
             "tasks_per_child": None if self.tasks_per_child is None else str(self.tasks_per_child),
+            "health_port": None if self.health_port is None else str(self.health_port),
+            "health_host": self.health_host,
             "name": self.name,
             "host": self.host,
             "port": str(self.port),
@@ -327,6 +331,8 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "lease": _seconds,
     "grace": _seconds,
     "tasks_per_child": _count,
+    "health_port": _port,
+    "health_host": _text,
     "name": _text,
     "host": _text,
     "port": _port,

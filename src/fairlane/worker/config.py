@@ -45,6 +45,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of memory above which the worker reports itself unhealthy and gets no more tasks."""
     lag_limit: float = 5.0
     """How long its event loop may be blocked before it reports itself unhealthy."""
+    health_port: int | None = None
+    """Where the worker answers `GET /health`, for liveness probes; None for nowhere."""
+    health_host: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= limits.CONCURRENCY:

@@ -157,7 +157,18 @@ class WorkerSession:
         except StoreError as error:
             logger.warning("The worker could not deregister: %s", error)
 
-    # -- called by the heartbeat's thread ----------------------------------------------------------
+    # -- called by the threads of the heartbeat and of the probe -----------------------------------
+
+    def report(self) -> tuple[bool, dict[str, Any]]:
+        """Return whether the worker is healthy, and what a probe is told about it."""
+        status = self._status()
+        told = {
+            "status": status,
+            "worker_id": self._worker_id,
+            "load": self._executor.load,
+            "loop_lag_seconds": round(self._health.lag, 3),
+        }
+        return status is not WorkerStatus.UNHEALTHY, told
 
     def _status(self) -> WorkerStatus:
         return WorkerStatus.DRAINING if self._leaving else self._health.status()

@@ -18,6 +18,7 @@ from fairlane.core.flow import Op
 from fairlane.runtime.execution import enter_lifespans
 from fairlane.worker.config import Config
 from fairlane.worker.loading import Tasks, check_processes, select_tasks
+from fairlane.worker.probe import Probe
 from fairlane.worker.session import SessionEnd, WorkerSession
 
 logger = logging.getLogger("fairlane.worker")
@@ -39,6 +40,7 @@ class Worker:
         self._at_once = asyncio.Event()
         self._known = False
         """Whether the store has accepted it as a worker before."""
+        self._session: WorkerSession | None = None
 
     def stop(self) -> None:
         """Claim no more tasks and let running ones finish. A second call stops at once."""
@@ -67,6 +69,9 @@ class Worker:
         tasks = select_tasks(self._app, self._config.types)
         check_processes(tasks, self._config.target)
         async with AsyncExitStack() as stack:
+            if self._config.health_port is not None:
+                probe = Probe(self._config.health_host, self._config.health_port, self._report)
+                stack.callback(probe.close)
             shared = await enter_lifespans(self._app.lifespans, tasks.values(), stack)
             with suppress(_Stopped):
                 await self._declare_limits(tasks)
@@ -127,8 +132,18 @@ class Worker:
         self._known = True
         logger.info("Worker %s is ready for %s", worker_id, ", ".join(tasks))
         worker = msgspec.structs.replace(new, worker_id=worker_id)
-        session = WorkerSession(self._app, self._config, worker, shared)
-        return await session.run(self._stopping, self._at_once)
+        self._session = session = WorkerSession(self._app, self._config, worker, shared)
+        try:
+            return await session.run(self._stopping, self._at_once)
+        finally:
+            self._session = None
+
+    def _report(self) -> tuple[bool, dict[str, Any]]:
+        """Tell a probe how the worker is. A store that is away is no reason to restart it."""
+        session = self._session
+        if session is None:
+            return True, {"status": "waiting"}
+        return session.report()
 
 
 class _Stopped(Exception):

@@ -45,6 +45,8 @@ from fairlane.worker.worker import Worker
 @click.option("--grace", metavar="S", help="Seconds to finish tasks when stopped. [default: 30]")
 @click.option("--tasks-per-child", type=int, metavar="N", help="Replace a child after N tasks.")
 @click.option("--name", metavar="NAME", help="What the worker's id begins with.")
+@click.option("--health-port", metavar="N", help="Answer GET /health here, for liveness probes.")
+@click.option("--health-host", metavar="ADDR", help="The address for it. [default: 127.0.0.1]")
 @aging_option
 @retention_option
 @log_format_option
@@ -67,6 +69,8 @@ def worker_command(reload: bool, supervised: bool, **flags: Any) -> None:
         target=settings.app,
         tasks_per_child=settings.tasks_per_child,
         name=settings.name,
+        health_port=settings.health_port,
+        health_host=settings.health_host,
     )
     if settings.processes > 1 or reload:
         log_to_stderr(settings)
