@@ -10,6 +10,7 @@ import pytest
 
 from fairlane.core.backend import Backend
 from fairlane.core.errors import (
+    InvalidInput,
     InvalidPriority,
     InvalidRetention,
     InvalidSetting,
@@ -175,6 +176,29 @@ async def test_the_order_goes_back_when_the_setting_does(store: World) -> None:
     await submit(store, "newer", 5)
     await change(store, low_to_medium=600.0)
     assert await names(store.backend, worker, "b") == ["old", "newer"]
+
+
+async def test_nothing_is_changed_if_one_value_is_bad(store: World) -> None:
+    before = await change(store, completed=5.0)
+    for name, bad in [("failed", 0.0), ("low_to_medium", -1.0), ("unknown", 5.0)]:
+        with pytest.raises(InvalidInput, match=name):
+            await store.run(store.ops.change_settings({"completed": 6.0, name: bad}))
+    assert await settings(store) == before
+
+
+async def test_due_tasks_go_by_the_new_aging(store: World) -> None:
+    """Tasks that a claim finds due are ordered like those that are queued."""
+    worker = await store.worker()
+    await store.submit(payload={"name": "low"}, priority=2, delay_seconds=10)
+    await store.submit(payload={"name": "medium"}, priority=5, delay_seconds=60)
+    await store.submit(payload={"name": "other"}, priority=5, delay_seconds=60)
+    assert await names(store.backend, worker, "a") == []
+    await store.advance(70)
+    await change(store, low_to_medium=30.0)
+    assert await names(store.backend, worker, "b", 1) == ["low"]
+    await change(store, low_to_medium=None, medium_to_high=5.0)
+    await submit(store, "high", 8)
+    assert await names(store.backend, worker, "c") == ["medium", "other", "high"]
 
 
 async def test_limited_types_go_by_the_new_aging(store: World) -> None:

@@ -34,7 +34,6 @@ from fairlane.core.model import (
     moment,
 )
 from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed, TimedOut
-from fairlane.core.retention import Retention
 from fairlane.core.settlement import Settlement, reaped
 from fairlane.core.states import State
 from tests.fixtures.counters import depths, tallies
@@ -47,7 +46,15 @@ SLACK = 5.0
 LIMIT = 9.0
 """Seconds that a program may take: after ten, something may be due that is not for the model."""
 
-KEPT = {"completed": 50.0, "failed": 130.0, "cancelled": 130.0, "dead_letter": 250.0}
+KEPT: dict[str, float | None] = {
+    "completed": 50.0,
+    "failed": 130.0,
+    "cancelled": 130.0,
+    "dead_letter": 250.0,
+    "workers": 10.0**8,
+    "journal": 10.0**8,
+}
+"""So that programs live to see tasks go, and nothing else."""
 
 
 _REFUSALS = frozenset({"unknown_dependency", "duplicate_task", "idempotency_conflict"})
@@ -74,6 +81,7 @@ class Pair:
         self._gone: set[str] = set()
         self._begun = time.monotonic()
         self.model = Model(0.0)
+        self.change_settings(KEPT, None)
         self.register(10_010.0, None, new_id())
         (worker,) = self.run(self.backend.ops.workers())
         self.epoch = worker.registered_at.timestamp()
@@ -424,12 +432,38 @@ class Pair:
         self.both(lambda: ours(task_id), theirs, what)
 
     def prune(self) -> None:
-        retention = Retention(**KEPT, workers=10**8, journal=10**8)
+        """What the maintenance does: by the store's settings."""
+        settings = self.run(self.backend.ops.settings())
+        self.agree(
+            (self.model.settings, self.model.settings_version),
+            (settings.values(), settings.version),
+            "settings",
+        )
         self.both(
-            lambda: self.model.prune(KEPT),
-            lambda: self.run(self.backend.ops.prune(retention)).tasks,
+            self.model.prune,
+            lambda: self.run(self.backend.ops.prune(settings.retention)).tasks,
             "prune",
         )
+
+    def change_settings(
+        self, changes: dict[str, float | None], behind: int | None, *, elsewhere: bool = False
+    ) -> None:
+        """`behind`: how old the version is that the change goes by, None: it names none.
+        `elsewhere`: another process changes it."""
+        version = None if behind is None else self.model.settings_version - behind
+        other = self._reopen() if elsewhere and self._reopen is not None else None
+        backend = other or self.backend
+        try:
+            self.both(
+                lambda: self.model.change_settings(changes, version),
+                lambda: (
+                    backend.run_sync(backend.ops.change_settings(changes, version=version)).version
+                ),
+                "change settings",
+            )
+        finally:
+            if other is not None:
+                other.driver.close()
 
     def pause(self, paused: bool, queue: str | None, type: str | None) -> None:
         self.run(self.backend.ops.pause(paused, queue=queue, type=type))

@@ -185,6 +185,18 @@ def break_circuits(choices: Choices) -> Do:
     return lambda pair: pair.break_circuits(type, breaker)
 
 
+def change_settings(choices: Choices) -> Do:
+    name = choices.one("low_to_medium", "medium_to_high", "high_to_critical", "completed", "failed")
+    seconds = choices.one(40.0, 40.0, 70.0, 200.0, 600.0)
+    changes: dict[str, float | None] = {name: seconds}
+    if name not in {"completed", "failed"}:
+        changes = {name: choices.one(seconds, seconds, seconds, None)}
+    if choices.seldom(10):
+        changes["cancelled"] = 0.0  # refused
+    behind, elsewhere = choices.one(None, None, 0, 1), choices.seldom(2)
+    return lambda pair: pair.change_settings(changes, behind, elsewhere=elsewhere)
+
+
 def advance(choices: Choices) -> Do:
     seconds = choices.one(20, 20, 20, 60, 60, 100, 100, 200, 600, 2000)
     if choices.seldom(20):
@@ -245,6 +257,7 @@ STEPS: tuple[tuple[Callable[[Choices], Do], int], ...] = (
     (pause, 1),
     (limit, 1),
     (break_circuits, 1),
+    (change_settings, 1),
     (advance, 4),
     (register, 2),
     (heartbeat, 2),

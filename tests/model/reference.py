@@ -17,6 +17,7 @@ WAITING = {"scheduled", "queued", "retrying"}
 LIVE = WAITING | {"executing"}
 FREE_RETURNS = 3
 DAY = 86_400.0
+KEPT = {"completed", "failed", "cancelled", "dead_letter", "workers", "journal"}
 
 
 class Refused(Exception):
@@ -132,6 +133,18 @@ class Model:
         self.paused_queues: set[str] = set()
         self.rate = 0.0
         self.buckets: dict[str, tuple[float, float]] = {}
+        self.settings: dict[str, float | None] = {
+            "low_to_medium": 600.0,
+            "medium_to_high": 1200.0,
+            "high_to_critical": None,
+            "completed": DAY,
+            "failed": 7 * DAY,
+            "cancelled": 7 * DAY,
+            "dead_letter": 30 * DAY,
+            "workers": DAY,
+            "journal": DAY,
+        }
+        self.settings_version = 0
 
     # -- submission --------------------------------------------------------------------------------
 
@@ -337,13 +350,17 @@ class Model:
         return (-self.effective(task), task.ready_at, task.id)
 
     def effective(self, task: MTask) -> int:
-        """What a task counts as: the low band becomes medium, the medium band high."""
-        age = self.now - task.ready_at
-        if task.level <= 4:
-            return 8 if age >= 1800 else 5 if age >= 600 else task.level
-        if task.level <= 7:
-            return 8 if age >= 1200 else task.level
-        return task.level
+        """What a task counts as: one band becomes the next, each after its own time."""
+        level, age = task.level, self.now - task.ready_at
+        for lowest, highest, name, target in (
+            (0, 4, "low_to_medium", 5),
+            (5, 7, "medium_to_high", 8),
+            (8, 9, "high_to_critical", 10),
+        ):
+            step = self.settings[name]
+            if lowest <= level <= highest and step is not None and age >= step:
+                level, age = target, age - step
+        return level
 
     def _allows(self, type: str, rules: MRules) -> bool:
         held = sum(of == type for of in self.lingering.values())
@@ -652,11 +669,29 @@ class Model:
         self._forget(task)
         return True, before
 
-    def prune(self, kept: dict[str, float]) -> int:
+    def change_settings(self, changes: dict[str, float | None], version: int | None) -> int:
+        """The version after it."""
+        for name, seconds in changes.items():
+            if name not in self.settings:
+                raise Refused("invalid_setting")
+            if name in KEPT and (seconds is None or seconds < 1):
+                raise Refused("invalid_retention")
+            if seconds is not None and seconds < 0:
+                raise Refused("invalid_priority")
+        wanted = {**self.settings, **changes}
+        if wanted != self.settings:
+            if version is not None and version != self.settings_version:
+                raise Refused("settings_conflict")
+            self.settings = wanted
+            self.settings_version += 1
+        return self.settings_version
+
+    def prune(self) -> int:
         old = [
             task
             for task in self.tasks.values()
-            if task.ended is not None and task.ended <= self.now - kept[task.status]
+            if task.ended is not None
+            and task.ended <= self.now - (self.settings[task.status] or 0.0)
         ]
         for task in old:
             self._count(task, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlane.core.states import State
-from fairlane.engines.postgres import apply, control, dependents, leases, moves
+from fairlane.engines.postgres import apply, context, control, dependents, leases, moves
 from tests.mutants.planting import Break, assembled, statement, together
 
 _ALL = ("_APPLY", "_COMPLETE_ONLY", "_APPLY_ALL")
@@ -71,6 +71,9 @@ FAULTS: dict[str, Break] = {
     ),
     "progress does not start a task": statement(
         leases, "progress", "coalesce(task.started_at, now)", "task.started_at"
+    ),
+    "claims keep the aging of before": statement(
+        context, "everything", "id = $1", "id = $1 || '!'"
     ),
     "one of several parents is enough": statement(
         dependents,

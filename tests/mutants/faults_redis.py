@@ -51,6 +51,7 @@ FAULTS: dict[str, Break] = {
     "progress does not start a task": lua(
         "progress", "if bytes_of(record, STARTED_AT) == NONE then", "if not record then"
     ),
+    "claims keep the aging of before": lua("write_settings", "bump()", ""),
     "one of several parents is enough": lua(
         "lib/dependents", "if met and #bonds > 1 then", "if met and not bonds then"
     ),

@@ -17,6 +17,7 @@ from fairlane.engines.sqlite import (
     circuits,
     claim,
     claim_order,
+    context,
     control,
     deletion,
     dependencies,
@@ -113,6 +114,7 @@ FAULTS: dict[str, Break] = {
     "a claim does not count the version": statement(claim, "hold", "version + 1", "version"),
     "priorities do not matter": replaced(Aging, "effective", lambda *_: 5),
     "nothing ages": replaced(Aging, "effective", lambda _, level, __: level),
+    "claims keep the aging of before": statement(context, "everything", "id = ?1", "id = -?1"),
     "tasks of a stream come by their ids": together(
         statement(claim, "hold", "ORDER BY ready_at, task_id", "ORDER BY task_id"),
         statement(
