@@ -19,6 +19,7 @@ from redis import Redis
 from fairlane.core.errors import SchemaTooOld
 from fairlane.core.model import Verdict
 from fairlane.core.states import State
+from fairlane.core.store_settings import DEFAULT
 from fairlane.core.tokens import digest_of
 from tests.conftest import Servers
 from tests.fixtures.stores import KINDS, World, opened
@@ -243,6 +244,13 @@ async def test_tokens_schedules_samples_and_roles_go_on(old: Old) -> None:
 
     assert await run(ops.sample())
     assert len(await run(ops.samples(0, 10))) == 4
+
+
+async def test_settings_are_the_defaults_until_somebody_changes_them(old: Old) -> None:
+    run, ops = old.store.run, old.store.ops
+    assert await run(ops.settings()) == DEFAULT
+    changed = await run(ops.change_settings({"completed": 5.0}, version=0))
+    assert await run(ops.settings()) == changed
 
 
 async def test_a_role_is_kept_until_its_term_is_over(old: Old) -> None:

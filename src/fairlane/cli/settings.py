@@ -279,14 +279,14 @@ def _retention(value: object, source: str) -> dict[str, float | None]:
 
 def _store_settings(value: object, source: str, names: Sequence[str]) -> dict[str, float | None]:
     """Read settings of the store: a=10m,b=never or, in the file, a table."""
-    if isinstance(value, str):
-        pairs = pairs_of(part for part in value.split(",") if part.strip())
-    elif isinstance(value, Mapping):
-        pairs = list(value.items())
-    else:
+    if not isinstance(value, str | Mapping):
         raise UsageError(f"{source} lists settings like {names[0]}=10m. Got {shown(value)}.")
     try:
-        found = settings_of(pairs)
+        found = settings_of(
+            pairs_of(part for part in value.split(",") if part.strip())
+            if isinstance(value, str)
+            else value.items()
+        )
     except UsageError as error:
         raise UsageError(f"{source}: {error.message}") from None
     others = sorted(set(found) - set(names))
