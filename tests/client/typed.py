@@ -5,9 +5,11 @@ Checked by mypy and pyright in test_typing.py; not run.
 
 from __future__ import annotations
 
-from typing import assert_type
+from dataclasses import dataclass
+from typing import NotRequired, TypedDict, assert_type
 
 from fairlane import Context, Fairlane, Handle, RetryPolicy, TaskFunction
+from fairlane.tq import TaskTypeContext, tq
 
 app = Fairlane()
 
@@ -42,6 +44,41 @@ async def right() -> None:
     await app.submit_many([bare.prepare("a"), ordinary.prepare(1)])
     low: TaskFunction[[int], str] = ordinary.options(priority="low", delay_seconds=60)
     await low.submit(2)
+
+
+class Crawl(TypedDict):
+    url: str
+    depth: NotRequired[int]
+
+
+@dataclass
+class Page:
+    url: str
+
+
+async def crawl(payload: Crawl) -> int:
+    return payload.get("depth", 0)
+
+
+def read(page: Page) -> str:
+    return page.url
+
+
+def right_queue() -> None:
+    context = tq[Crawl]("crawl")
+    assert_type(context, TaskTypeContext[Crawl])
+    context.set_worker(crawl).set_worker_count(3).add({"url": "a"}).add({"url": "b", "depth": 1})
+    context.set_worker(lambda payload: payload["url"].upper())
+    tq[Page]("read").set_worker(read).add(Page("a"))
+    tq("anything").set_worker(crawl).add({"url": "a"}).add([1, 2])
+
+
+def wrong_queue() -> None:
+    tq[Crawl]("crawl").add({"wrong": "field"})  # wrong
+    tq[Crawl]("crawl").add({"url": 1})  # wrong
+    tq[Crawl]("crawl").set_worker(read)  # wrong
+    tq[Page]("read").add({"url": "a"})  # wrong
+    tq[Crawl]("crawl").set_worker(lambda payload: payload["link"])  # wrong
 
 
 async def wrong() -> None:

@@ -83,6 +83,8 @@ async def test_throughput_of_the_last_minute(store: World) -> None:
     assert stats.throughput.completed_last_minute == 5
     assert stats.throughput.failed_last_minute == 1
     assert stats.throughput.submitted_last_minute == 6
+    # Since the sample that is nearest to an hour ago: there is only one.
+    assert stats.throughput.completed_last_hour == 5
     assert stats.throughput.avg_task_duration_seconds == pytest.approx(2.0)
     assert stats.dlq_size == 2
     assert await store.behind.run(store.behind.ops.sample())

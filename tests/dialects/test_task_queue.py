@@ -272,7 +272,18 @@ async def test_stats(queue: TaskQueue) -> None:
     assert (stats.pending, stats.processing, stats.completed, stats.failed) == (1, 0, 2, 1)
     assert stats.by_type["good"]["completed"] == 2
     assert stats.by_type["bad"]["failed"] == 1
-    assert set(msgspec.to_builtins(stats)) >= {"pending", "byType"}
+    assert stats.processing_rate == 2
+    assert set(msgspec.to_builtins(stats)) >= {"pending", "byType", "processingRate"}
+
+
+async def test_a_queue_without_a_worker_does_not_run(queue: TaskQueue) -> None:
+    assert not queue.is_running()
+    queue.register_handler("work", lambda _: None)
+    queue.enqueue("work", {})
+    queue.unregister_handler("work")
+    assert await queue.process_batch() == 0
+    queue.register_handler("work", lambda _: None)
+    assert await queue.process_batch() == 1
 
 
 async def test_a_task_that_is_not_there(queue: TaskQueue) -> None:

@@ -3,13 +3,17 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+import pydantic
 import pytest
 
 import fairlane.tq as module
+from fairlane.core.errors import InvalidPayload
 from fairlane.dialects.errors import AlreadyInitialised, NotInitialised
 from fairlane.tq import TQ, Task, TaskTypeContext, tq
 from fairlane.wire.spec import RETRY
@@ -233,15 +237,28 @@ async def test_stop_lets_what_runs_finish(tmp_path: Path) -> None:
 
 
 async def test_the_module_can_be_called(queue: TQ) -> None:
-    called = cast(Callable[[str], TaskTypeContext], module)("work")
+    called = cast(Callable[[str], TaskTypeContext[Any]], module)("work")
     assert called is tq("work")
     called.add(1)
     assert module.stats().pending == 1
     module.pause()
     module.resume()
+    assert cast(TQ, module)[dict]("work") is called
 
 
-@pytest.mark.parametrize("call", [tq.pause, tq.resume, tq.stats, lambda: tq("work")])
+@pytest.mark.parametrize(
+    "call",
+    [
+        tq.pause,
+        tq.resume,
+        tq.stats,
+        tq.is_paused,
+        lambda: tq("work"),
+        lambda: tq[dict]("work"),
+        lambda: tq.register_handler("work", print),
+        lambda: tq.unregister_handler("work"),
+    ],
+)
 def test_without_init_it_says_what_to_do(call: Callable[[], object]) -> None:
     with pytest.raises(NotInitialised, match=r"tq\.init") as caught:
         call()
@@ -276,3 +293,125 @@ def test_a_task_has_the_fields_of_001() -> None:
         "updatedAt",
         "completedAt",
     }
+
+
+# -- typed payloads --------------------------------------------------------------------------------
+
+
+@dataclass
+class Page:
+    url: str
+    depth: int = 0
+
+
+class Link(msgspec.Struct):
+    url: str
+
+
+class Site(pydantic.BaseModel):
+    url: str
+
+
+@pytest.mark.parametrize("model", [Page, Link, Site])
+async def test_a_model_arrives_as_one(queue: TQ, model: type[Any]) -> None:
+    calls = Calls()
+
+    def handle(page: Any) -> None:
+        calls(page)
+
+    handle.__annotations__["page"] = model
+    tq("crawl").add(model(url="a")).add({"url": "b"}).set_worker(handle)
+    await calls.reach(2)
+    assert calls.given == [model(url="a"), model(url="b")]
+
+
+async def test_a_handler_without_annotations_gets_what_the_context_names(queue: TQ) -> None:
+    calls = Calls()
+    tq[Page]("crawl").set_worker(calls).add(Page("a", depth=2))
+    await calls.reach(1)
+    assert calls.given == [Page("a", depth=2)]
+
+
+def found(task_id: str) -> Task:
+    task = tq._initialised().get_task(task_id)
+    assert task is not None
+    return task
+
+
+async def test_what_is_stored_of_a_model_is_plain_json(queue: TQ) -> None:
+    assert found(tq("crawl").enqueue(Page("a"))).payload == {"url": "a", "depth": 0}
+
+
+async def test_a_payload_that_is_no_such_model_fails_for_good(queue: TQ) -> None:
+    task_id = tq[Page]("crawl").set_worker(lambda page: page.depth).enqueue(cast(Page, {"x": 1}))
+    task = await settled(lambda: found(task_id), lambda task: task.error is not None)
+    assert task.completed_at is not None
+    assert "does not fit the handler of crawl" in str(task.error)
+
+
+async def test_a_model_that_cannot_be_json_is_refused(queue: TQ) -> None:
+    @dataclass
+    class Odd:
+        value: object
+
+    with pytest.raises(InvalidPayload, match="cannot be encoded as JSON"):
+        tq("crawl").add(Odd(object()))
+    assert tq.stats().pending == 0
+
+
+async def test_annotations_that_cannot_be_read_say_nothing(queue: TQ) -> None:
+    calls = Calls()
+
+    def handle(page: Any) -> None:
+        calls(page)
+
+    handle.__annotations__["page"] = "Unknown"
+    tq("crawl").set_worker(handle).add({"url": "a"})
+    await calls.reach(1)
+    assert calls.given == [{"url": "a"}]
+
+
+# -- what runs -------------------------------------------------------------------------------------
+
+
+async def test_what_was_unregistered_runs_no_more(queue: TQ) -> None:
+    calls, other = Calls(), Calls()
+    tq.register_handler("crawl", calls)
+    tq("crawl").add(1)
+    await calls.reach(1)
+    for type in ("crawl", "crawl", "never"):
+        tq.unregister_handler(type)
+    await settled(lambda: tq._initialised()._app.tasks, lambda tasks: "crawl" not in tasks)
+    tq("crawl").add(2)
+    tq("crawl").set_worker(other)
+    await other.reach(1)
+    assert (calls.given, other.given) == ([1], [2])
+
+
+async def test_another_handler_may_follow_at_once(queue: TQ) -> None:
+    gate, other = threading.Event(), Calls()
+    tq("crawl").set_worker(lambda _: gate.wait(30)).add(1)
+    await settled(tq.stats, lambda found: found.processing == 1)
+    tq.unregister_handler("crawl")
+    tq("crawl").set_worker(other).add(2)
+    await other.reach(1)
+    gate.set()
+    await settled(tq.stats, lambda found: found.completed == 2)
+    tq("crawl").add(3)
+    await other.reach(2)
+
+
+async def test_what_runs_and_what_is_paused(tmp_path: Path) -> None:
+    running = [tq.is_running()]
+    tq.init(db=tmp_path / "tasks.db")
+    paused = [tq.is_paused()]
+    running.append(tq.is_running())
+    tq.pause()
+    paused.append(tq.is_paused())
+    running.append(tq.is_running())
+    tq.resume()
+    paused.append(tq.is_paused())
+    await tq.stop()
+    running.append(tq.is_running())
+    assert running == [False, True, True, False]
+    assert paused == [False, True, False]

@@ -36,7 +36,10 @@ RENAMED = {
 }
 """Fields of a task that have another name today, by the name they had."""
 
-ADDED = {"lease": {"start_within": None}}
+ADDED: dict[str, dict[str, Any]] = {
+    "lease": {"start_within": None},
+    "completed_last_minute": {"completed_last_hour": 0},
+}
 """Fields that were added since, with their values, by a field that was there before."""
 
 AGES = {"expires_in", "oldest_age_seconds", "p50_age_seconds", "p95_age_seconds"}

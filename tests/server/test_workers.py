@@ -84,6 +84,7 @@ async def test_the_store_at_a_glance_and_over_time(served: Api) -> None:
         "completed_last_minute": 1,
         "failed_last_minute": 0,
         "avg_task_duration_seconds": 2.0,
+        "completed_last_hour": 1,
     }
     assert stats["by_status"]["completed"] == stats["by_type"]["work"]["completed"] == 1
     assert set(stats["recovery"].values()) == {0}

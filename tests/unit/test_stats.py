@@ -282,7 +282,7 @@ class TestThroughput:
 
     def test_without_samples_everything_counts(self) -> None:
         stats = stats_of(facts(tallies=list(self.TALLIES)))
-        assert stats.throughput == Throughput(1_000, 600, 100, 0.5)
+        assert stats.throughput == Throughput(1_000, 600, 100, 0.5, 600)
         assert stats.recovery == Recovery(90, 20, 30)
 
     def test_the_last_minute_and_the_last_hour_are_told_apart(self) -> None:
@@ -296,15 +296,17 @@ class TestThroughput:
             stale_results=30,
             seconds=275.0,
         )
-        hour = Sample(NOW - 3600 * SECOND, timeouts=40, lost_workers=15, stale_results=28)
+        hour = Sample(
+            NOW - 3600 * SECOND, completed=120, timeouts=40, lost_workers=15, stale_results=28
+        )
         stats = stats_of(facts(tallies=list(self.TALLIES), samples=[minute, hour]))
-        assert stats.throughput == Throughput(10, 100, 3, 0.25)
+        assert stats.throughput == Throughput(10, 100, 3, 0.25, 480)
         assert stats.recovery == Recovery(50, 5, 2)
 
     def test_parts_of_a_task_are_rounded(self) -> None:
         then = Sample(NOW - 90 * SECOND, submitted=996, completed=598, failed=99, seconds=299.0)
         found = stats_of(facts(tallies=list(self.TALLIES), samples=[then])).throughput
-        assert found == Throughput(3, 1, 1, found.avg_task_duration_seconds)
+        assert found == Throughput(3, 1, 1, found.avg_task_duration_seconds, 2)
         assert found.avg_task_duration_seconds == pytest.approx(0.5)
 
         hour = Sample(NOW - 7200 * SECOND, timeouts=83, lost_workers=17, stale_results=25)

@@ -38,12 +38,14 @@ class WorkerStats(msgspec.Struct, frozen=True):
 
 
 class Throughput(msgspec.Struct, frozen=True):
-    """The last minute. `failed` counts runs, also those of tasks that are tried again."""
+    """The last minute, and the last hour. `failed` counts runs, also those of tasks that are tried
+    again."""
 
     submitted_last_minute: int
     completed_last_minute: int
     failed_last_minute: int
     avg_task_duration_seconds: float | None
+    completed_last_hour: int = 0
 
 
 class Recovery(msgspec.Struct, frozen=True):
@@ -83,6 +85,7 @@ def stats_of(facts: Facts) -> Stats:
             avg_task_duration_seconds=(
                 minute.seconds / minute.completed if minute.completed else None
             ),
+            completed_last_hour=round(hour.completed),
         ),
         by_status=by_status,
         by_type=census_by(facts, lambda lane: lane.type),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -12,7 +13,7 @@ from fairlane.client.app import Fairlane
 from fairlane.core.errors import InvalidStoreURL
 from fairlane.dialects.errors import AlreadyInitialised, NotInitialised
 from fairlane.dialects.tq_batch import hurry_retries, run_batch
-from fairlane.dialects.tq_types import Handler, QueueSettings, TaskTypeContext, prepare_store
+from fairlane.dialects.tq_types import Handler, P, QueueSettings, TaskTypeContext, prepare_store
 from fairlane.dialects.tq_workers import LoopThread
 from fairlane.wire import spec
 from fairlane.wire.spec import QueueStats, SpecTask
@@ -42,19 +43,24 @@ class TaskQueue:
         self._batch_size = batch_size
         self._settings = QueueSettings(poll_interval / 1000, task_timeout, enable_worker)
         self._thread = LoopThread("fairlane-tq")
-        self._types: dict[str, TaskTypeContext] = {}
+        self._types: dict[str, TaskTypeContext[Any]] = {}
+        self._stopped = False
 
-    def type(self, type: str) -> TaskTypeContext:
+    def type(self, type: str) -> TaskTypeContext[Any]:
         """Return the context of one type, on which its worker and limits are set."""
         known = self._types.get(type)
         if known is None:
-            made = TaskTypeContext(type, self._app, self._thread, self._settings)
+            made = TaskTypeContext[Any](type, self._app, self._thread, self._settings)
             known = self._types.setdefault(type, made)  # threads may ask at the same time
         return known
 
-    def register_handler(self, type: str, handler: Handler) -> None:
+    def register_handler(self, type: str, handler: Handler[Any]) -> None:
         """Run the tasks of a type with this function."""
         self.type(type).set_worker(handler)
+
+    def unregister_handler(self, type: str) -> None:
+        """Run no more tasks of a type here. Tasks that run go on; others wait for a handler."""
+        self.type(type).remove_worker()
 
     def enqueue(
         self,
@@ -85,6 +91,16 @@ class TaskQueue:
         """Let workers start tasks again."""
         self._app.run_sync(self._app.backend.ops.pause(paused=False))
 
+    def is_running(self) -> bool:
+        """Return whether tasks run in this process as they come: not after `stop`, with
+        `enable_worker=False`, or once a worker has given up (its reason is logged)."""
+        broken = any(each.broken for each in self._types.values())
+        return self._settings.enable_worker and not self._stopped and not broken
+
+    def is_paused(self) -> bool:
+        """Return whether the workers of this store start no tasks, here or elsewhere."""
+        return self._app.run_sync(self._app.backend.ops.controls()).everything.paused
+
     async def process_batch(self) -> int:
         """Run up to `batch_size` ready tasks, one after the other, and return how many ran.
 
@@ -94,6 +110,7 @@ class TaskQueue:
 
     async def stop(self) -> None:
         """Let running tasks finish, and close everything."""
+        self._stopped = True
         types, self._types = self._types, {}
         await asyncio.gather(*(each.stop() for each in types.values()))
         await asyncio.wrap_future(self._thread.start(self._app.aclose()))
@@ -144,9 +161,34 @@ class TQ:
             task_timeout=task_timeout,
         )
 
-    def __call__(self, type: str) -> TaskTypeContext:
+    def __call__(self, type: str) -> TaskTypeContext[Any]:
         """Return the context of one type, to add tasks or to set a worker."""
         return self._initialised().type(type)
+
+    def __getitem__(self, payload: type[P]) -> Callable[[str], TaskTypeContext[P]]:
+        """`tq[Payload]("crawl")`: the context of a type whose payloads type checkers know."""
+
+        def typed(type: str) -> TaskTypeContext[P]:
+            return self(type).expect(payload)
+
+        return typed
+
+    def register_handler(self, type: str, handler: Handler[Any]) -> None:
+        """Run the tasks of a type with this function."""
+        self._initialised().register_handler(type, handler)
+
+    def unregister_handler(self, type: str) -> None:
+        """Run no more tasks of a type here. Tasks that run go on; others wait for a handler."""
+        self._initialised().unregister_handler(type)
+
+    def is_running(self) -> bool:
+        """Return whether tasks run in this process as they come: between `init` and `stop`, unless
+        a worker has given up."""
+        return self._queue is not None and self._queue.is_running()
+
+    def is_paused(self) -> bool:
+        """Return whether the workers of this store start no tasks, here or elsewhere."""
+        return self._initialised().is_paused()
 
     def pause(self) -> None:
         """Let no worker start another task. Tasks that run go on."""

@@ -64,12 +64,17 @@ class WorkerGroup:
     def __init__(self, app: Fairlane, thread: LoopThread) -> None:
         self._app = app
         self._thread = thread
-        self._workers: list[tuple[Worker, int]] = []
+        self._workers: list[tuple[Worker, int, Future[None]]] = []
         self._runs: list[Future[None]] = []
 
     @property
     def concurrency(self) -> int:
-        return sum(concurrency for _, concurrency in self._workers)
+        return sum(concurrency for _, concurrency, _ in self._workers)
+
+    @property
+    def broken(self) -> bool:
+        """Whether a worker that was not stopped has ended."""
+        return any(run.done() for _, _, run in self._workers)
 
     def resize(self, config: Config) -> None:
         """Start or stop workers until the group has the concurrency of `config`."""
@@ -79,10 +84,16 @@ class WorkerGroup:
         if missing:
             self._start_one(msgspec.structs.replace(config, concurrency=missing))
 
-    async def stop(self) -> None:
-        """Stop all workers, and wait until they have finished what they run."""
+    def retire(self) -> list[Future[None]]:
+        """Stop all workers, and return their runs, which end when they have finished."""
+        runs = [run for _, _, run in self._workers]
         while self._workers:
             self._stop_one()
+        return runs
+
+    async def stop(self) -> None:
+        """Stop all workers, and wait until they have finished what they run."""
+        self.retire()
         await asyncio.gather(*map(asyncio.wrap_future, self._runs), return_exceptions=True)
         self._runs.clear()
 
@@ -90,11 +101,11 @@ class WorkerGroup:
         worker = Worker(self._app, config)
         run = self._thread.start(worker.run(signals=False))
         run.add_done_callback(partial(_log_failure, ", ".join(config.types or ())))
-        self._workers.append((worker, config.concurrency))
+        self._workers.append((worker, config.concurrency, run))
         self._runs = [each for each in self._runs if not each.done()] + [run]
 
     def _stop_one(self) -> None:
-        worker, _ = self._workers.pop()
+        worker, _, _ = self._workers.pop()
         self._thread.start(_stop(worker))
 
 

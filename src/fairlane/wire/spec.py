@@ -134,7 +134,8 @@ class SpecTask(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class QueueStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How many tasks there are in each status, in total and by type."""
+    """How many tasks there are in each status, in total and by type; `processing_rate` is how many
+    completed within the last hour."""
 
     pending: int = 0
     processing: int = 0
@@ -142,6 +143,7 @@ class QueueStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     failed: int = 0
     cancelled: int = 0
     by_type: Mapping[str, Mapping[str, int]] = {}
+    processing_rate: int = 0
 
 
 def task_of(task: Task) -> SpecTask:
@@ -168,7 +170,11 @@ def task_of(task: Task) -> SpecTask:
 def stats_of(stats: Stats) -> QueueStats:
     """Return statistics in this shape."""
     by_type = {type: dict(_counted(states)) for type, states in stats.by_type.items()}
-    return QueueStats(**_counted(stats.by_status), by_type=by_type)
+    return QueueStats(
+        **_counted(stats.by_status),
+        by_type=by_type,
+        processing_rate=stats.throughput.completed_last_hour,
+    )
 
 
 def _counted(states: Mapping[State, int]) -> Counter[str]:

@@ -291,6 +291,7 @@ async def test_stats(served: Api, seat: Seat) -> None:
     stats = await served.get(f"{TASKS}/stats")
     # `cancelled` is SPEC's: 001 has no cancellation.
     assert stats.pop("cancelled") == 0
+    assert stats.pop("processingRate") == 1  # of section 6.3, in tasks an hour
     by_type = stats.pop("byType")
     assert stats == {"pending": 1, "processing": 1, "completed": 1, "failed": 2}
     assert set(by_type) == {"send_email", "process_image"}

@@ -90,6 +90,7 @@ def summary(stats: Stats) -> Iterator[tuple[str, str]]:
     if throughput.avg_task_duration_seconds is not None:
         minute += f"; {span(throughput.avg_task_duration_seconds)} a run"
     yield "last minute", minute
+    yield "last hour", f"{throughput.completed_last_hour:,} completed"
     if stats.by_status[State.QUEUED]:
         half, most = span(stats.p50_age_seconds), span(stats.p95_age_seconds)
         yield "waiting", f"half at most {half}, 95 % at most {most}"

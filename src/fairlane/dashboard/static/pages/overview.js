@@ -65,6 +65,8 @@ const Cards = ({ stats }) => html`<ul class="cards">
 const DETAILS = {
   queued: (stats) => `p95 age ${duration(stats.p95_age_seconds)}`,
   executing: (stats) => `of ${count(stats.workers.total_capacity)} places`,
-  completed: (stats) => `${count(stats.throughput.completed_last_minute)} last minute`,
+  completed: (stats) =>
+    `${count(stats.throughput.completed_last_minute)} last minute, ` +
+    `${count(stats.throughput.completed_last_hour)} last hour`,
   failed: (stats) => `${counted(stats.throughput.failed_last_minute, "run")} last minute`,
 };
