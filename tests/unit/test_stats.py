@@ -216,7 +216,7 @@ def test_a_store_without_tasks_or_workers_has_nothing_to_tell() -> None:
     stats = stats_of(facts(workers=[]))
     assert stats.queues == {band: BandStats(0, 0.0) for band in Band}
     assert stats.workers == WorkerStats(0, 0, 0, 0, 0, 0)
-    assert stats.throughput == Throughput(0, 0, 0, None)
+    assert stats.throughput == Throughput(0, 0, 0, None, 0)
     assert stats.by_status == dict.fromkeys(State, 0)
     assert stats.by_type == {}
     assert (stats.dlq_size, stats.p50_age_seconds, stats.p95_age_seconds) == (0, 0.0, 0.0)
@@ -318,7 +318,7 @@ class TestThroughput:
     def test_runs_have_no_length_while_nothing_completes(self) -> None:
         current = sample_of(self.TALLIES, NOW - 60 * SECOND)
         stats = stats_of(facts(tallies=list(self.TALLIES), samples=[current]))
-        assert stats.throughput == Throughput(0, 0, 0, None)
+        assert stats.throughput == Throughput(0, 0, 0, None, 0)
 
 
 LANES = {

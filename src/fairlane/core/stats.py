@@ -45,7 +45,7 @@ class Throughput(msgspec.Struct, frozen=True):
     completed_last_minute: int
     failed_last_minute: int
     avg_task_duration_seconds: float | None
-    completed_last_hour: int = 0
+    completed_last_hour: int
 
 
 class Recovery(msgspec.Struct, frozen=True):

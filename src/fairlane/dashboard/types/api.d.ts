@@ -537,7 +537,7 @@ export interface Throughput {
   completed_last_minute: number;
   failed_last_minute: number;
   avg_task_duration_seconds: number | null;
-  completed_last_hour?: number;
+  completed_last_hour: number;
 }
 
 export interface Total {
