@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
+from collections import Counter
 
 import pytest
 
@@ -220,6 +222,29 @@ async def test_durations_are_counted_in_buckets(store: World) -> None:
     ]
     assert {tally.key.bucket: tally.times for tally in ends} == {0: 1, 5: 2, len(BUCKETS): 1}
     assert sum(tally.seconds for tally in ends) == pytest.approx(5_000.401)
+
+
+async def test_waits_until_claims_are_counted_in_buckets(store: World) -> None:
+    worker = await store.worker(lease=10_000)
+    for type, waits in (("a", 2_000), ("b", 2_000), ("a", 20), ("a", 0)):
+        await store.submit(type, priority="high")
+        await store.submit(type, priority="high")
+        await store.advance(waits)
+    assert len(await store.claim(worker, 8)) == 8
+    claims = [
+        tally
+        for tally in await store.run(tallies(store.ops))
+        if tally.key.target == State.EXECUTING.code
+    ]
+    waited: Counter[tuple[int, int]] = Counter()
+    for tally in claims:
+        waited[tally.key.lane, tally.key.bucket] += tally.times
+    (a, b) = sorted({lane for lane, _ in waited})
+    long, middle = len(BUCKETS), bisect_left(BUCKETS, 21.0)
+    assert (waited[a, long], waited[b, long], waited[a, middle]) == (2, 2, 2)
+    assert sum(times for (_, bucket), times in waited.items() if bucket < middle) == 2
+    expected = 2 * (4_020 + 2_020 + 20)
+    assert sum(tally.seconds for tally in claims) == pytest.approx(expected, abs=60)
 
 
 async def test_reasons_and_promotions_are_labels(store: World) -> None:

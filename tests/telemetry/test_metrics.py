@@ -31,6 +31,7 @@ SEEDS = {
     "tasks_failed_total": {"reason"},
     "tasks_dlq_total": {"reason"},
     "task_state_transitions_total": {"from", "to"},
+    "task_claim_latency_seconds_bucket": {"priority", "le"},
     "starvation_risk_count": {"priority"},
     "taskqueue_tasks_submitted_total": {"type", "priority"},
     "taskqueue_tasks_completed_total": {"type", "status"},
@@ -176,6 +177,21 @@ def test_durations_are_cumulative_histograms() -> None:
     assert told("taskqueue_task_duration_seconds_sum", type="email") == pytest.approx(4_000.604)
     bounds = {labels["le"] for labels, _ in told.those(f"{name}_bucket", **completed)}
     assert {float(bound) for bound in bounds} == {*BUCKETS, math.inf}
+
+
+def test_waits_until_claims_are_a_histogram() -> None:
+    told = of(
+        Tally(TallyKey(1, LOW, QUEUED, EXECUTING, "", 0), 4, 0.01),
+        Tally(TallyKey(1, LOW, QUEUED, EXECUTING, "5", 13), 2, 500.0),
+        Tally(TallyKey(1, HIGH, QUEUED, EXECUTING), 9, 0.0),  # counted before there were buckets
+    )
+    name = "task_claim_latency_seconds"
+    assert told(f"{name}_bucket", priority="low", le="0.005") == 4
+    assert told(f"{name}_bucket", priority="low", le="60.0") == 4
+    assert told(f"{name}_bucket", priority="low", le="300.0") == 6
+    assert told(f"{name}_sum", priority="low") == pytest.approx(500.01)
+    assert told(f"{name}_count", priority="high") == 0
+    assert list(told.those("task_duration_seconds_count")) == []
 
 
 def test_transitions_from_state_to_state() -> None:

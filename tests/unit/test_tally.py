@@ -18,6 +18,7 @@ from fairlane.core.tally import (
     census,
     keys_of,
     total_of,
+    waits_of,
 )
 from tests.unit.make import quick, tally
 
@@ -214,3 +215,27 @@ class TestWhatIsCountedApart:
 
     def test_the_labels_are_stored_and_so_never_change(self) -> None:
         assert (STALE_RESULTS, LOST_WORKERS) == ("stale_results", "lost_workers")
+
+
+class TestWaits:
+    NOW = 10_000_000_000
+
+    def waits(self, *seconds: float) -> list[tuple[int, int, float]]:
+        return waits_of([self.NOW - int(each * 1_000_000) for each in seconds], self.NOW)
+
+    def test_tasks_that_waited_alike_are_one_count(self) -> None:
+        assert self.waits(0.02, 0.02, 0.011) == [(2, 3, 0.051)]
+
+    def test_others_are_counted_apart(self) -> None:
+        assert self.waits(5_000, 20, 20, 0.001) == [
+            (len(BUCKETS), 1, 5_000),
+            (bucket_of(20), 2, 40),
+            (0, 1, 0.001),
+        ]
+
+    @pytest.mark.parametrize("seconds", [0.0, *BUCKETS, 0.00501, 2_000.0])
+    def test_the_buckets_are_those_of_durations(self, seconds: float) -> None:
+        assert self.waits(seconds) == [(bucket_of(seconds), 1, seconds)]
+
+    def test_a_clock_that_stepped_back_makes_no_wait_negative(self) -> None:
+        assert self.waits(-30) == [(0, 1, 0.0)]

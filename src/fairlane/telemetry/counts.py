@@ -59,6 +59,7 @@ class Counts:
         self.promoted: Counter[tuple[Band, Band]] = Counter()
         self.by_band: dict[tuple[Band, State], Durations] = {}
         self.by_type: dict[str, Durations] = {}
+        self.waits: dict[Band, Durations] = {band: Durations() for band in Band}
         self.dead_letters: Counter[str] = Counter()
         self.transitions: Counter[tuple[str, str]] = Counter()
         self.timeouts = 0
@@ -94,6 +95,9 @@ class Counts:
             self.failed[key.label] += times
         if target is State.DEAD_LETTER:
             self.dead_letters[key.label] += times
+        if target is State.EXECUTING and key.bucket != UNTIMED:
+            self.waits[band].add(key.bucket, times, seconds)
+            return
         if key.bucket != UNTIMED:
             self.by_band.setdefault((band, target), Durations()).add(key.bucket, times, seconds)
         if lane is None:

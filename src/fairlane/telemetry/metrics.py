@@ -157,6 +157,12 @@ def _lifecycle(stats: Stats, counts: Counts) -> Iterator[Metric]:
         [(pair, counts.promoted[pair]) for pair in combinations(Band, 2)],
     )
     yield _histogram(
+        "task_claim_latency_seconds",
+        "How long tasks had been ready when they were claimed.",
+        ["priority"],
+        {(band,): found for band, found in counts.waits.items()},
+    )
+    yield _histogram(
         "task_duration_seconds",
         "How long runs took, by the status that they left their task in.",
         ["priority", "status"],

@@ -21,6 +21,7 @@ from fairlane.core.machine import Move, Place, Slot, sources_of
 from fairlane.core.records import stored_error
 from fairlane.core.states import NOWHERE, State
 from fairlane.core.store_settings import SETTINGS
+from fairlane.core.tally import BUCKETS_IN_MICROSECONDS
 from fairlane.engines.files import text
 from fairlane.engines.redis import keys, record
 
@@ -81,6 +82,7 @@ def _texts() -> dict[str, str]:
         "FORMAT": f"'{FORMAT}'",
         **{f"MOVE_{name}": _table(move) for name, move in _MOVES.items()},
         "SAMPLE": f"'{SAMPLE}'",
+        "WAIT_BOUNDS": f"{{{', '.join(map(str, BUCKETS_IN_MICROSECONDS))}}}",
         "SETTINGS": f"'{SETTINGS}'",
     }
 

@@ -10,7 +10,7 @@ from fairlane.core.machine import Verb
 from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.records import claimed_of
 from fairlane.core.states import State
-from fairlane.core.tally import UNTIMED
+from fairlane.core.tally import waits_of
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.accounting import Accounts, Group
 from fairlane.engines.sqlite.calls import Execute
@@ -97,18 +97,21 @@ def _in_order(self: Context, rows: list[Row], now: int) -> list[Row]:
 
 
 def _enter(self: Context, accounts: Accounts, ask: Ask, rows: list[Row], now: int) -> None:
-    groups: dict[tuple[int, int, str], Group] = {}
+    groups: dict[tuple[int, int, str], tuple[Group, list[int]]] = {}
     young = now - self.catalogue.aging.youth
     for row in rows:
         task_id, attempt, lane, level = row[:4]
-        label = "" if row[10] > young else self.catalogue.aging.raised_to(level, now - row[10])
+        at = row[10]
+        label = "" if at > young else self.catalogue.aging.raised_to(level, now - at)
         key = (lane, level, label)
-        group = groups.get(key) or groups.setdefault(key, Group())
+        group, ready_at = groups.get(key) or groups.setdefault(key, (Group(), []))
         group.task_ids.append(task_id)
         group.attempts.append(attempt)
-    for (lane, level, label), group in groups.items():
+        ready_at.append(at)
+    for (lane, level, label), (group, ready_at) in groups.items():
         accounts.mention(group.passage(Verb.CLAIM, ask.worker_id, lane, level))
-        accounts.count((lane, level, _QUEUED, _EXECUTING, label, UNTIMED), len(group.task_ids))
+        for bucket, times, seconds in waits_of(ready_at, now):
+            accounts.count((lane, level, _QUEUED, _EXECUTING, label, bucket), times, seconds)
 
 
 def _claimed(self: Context, ask: Ask, row: Row) -> Claimed:

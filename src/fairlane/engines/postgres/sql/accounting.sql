@@ -22,7 +22,8 @@ entry AS (
     INSERT INTO fairlane.journal (at, verb, worker_id, lane, level, task_ids, attempts, seconds)
     SELECT
         now, verb, worker_id, lane, level, task_ids, attempts,
-        CASE WHEN spent IS NOT NULL THEN seconds END
+        -- How long runs took; of claims, how long tasks waited is only counted.
+        CASE WHEN source = EXECUTING AND spent IS NOT NULL THEN seconds END
     FROM clock, grouped
 ),
 counted AS (

@@ -1,6 +1,6 @@
 -- A claim is one statement, here with one arm that reads one stream. claim_order.py repeats the arm
 -- for as many as there are to read. It returns one row about the worker and the store, and one for
--- each task.
+-- each task. A claimed task is counted by how long it had been ready: see waits_of() in core/tally.py.
 --
 -- $1 worker, $2 request, $3 the version of the catalogue that the streams were chosen by, $4 how
 -- many tasks at most, $5 whether tasks that are due or expired, and dependents, were processed
@@ -102,8 +102,9 @@ moved AS (
     SELECT
         'claim' AS verb, $1 AS worker_id, lane, level, task_id, attempt, QUEUED AS source,
         EXECUTING AS target, CASE WHEN effective = level THEN '' ELSE effective::text END AS label,
-        UNTIMED AS bucket, NULL::float8 AS seconds
-    FROM taken
+        width_bucket(now - ready_at - 1, ARRAY[/* TEMPLATE: buckets */]::bigint[]) AS bucket,
+        greatest(0, now - ready_at) / 1e6::float8 AS seconds
+    FROM clock, taken
 )
 /* TEMPLATE: accounting */
 SELECT

@@ -134,14 +134,22 @@ local function pick()
     return ids, from
 end
 
--- Return the passage of a claimed task. Claims are counted per effective level. Tasks come oldest first,
--- so after the first task that age has not raised, no other task of the stream is raised.
-local function claim_passage(stream, record)
-    local effective = effective_level(stream, time_of(record, READY_AT))
-    local label = effective == stream.level and '' or effective
-    local passage = passage_for('claim', stream.place, worker, QUEUED .. ':' .. EXECUTING .. ':' .. label .. ':-1')
-    stream.unraised = label == '' and passage
-    return passage
+-- Return the passage of a claimed task. Claims are counted per effective level, and by how long tasks had
+-- been ready: see waits_of() in core/tally.py. Tasks come oldest first, so the passage found last is valid
+-- for tasks that became ready up to `passage_until`.
+local function claim_passage(stream, ready_at)
+    local effective = effective_level(stream, ready_at)
+    local raised = effective ~= stream.level
+    local wait, bucket = now - ready_at, 0
+    while WAIT_BOUNDS[bucket + 1] and wait > WAIT_BOUNDS[bucket + 1] do
+        bucket = bucket + 1
+    end
+    stream.passage_until = bucket > 0 and now - WAIT_BOUNDS[bucket] - 1 or math.huge
+    if raised then
+        stream.passage_until = math.min(stream.passage_until, stream.level_until)
+    end
+    local transition = QUEUED .. ':' .. EXECUTING .. ':' .. (raised and effective or '') .. ':' .. bucket
+    stream.passage = passage_for('claim', stream.place, worker, transition)
 end
 
 local FIRST_ATTEMPT, SECOND_VERSION = pack('>I4', 1), pack('>I4', 2)
@@ -178,8 +186,16 @@ local function take(ids, from)
         if any_expiring then
             forget_expiry(id, record)
         end
-        local lines = (stream.unraised or claim_passage(stream, record)).lines
+        local ready_at = read('>i8', record, READY_AT)
+        if not stream.passage or ready_at > stream.passage_until then
+            claim_passage(stream, ready_at)
+        end
+        local passage = stream.passage
+        local lines = passage.lines
         lines[#lines + 1] = run
+        if ready_at < now then
+            passage.duration = passage.duration + now - ready_at
+        end
     end
     return tasks, runs
 end
