@@ -122,7 +122,7 @@ class Programs:
             pair.finish()
         except TooSlow:
             return Verdict.SLOW
-        except (AssertionError, StoreError):
+        except (AssertionError, StoreError, LookupError):  # KeyError: rows contradict each other
             return Verdict.DISAGREE
         return Verdict.AGREE
 
