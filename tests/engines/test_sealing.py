@@ -11,7 +11,17 @@ from fairlane.core.sealing import Key
 from fairlane.core.store import Clock, Control, Inspect, Schema, Store
 from fairlane.engines.sealing.operations import PLAIN, sealing_operations
 
-SEALED = {"submit", "claim", "settle", "get", "page", "put_schedule", "schedules"}
+SEALED = {
+    "submit",
+    "claim",
+    "settle",
+    "get",
+    "page",
+    "put_schedule",
+    "schedules",
+    "put_blob",
+    "blob",
+}
 
 CONTRACT = {
     name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlane.core import (
     audit,
+    blobs,
     client_limits,
     facts,
     queries,
@@ -39,6 +40,11 @@ class Composed:
     tokens = tokens.tokens
     settings = store_settings.settings
     change_settings = store_settings.change_settings
+    put_blob = blobs.put_blob
+    blob = blobs.blob
+    drop_blob = blobs.drop_blob
+    old_blobs = blobs.old_blobs
+    blob_owner = blobs.blob_owner
     record = audit.record
     audit = audit.audit
     elect = roles.elect

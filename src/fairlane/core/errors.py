@@ -18,6 +18,7 @@
     │   ├── InvalidToken
     │   ├── InvalidConnection
     │   ├── InvalidKey
+    │   ├── InvalidBlobStore
     │   └── InvalidStoreURL
     ├── Conflict                      understood, but the present state does not allow it
     │   ├── IdempotencyConflict
@@ -33,13 +34,17 @@
         ├── StoreUnavailable          passing: the same call may go through later
         │   ├── StoreBusy
         │   ├── StoreFull
-        │   └── StoreReadOnly
+        │   ├── StoreReadOnly
+        │   └── BlobsUnavailable
         └── StoreUnusable             lasting: a person has to do something
             ├── DriverMissing
             ├── NotSupported
             ├── AccessDenied
             ├── KeyMissing
             ├── SealBroken
+            ├── BlobStoreMissing
+            ├── BlobMissing
+            ├── BlobDamaged
             ├── NotAFairlaneStore
             ├── SchemaMissing
             ├── SchemaTooOld
@@ -267,6 +272,12 @@ class InvalidKey(InvalidInput):
     code = "invalid_key"
 
 
+class InvalidBlobStore(InvalidInput):
+    """Blobs are kept in the store ("store") or in a folder ("file:///var/lib/fairlane/blobs")."""
+
+    code = "invalid_blob_store"
+
+
 class InvalidStoreURL(InvalidInput):
     """A store URL looks like sqlite:///tasks.db, postgresql://host/db or redis://host:6379/0."""
 
@@ -366,6 +377,12 @@ class StoreReadOnly(StoreUnavailable):
     code = "store_read_only"
 
 
+class BlobsUnavailable(StoreUnavailable):
+    """The blob store cannot be used at the moment: the same call may go through later."""
+
+    code = "blobs_unavailable"
+
+
 class StoreUnusable(StoreError):
     """The store cannot be used as it is set up."""
 
@@ -400,6 +417,24 @@ class SealBroken(StoreUnusable):
     """What is stored here was altered, or taken from another task: it cannot be opened."""
 
     code = "seal_broken"
+
+
+class BlobStoreMissing(StoreUnusable):
+    """The payload is in a blob store that is not set up here: give the setting blobs."""
+
+    code = "blob_store_missing"
+
+
+class BlobMissing(StoreUnusable):
+    """The blob of this payload is gone: restore it from a backup, or submit the task again."""
+
+    code = "blob_missing"
+
+
+class BlobDamaged(StoreUnusable):
+    """The blob of this payload was altered: restore it from a backup, or submit the task again."""
+
+    code = "blob_damaged"
 
 
 class NotAFairlaneStore(StoreUnusable):

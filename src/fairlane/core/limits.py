@@ -10,6 +10,9 @@ from __future__ import annotations
 NAME_LENGTH = 255  # type, queue, idempotency key, worker id, one capability
 PAYLOAD_BYTES = 256 * 1024
 RESULT_BYTES = 1024 * 1024
+BLOB_BYTES = 16 * 1024 * 1024  # a payload by reference
+STORED_BLOB_BYTES = 24 * 1024 * 1024  # the same, encrypted
+BLOB_CHUNK_BYTES = 256 * 1024
 ERROR_MESSAGE_CHARACTERS = 10_000
 TRACEBACK_CHARACTERS = 50_000
 PROGRESS_CHARACTERS = 1_000
@@ -54,6 +57,7 @@ START_SECONDS = 30.0  # from claim to start, for workers that report starts
 UNIQUE_SECONDS = 366 * 86_400.0
 RETENTION_SECONDS = 100 * 366 * 86_400.0
 RETENTION_SECONDS_LEAST = 1.0
+BLOB_GRACE_SECONDS = 86_400.0  # from writing a blob to the end of its task's transaction
 SAMPLE_SECONDS = 10.0
 SAMPLES_SECONDS = 86_400.0
 

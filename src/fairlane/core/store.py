@@ -13,8 +13,10 @@ from typing import Literal, Protocol
 
 from fairlane.core.analysis import Analysis
 from fairlane.core.audit import AuditPage, NewAudit
+from fairlane.core.blobs import BlobKeys
 from fairlane.core.breaker import Breaker
 from fairlane.core.client_limits import Rate, Share, Want
+from fairlane.core.documents import Place
 from fairlane.core.estimates import Position
 from fairlane.core.facts import Facts, Sample
 from fairlane.core.filters import Filter, Found, Page, Total
@@ -176,6 +178,12 @@ class Inspect(Protocol):
     def token(self, digest: bytes) -> Op[Token | None]:
         """Return the valid token or session with this digest, if there is one."""
 
+    def blob(self, key: str) -> Op[bytes | None]:
+        """Return a blob that is in the store, or None if it is not there, or not complete."""
+
+    def old_blobs(self, older_than: float, limit: int, after: Place | None = None) -> Op[BlobKeys]:
+        """Return the keys of up to `limit` blobs written that many seconds ago, oldest first."""
+
     def audit(self, limit: int, cursor: str | None = None) -> Op[AuditPage]:
         """Return up to 1,000 entries of the audit log, newest first. Raises InvalidCursor."""
 
@@ -302,6 +310,18 @@ class Control(Protocol):
         """Reserve submissions for up to 500 clients, within limits that all servers share.
 
         Answers one share for each want. All servers of a store should have the same limits.
+        """
+
+    def put_blob(self, key: str, content: bytes) -> Op[None]:
+        """Keep a blob in the store. The same key again replaces it. Raises PayloadTooLarge."""
+
+    def drop_blob(self, key: str, older_than: float) -> Op[None]:
+        """Delete a blob if it was written that many seconds ago."""
+
+    def blob_owner(self) -> Op[str]:
+        """Return an id that no other store has, made when it is first asked for.
+
+        By this, blob stores elsewhere know whose blobs they have.
         """
 
     def record(self, entries: Sequence[NewAudit]) -> Op[None]:

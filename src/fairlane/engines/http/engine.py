@@ -6,7 +6,7 @@ from fairlane.core import queries
 from fairlane.core.backend import Backend
 from fairlane.engines.http import control, events, inspect, submit, workers
 from fairlane.engines.http.driver import HttpDriver
-from fairlane.engines.http.unsupported import AUDIT, OWN, SCHEDULES, TOKENS, unsupported
+from fairlane.engines.http.unsupported import AUDIT, BLOBS, OWN, SCHEDULES, TOKENS, unsupported
 
 
 class HttpOperations:
@@ -64,6 +64,11 @@ class HttpOperations:
     schedules = unsupported("schedules", SCHEDULES)
     put_schedule = unsupported("put_schedule", SCHEDULES)
     drop_schedule = unsupported("drop_schedule", SCHEDULES)
+    put_blob = unsupported("put_blob", BLOBS)
+    blob = unsupported("blob", BLOBS)
+    drop_blob = unsupported("drop_blob", BLOBS)
+    old_blobs = unsupported("old_blobs", BLOBS)
+    blob_owner = unsupported("blob_owner", BLOBS)
     tokens = unsupported("tokens", TOKENS)
     token = unsupported("token", TOKENS)
     put_token = unsupported("put_token", TOKENS)

@@ -23,6 +23,7 @@ class Part(Enum):
     PAYLOAD = b"payload"
     RESULT = b"result"
     SCHEDULE = b"schedule"
+    BLOB = b"blob"
 
 
 class Keyring:
@@ -68,6 +69,14 @@ class Keyring:
             return cipher.decrypt(box[:_NONCE_BYTES], box[_NONCE_BYTES:], about)
         except (InvalidTag, ValueError):
             return sealing.broken(value)
+
+    def seal_blob(self, key: str, plain: bytes) -> bytes:
+        """A blob as it is stored."""
+        return self.seal(Part.BLOB, key, plain)
+
+    def open_blob(self, key: str, value: bytes) -> bytes:
+        """A stored blob as it was, or as `open` returns it."""
+        return self.open(Part.BLOB, key, value)
 
     def digest(self, hash: bytes) -> bytes:
         """A hash that says nothing to those who have no key, even of what is easily guessed."""

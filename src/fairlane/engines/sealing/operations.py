@@ -1,7 +1,7 @@
 """An engine's operations with what they store sealed, and what they answer opened.
 
-Those that carry payloads, results or schedules are methods here; those in `PLAIN` are the engine's
-own. Any other operation does not exist here, so none is stored in plain text by oversight.
+Those that carry payloads, results, schedules or blobs are methods here; those in `PLAIN` are the
+engine's own. Any other operation does not exist here, so none is stored in plain text by oversight.
 Sealing never fails, and what cannot be opened is answered as it is stored: looking at tasks takes
 no key. Whoever is to use such a value refuses it (`fairlane.core.sealing.check_open`).
 """
@@ -49,7 +49,7 @@ PLAIN = frozenset(
             "tokens",
             "token",
         ),
-        *("audit", "total", "stats", "position", "why", "dlq_analysis"),
+        *("old_blobs", "audit", "total", "stats", "position", "why", "dlq_analysis"),
         # Control
         *(
             "pause",
@@ -62,7 +62,7 @@ PLAIN = frozenset(
             "replay_where",
         ),
         *("delete_where", "drop_schedule", "fire", "put_token", "retire_token", "drop_token"),
-        *("record", "reserve", "register", "mark", "bury", "forget"),
+        *("drop_blob", "blob_owner", "record", "reserve", "register", "mark", "bury", "forget"),
         # Schema and Clock
         *("version", "migrate", "verify", "publish_view", "shift_clock"),
     }
@@ -99,6 +99,9 @@ class _SealingOperations:
         sealed = self._keyring.seal(Part.SCHEDULE, plain.schedule_id, plain.definition)
         op = self._ops.put_schedule(replace(plain, definition=sealed))
         return _mapped(op, self._opened_schedule)
+
+    def put_blob(self, key: str, content: bytes) -> Op[None]:
+        return self._ops.put_blob(key, self._keyring.seal_blob(key, content))
 
     def _sealed_task(self, task: NewTask) -> NewTask:
         if sealing.parsed(task.payload) is not None:
@@ -138,6 +141,12 @@ class _SealingOperations:
 
     def schedules(self) -> Op[list[Schedule]]:
         return _mapped(self._ops.schedules(), self._opened_schedules)
+
+    def blob(self, key: str) -> Op[bytes | None]:
+        def opened(content: bytes | None) -> bytes | None:
+            return None if content is None else self._keyring.open_blob(key, content)
+
+        return _mapped(self._ops.blob(key), opened)
 
     def _opened_grant(self, grant: Grant) -> Grant:
         return replace(grant, tasks=[self._opened_claim(task) for task in grant.tasks])
