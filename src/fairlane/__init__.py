@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairlane.client.app import Fairlane
+    from fairlane.core.blobs import BlobStore
     from fairlane.core.errors import (
         Conflict,
         DuplicateTask,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GIVEN",
     "Aging",
+    "BlobStore",
     "Conflict",
     "Context",
     "DuplicateTask",
@@ -66,6 +68,7 @@ __all__ = [
 # Each name is imported when it is first used: `fairlane --help` needs none of them.
 _HOMES = {
     "Aging": "fairlane.core.priority",
+    "BlobStore": "fairlane.core.blobs",
     "Conflict": "fairlane.core.errors",
     "Context": "fairlane.runtime.context",
     "DuplicateTask": "fairlane.core.errors",

@@ -11,23 +11,29 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fairlane.backoff import jitter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
-from fairlane.core.errors import StoreError
+from fairlane.core.errors import InvalidBlobStore, StoreError
 from fairlane.core.model import Verdict
 from fairlane.core.settlement import reaped
+
+if TYPE_CHECKING:
+    from fairlane.client.app import Fairlane
 
 logger = logging.getLogger("fairlane.maintenance")
 
 ROLE = "maintenance"
+BLOBS_ROLE = "blobs"
 REAP_SECONDS = 2.5
 """The interval of checks: two of them find a dead worker, and five seconds are promised."""
 REAP_SECONDS_LEAST = 0.1
 DUE_SECONDS = 1.0
 """The longest interval at which due and expired tasks are moved."""
 PRUNE_SECONDS = 60.0
+SWEEP_PAUSE_SECONDS = 0.05
 TERM_ROUNDS = 3
 
 
@@ -132,3 +138,37 @@ class Maintenance:
             settings = await run(ops.settings())
             more = (await run(ops.prune(settings.retention))).more
         return more
+
+
+class BlobSweeper:
+    """A candidate for deleting blobs that belong to no task.
+
+    That is a role of its own: not every process that does the maintenance can reach the blobs.
+    """
+
+    def __init__(self, app: Fairlane, candidate: str, pace: float = PRUNE_SECONDS) -> None:
+        self._app = app
+        self._candidate = candidate
+        self._pace = pace
+
+    async def run(self) -> None:
+        """Stand for election, and sweep while elected, until cancelled."""
+        while True:
+            try:
+                ops = self._app.backend.ops
+                term = TERM_ROUNDS * self._pace
+                if await self._app.run(ops.elect(BLOBS_ROLE, self._candidate, term)):
+                    await self.round()
+            except (StoreError, InvalidBlobStore) as error:
+                logger.warning("Blobs without tasks are not deleted: %s", error)
+            except Exception:
+                logger.exception("Deleting blobs without tasks failed, and will be repeated")
+            await asyncio.sleep(jitter(self._pace))
+
+    async def round(self) -> None:
+        """Look at all blobs once."""
+        blobs = self._app.payload_blobs()
+        cursor = await blobs.run(blobs.sweep())
+        while cursor is not None:
+            await asyncio.sleep(SWEEP_PAUSE_SECONDS)  # others want to write as well
+            cursor = await blobs.run(blobs.sweep(cursor))

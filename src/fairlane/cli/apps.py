@@ -20,7 +20,10 @@ def load_application(settings: Settings) -> Fairlane:
     """Return the application that a worker runs: the one that is named, or built-in handlers."""
     if settings.app is None:
         app = Fairlane(
-            settings.store_url, encryption_keys=settings.keys, token=settings.server_token
+            settings.store_url,
+            encryption_keys=settings.keys,
+            token=settings.server_token,
+            blobs=settings.blobs,
         )
         _import_built_in().register(app)
         app.store_settings = settings.store_settings
@@ -39,6 +42,8 @@ def load_named(path: str, settings: Settings) -> Fairlane:
         app.url, app.token = settings.store, settings.server_token
     if settings.keys:
         app.encryption_keys = settings.keys
+    if settings.blobs is not None:
+        app.blobs = settings.blobs
     app.store_settings = {**app.store_settings, **settings.store_settings}
     return app
 

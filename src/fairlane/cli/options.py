@@ -22,6 +22,11 @@ store_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 utc_option = click.option("--utc", is_flag=True, help="Print exact times, in UTC.")
+blobs_option = click.option(
+    "--blobs",
+    metavar="URL",
+    help="Where payloads above 256 KiB are kept: store, or file:///path. [default: nowhere]",
+)
 log_format_option = click.option(
     "--log-format", metavar="FORMAT", help="Log as text or as json. [default: text]"
 )

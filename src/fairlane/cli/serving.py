@@ -14,6 +14,8 @@ from fairlane.cli.settings import Settings
 from fairlane.client.app import Fairlane
 from fairlane.core.backend import is_server
 from fairlane.core.errors import StoreUnavailable
+from fairlane.core.ids import new_id
+from fairlane.maintenance import BlobSweeper
 from fairlane.server.app import site
 from fairlane.server.auth import LOOPBACK
 from fairlane.server.config import Admission, ServerConfig
@@ -94,6 +96,7 @@ class Serving:
     def __init__(
         self, app: Fairlane, config: ServerConfig, sockets: Sequence[socket.socket]
     ) -> None:
+        self._app = app
         self._site = site(app.backend, config, partial(prepare, app))
         self._sockets = sockets
         self._stop = asyncio.Event()
@@ -104,11 +107,18 @@ class Serving:
         asgi, services = self._site
         self._task = asyncio.current_task()
         gc.freeze()  # these objects stay for ever: collections during requests can skip them
+        sweeping = None
+        if self._app.blobs is not None:
+            sweeping = asyncio.create_task(BlobSweeper(self._app, new_id()).run())
         try:
             await serve(asgi, self._sockets, self._stop, on_stop=services.stopping.set)
         except asyncio.CancelledError:
             if not self._stop.is_set():
                 raise
+        finally:
+            if sweeping is not None:
+                sweeping.cancel()
+                await asyncio.gather(sweeping, return_exceptions=True)
 
     def stop(self) -> None:
         """Stop."""

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from fairlane.cli.errors import UsageError
 from fairlane.cli.parsing import pairs_of, setting_text, settings_of
+from fairlane.client.blob_files import from_url
 from fairlane.core import limits
 from fairlane.core.backend import is_server
-from fairlane.core.errors import InvalidKey
+from fairlane.core.blobs import IN_STORE
+from fairlane.core.errors import InvalidBlobStore, InvalidKey
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.store_settings import AGING, RETENTION
 from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
@@ -59,6 +61,8 @@ class Settings(NamedTuple):
     encryption_key_file: str | None = None
     token: str | None = None
     token_file: str | None = None
+    blobs: str | None = None
+    """Where payloads above 256 KiB are kept."""
     aging: Mapping[str, float | None] = MappingProxyType({})
     retention: Mapping[str, float | None] = MappingProxyType({})
     """What a server or a worker sets in the store when it starts, in seconds by name."""
@@ -87,6 +91,11 @@ class Settings(NamedTuple):
     def store_settings(self) -> dict[str, float | None]:
         """The settings of the store that a server or a worker sets."""
         return {**self.aging, **self.retention}
+
+    @property
+    def payload_bytes(self) -> int:
+        """How large a payload may be."""
+        return limits.PAYLOAD_BYTES if self.blobs is None else limits.BLOB_BYTES
 
     @property
     def store_url(self) -> str:
@@ -118,6 +127,7 @@ class Settings(NamedTuple):
             "per_minute": None if self.per_minute is None else str(self.per_minute),
             "per_hour": None if self.per_hour is None else str(self.per_hour),
             "start_within": str(self.start_within),
+            "blobs": self.blobs,
             "log_format": self.log_format,
             "log_transitions": "1" if self.log_transitions else None,
             "refuse_low": str(self.refuse_low),
@@ -307,6 +317,17 @@ def _token(value: object, source: str) -> str:
     raise UsageError(f"{source} is a token, as `fairlane token create` printed it.")
 
 
+def _blobs(value: object, source: str) -> str:
+    """Read where blobs are kept. Errors do not show it: it may be a URL with a password."""
+    text = _text(value, source)
+    try:
+        if text != IN_STORE:
+            from_url(text)
+    except InvalidBlobStore as error:
+        raise UsageError(f"{source}: {error.message}") from None
+    return text
+
+
 def _secret_in(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -351,6 +372,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "encryption_key_file": _text,
     "token": _token,
     "token_file": _text,
+    "blobs": _blobs,
     "aging": _aging,
     "retention": _retention,
 }

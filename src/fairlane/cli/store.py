@@ -37,6 +37,7 @@ def open_store(
         patience=patience,
         encryption_keys=settings.keys,
         token=settings.server_token,
+        blobs=settings.blobs,
     )
     app.backend  # noqa: B018 (raises InvalidStoreURL before anything else; does not connect)
     try:

@@ -13,11 +13,13 @@ from weakref import WeakKeyDictionary
 
 from fairlane.client import requests
 from fairlane.client.batching import Batcher, ResultWaiter, wait_sync
+from fairlane.client.blobs import Blobs, checked, is_affected
 from fairlane.client.connection import StoreConnection
 from fairlane.client.definitions import Definitions
 from fairlane.client.inline import Inline, run_in_thread
 from fairlane.core import limits
 from fairlane.core.backend import Backend
+from fairlane.core.blobs import BlobStore
 from fairlane.core.filters import Page
 from fairlane.core.flow import Op, perform, perform_async
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
@@ -47,7 +49,9 @@ class Fairlane(Definitions):
 
     With `encryption_keys` ("id:base64" each, see `fairlane key`) payloads and results are stored
     encrypted with the first key; data encrypted with any of the keys can be read. `token` is for a
-    store that is a server, http:// or https://.
+    store that is a server, http:// or https://. With `blobs`, payloads above 256 KiB are kept
+    apart: in a folder ("file:///var/lib/fairlane/blobs"), in the store itself ("store"), or in a
+    `BlobStore` of your own.
 
     `aging` and `retention` are settings of the store, which hold for every process that uses it.
     An application that names them sets them when it opens the store; without them the store keeps
@@ -61,6 +65,7 @@ class Fairlane(Definitions):
         migrate: bool = True,
         encryption_keys: str | Iterable[str | Key] = (),
         token: str | None = None,
+        blobs: str | BlobStore | None = None,
         aging: Aging | None = None,
         retention: Retention | None = None,
         **engine: Any,
@@ -69,6 +74,7 @@ class Fairlane(Definitions):
         keys = keys_of(encryption_keys)
         settings = changes_to(aging, retention)
         self._connection = StoreConnection(url, keys, token, engine, settings, migrate=migrate)
+        self.blobs = blobs
         self._guard = threading.Lock()
         self._inline: Inline | None = None
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState]
@@ -86,12 +92,15 @@ class Fairlane(Definitions):
             (handle,) = await self.submit_many([call], connection=connection)
             return handle
         submissions = self._loop_state().submissions
+        task = call.task
+        if is_affected(task):
+            (task,) = await self._by_reference((task,))
         traces = spans()
         if traces is None:  # the common case, kept fast
-            accepted = await submissions.send(call.task)
+            accepted = await submissions.send(task)
         else:
-            with traces.sending((call.task,)) as (task,):
-                accepted = await submissions.send(task)
+            with traces.sending((task,)) as (traced,):
+                accepted = await submissions.send(traced)
         await self._run_in_place([call])
         return self._handle(call, accepted)
 
@@ -106,7 +115,8 @@ class Fairlane(Definitions):
         """Submit any number of calls, a thousand at a time; each thousand is all or none."""
         calls = tuple(calls)
         run = partial(self._connection.run, own=None if self._inline else connection)
-        with submitting([call.task for call in calls]) as tasks:
+        prepared = await self._by_reference([call.task for call in calls], connection)
+        with submitting(prepared) as tasks:
             answers = await perform_async(requests.submit(self.backend.ops, tasks), run)
         await self._run_in_place(calls)
         return list(map(self._handle, calls, answers))
@@ -116,12 +126,29 @@ class Fairlane(Definitions):
     ) -> Handles:
         """Blocking twin of `submit_many`."""
         calls = tuple(calls)
-        run = partial(self._connection.run_sync, own=None if self._inline else connection)
-        with submitting([call.task for call in calls]) as tasks:
-            answers = perform(requests.submit(self.backend.ops, tasks), run)
+        answers = self.submit_tasks_sync([call.task for call in calls], connection=connection)
         if self._inline is not None:
             run_in_thread(self._run_in_place(calls))
         return list(map(self._handle, calls, answers))
+
+    def submit_tasks_sync(self, tasks: Sequence[NewTask], *, connection: Any = None) -> Answers:
+        """Submit tasks that `new_task` made, which need no definitions here; return the answers."""
+        run = partial(self._connection.run_sync, own=None if self._inline else connection)
+        if any(map(is_affected, tasks)):
+            blobs = self.payload_blobs()
+            tasks = blobs.run_sync(blobs.save(tasks, joined=connection is not None), run)
+        with submitting(tasks) as traced:
+            return perform(requests.submit(self.backend.ops, traced), run)
+
+    async def _by_reference(
+        self, tasks: Sequence[NewTask], connection: Any = None
+    ) -> Sequence[NewTask]:
+        """Write payloads that are too large for a task as blobs."""
+        if not any(map(is_affected, tasks)):
+            return tasks
+        blobs = self.payload_blobs()
+        run = partial(self._connection.run, own=None if self._inline else connection)
+        return await blobs.run(blobs.save(tasks, joined=connection is not None), run)
 
     def _handle(self, call: Prepared[R], accepted: Accepted) -> Handle[R]:
         return Handle(self, accepted.task_id, call.hint, known=accepted.known)
@@ -220,7 +247,8 @@ class Fairlane(Definitions):
     def runner(self) -> Inline:
         """Return what runs the application's tasks without a worker."""
         self._connection.prepare()
-        return Inline(self.backend, self.tasks, self.lifespans, self.middleware)
+        load = self.payload_blobs().read
+        return Inline(self.backend, self.tasks, self.lifespans, self.middleware, load)
 
     async def _run_in_place(self, calls: Iterable[Prepared[Any]]) -> None:
         if self._inline is not None:
@@ -246,6 +274,20 @@ class Fairlane(Definitions):
     @encryption_keys.setter
     def encryption_keys(self, keys: tuple[Key, ...]) -> None:
         self._connection.keys = keys
+
+    @property
+    def blobs(self) -> str | BlobStore | None:
+        """Where payloads above 256 KiB are kept. It can be changed until the store is opened."""
+        return self._connection.blobs
+
+    @blobs.setter
+    def blobs(self, blobs: str | BlobStore | None) -> None:
+        self._connection.blobs = checked(blobs)
+        self.payload_bytes = limits.PAYLOAD_BYTES if blobs is None else limits.BLOB_BYTES
+
+    def payload_blobs(self) -> Blobs:
+        """Return what writes, reads and sweeps payloads by reference."""
+        return self._connection.payload_blobs()
 
     @property
     def token(self) -> str | None:

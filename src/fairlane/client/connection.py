@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from fairlane import engines
+from fairlane.client.blobs import Blobs
 from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend
+from fairlane.core.blobs import IN_STORE, BlobStore
 from fairlane.core.errors import AccessDenied, StoreError
 from fairlane.core.flow import Flow, Op, perform, perform_async
 from fairlane.core.sealing import Key
@@ -41,11 +43,13 @@ class StoreConnection:
         self.url = url
         self.keys = keys
         self.token = token
+        self.blobs: str | BlobStore | None = None
         self.settings = settings
         self._options = options
         self._migrate = migrate
         self._guard = threading.Lock()
         self._backend: Backend | None = None
+        self._payload_blobs: Blobs | None = None
         self._prepared = False
 
     @property
@@ -57,6 +61,14 @@ class StoreConnection:
                     self.url, encryption_keys=self.keys, token=self.token, **self._options
                 )
             return self._backend
+
+    def payload_blobs(self) -> Blobs:
+        """Return what writes and reads payloads by reference."""
+        backend = self.backend
+        with self._guard:
+            if self._payload_blobs is None:
+                self._payload_blobs = Blobs(self.blobs, backend, self.keys)
+            return self._payload_blobs
 
     async def run(self, op: Op[T], own: Any = None) -> T:
         """Perform an operation, on the caller's `own` connection if there is one."""
@@ -80,20 +92,22 @@ class StoreConnection:
     def adopt(self, backend: Backend) -> None:
         """Use a store that is already open and prepared."""
         with self._guard:
-            self._backend, self._prepared = backend, True
+            self._backend, self._prepared, self._payload_blobs = backend, True, None
 
     @contextmanager
     def elsewhere(self, url: str) -> Iterator[None]:
         """Use another store within this block, and close it at the end."""
         with self._guard:
-            before = self._backend, self._prepared
+            before = self._backend, self._prepared, self._payload_blobs
             self._backend, self._prepared = engines.open(url), False
+            setting = None if self.blobs is None else IN_STORE  # leave no files behind
+            self._payload_blobs = Blobs(setting, self._backend)
         try:
             yield
         finally:
             other = self.backend
             with self._guard:
-                self._backend, self._prepared = before
+                self._backend, self._prepared, self._payload_blobs = before
             other.driver.close()
 
     async def aclose(self) -> None:
@@ -122,6 +136,7 @@ class StoreConnection:
     def _take_backend(self) -> Backend | None:
         with self._guard:
             backend, self._backend, self._prepared = self._backend, None, False
+            self._payload_blobs = None
             return backend
 
 

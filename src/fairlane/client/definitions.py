@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
 
+from fairlane.core import limits
 from fairlane.core.errors import InvalidHandler
 from fairlane.runtime.calls import Application
 from fairlane.runtime.context import Context
@@ -21,6 +22,7 @@ class Definitions(Application):
     """The tasks of an application, its lifespans and its middleware. Workers run them."""
 
     def __init__(self) -> None:
+        self.payload_bytes = limits.PAYLOAD_BYTES
         self.tasks: dict[str, TaskFunction[..., Any]] = {}
         self.lifespans: list[Lifespan] = []
         self.middleware: list[Middleware] = []

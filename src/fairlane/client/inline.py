@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
@@ -40,11 +40,13 @@ class Inline:
         tasks: Mapping[str, TaskFunction[..., Any]],
         lifespans: Sequence[Lifespan],
         middleware: Sequence[Middleware],
+        load: Callable[[str, bytes], Awaitable[bytes]],
     ) -> None:
         self._backend = backend
         self._tasks = tasks
         self._lifespans = lifespans
         self._middleware = middleware
+        self._load = load
         self._capabilities: set[str] = set()
 
     def learn(self, tasks: Iterable[NewTask]) -> None:
@@ -61,7 +63,7 @@ class Inline:
         worker = NewWorker(new_id(), types=frozenset(self._tasks))
         async with AsyncExitStack() as stack:
             shared = await enter_lifespans(self._lifespans, self._tasks.values(), stack)
-            around = Surroundings(shared, self._middleware, asyncio.to_thread)
+            around = Surroundings(shared, self._middleware, asyncio.to_thread, self._load)
             worker_id = await run(ops.register(worker))
             runs = 0
             while runs < MOST_RUNS:

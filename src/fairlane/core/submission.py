@@ -13,7 +13,7 @@ from typing import Any, Final, TypeGuard
 
 import msgspec
 
-from fairlane.core import limits, retry
+from fairlane.core import blobs, limits, retry
 from fairlane.core.dependencies import OnParentFailure, checked_parents, checked_policy
 from fairlane.core.errors import (
     InvalidCapabilities,
@@ -122,10 +122,10 @@ class Form(msgspec.Struct, frozen=True):
 
     model: NewTask
 
-    def filled(self, payload: bytes) -> NewTask:
+    def filled(self, payload: bytes, most: int = limits.PAYLOAD_BYTES) -> NewTask:
         """Return the submission with a payload that `checked_payload`, or an encoder, made."""
-        if len(payload) > limits.PAYLOAD_BYTES:
-            raise _too_large(len(payload), limits.PAYLOAD_BYTES)
+        if len(payload) > most:
+            raise _too_large(len(payload), most)
         model = self.model
         return NewTask(
             new_id(),
@@ -162,6 +162,9 @@ def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
         if len(payload) > most:
             raise _too_large(len(payload), most)
         _check_encoded(payload)
+        found = blobs.parsed(payload)
+        if found is not None and found.kind == blobs.IN_STORE:
+            raise blobs.reserved()  # only the client makes these, from a payload checked before
         return payload
     if not isinstance(payload, Mapping):
         raise InvalidPayload(
@@ -238,7 +241,13 @@ def _too_large(size: int, most: int) -> PayloadTooLarge:
     return PayloadTooLarge(
         f"The payload has {size:,} bytes of JSON, at most {most:,} are accepted: "
         "store the data elsewhere and pass a reference to it."
+        + (_BY_REFERENCE if most < limits.BLOB_BYTES else "")
     )
+
+
+_BY_REFERENCE: Final = (
+    f" Python clients do that for up to {limits.BLOB_BYTES:,} bytes with the setting blobs."
+)
 
 
 def _checked_name(name: object, error: type[InvalidTask]) -> str:

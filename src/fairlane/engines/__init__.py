@@ -10,17 +10,20 @@ http://host:8000          a Fairlane server, which owns the store; also https://
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from fairlane.core.backend import Backend, is_server
 from fairlane.core.errors import DriverMissing, InvalidStoreURL, NotSupported
 from fairlane.core.sealing import Key, keys_of
 from fairlane.engines.sqlite.engine import connect as connect_sqlite
+
+if TYPE_CHECKING:
+    from fairlane.engines.sealing.driver import Keyring
 
 _EXTRAS = {
     "postgresql": "postgres",
@@ -63,8 +66,18 @@ def open(
         raise NotSupported(
             "A server encrypts what it stores: give the keys to the server, and omit them here."
         )
-    sealing = _module("sealing.operations", "encryption", "The library for encryption")
+    sealing = _sealing("operations")
     return Backend(sealing.sealing_operations(backend.ops, keys), backend.driver)
+
+
+def keyring(keys: Sequence[Key]) -> Keyring:
+    """Return what encrypts and decrypts blobs that are not in the store."""
+    ring: Keyring = _sealing("driver").Keyring(keys)
+    return ring
+
+
+def _sealing(name: str) -> ModuleType:
+    return _module(f"sealing.{name}", "encryption", "The library for encryption")
 
 
 def _connect(url: str, options: dict[str, Any]) -> Backend:

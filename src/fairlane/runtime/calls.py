@@ -39,6 +39,9 @@ class Prepared(msgspec.Struct, Generic[R], frozen=True):
 class Application(Protocol):
     """The part of the application that submits calls."""
 
+    payload_bytes: int
+    """How large a payload may be."""
+
     async def submit(self, call: Prepared[R]) -> Handle[R]: ...
     def submit_sync(self, call: Prepared[R]) -> Handle[R]: ...
 

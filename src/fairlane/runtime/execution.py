@@ -17,8 +17,16 @@ from typing import Any
 
 import msgspec
 
-from fairlane.core import limits
-from fairlane.core.errors import InvalidHandler, KeyMissing
+from fairlane.core import blobs, limits
+from fairlane.core.errors import (
+    BlobDamaged,
+    BlobMissing,
+    BlobStoreMissing,
+    InvalidHandler,
+    KeyMissing,
+    SealBroken,
+    StoreError,
+)
 from fairlane.core.model import Claimed, TaskError
 from fairlane.core.outcomes import Completed, Failed, Outcome, Snoozed
 from fairlane.core.settlement import Settlement
@@ -49,6 +57,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     shared: Mapping[str, Any]
     middleware: Sequence[Middleware]
     blocking: Callable[[Call], Awaitable[Any]]
+    load: Callable[[str, bytes], Awaitable[bytes]]
+    """Reads what the payload of a task, by its id, refers to."""
 
 
 async def enter_lifespans(
@@ -82,7 +92,10 @@ async def execute(definition: TaskFunction[..., Any], run: Run, around: Surround
 
 async def _call(definition: TaskFunction[..., Any], run: Run, around: Surroundings) -> Any:
     arguments, handler = definition.arguments, definition.handler
-    values = arguments.decode(run.task.payload)
+    payload = run.task.payload
+    if payload.startswith(blobs.OPENING):
+        payload = await _load(run.task, around)
+    values = arguments.decode(payload)
     for parameter, name in arguments.shared.items():
         values[parameter] = around.shared[name]
     if not arguments.wants_context and not around.middleware:
@@ -101,6 +114,25 @@ async def _call(definition: TaskFunction[..., Any], run: Run, around: Surroundin
     for middleware in reversed(around.middleware):
         call = _wrapped(middleware, context, call)
     return await call()
+
+
+class NotLoaded(Exception):
+    """A payload by reference cannot be read, which has this outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+async def _load(task: Claimed, around: Surroundings) -> bytes:
+    try:
+        return await around.load(task.task_id, task.payload)
+    except (KeyMissing, BlobStoreMissing) as error:
+        raise NotLoaded(put_off(error)) from None
+    except (BlobMissing, BlobDamaged, SealBroken) as error:
+        raise NotLoaded(_for_good(error.code.upper(), error.message)) from None
+    except StoreError as error:
+        # Retried whatever the handler's retry_on says: its code has not run.
+        raise NotLoaded(Failed(_error(error, code=error.code.upper()))) from None
 
 
 async def _call_blocking(call: Call, around: Surroundings) -> Any:
@@ -148,6 +180,8 @@ def raised(error: BaseException, terms: Terms) -> Outcome:
             return put_off(error)
         case Unreadable():
             return unreadable(error)
+        case NotLoaded():
+            return error.outcome
         case asyncio.CancelledError() | SystemExit() | KeyboardInterrupt() | GeneratorExit():
             # The handler raised it: a stop of the worker does not arrive here.
             return Failed(_error(error))
@@ -158,8 +192,9 @@ def raised(error: BaseException, terms: Terms) -> Outcome:
             return Failed(_error(error, retriable=retriable))
 
 
-def put_off(error: KeyMissing) -> Snoozed:
-    """Return the outcome of a task whose key is missing here: it waits for a worker that has it."""
+def put_off(error: KeyMissing | BlobStoreMissing) -> Snoozed:
+    """Return the outcome of a task whose key or blob store is missing here: it waits for a worker
+    that has it."""
     logger.error("A task is snoozed for %g s. %s", LOCKED_SECONDS, text_of(error))
     return Snoozed(LOCKED_SECONDS)
 

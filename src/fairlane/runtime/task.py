@@ -124,9 +124,10 @@ class TaskFunction(Generic[P, R]):
         """Return a call for `app.submit_many`."""
         payload = self.arguments.encode(args, kwargs)
         if self._form is None:
-            task = _task(self.name, payload, self._options)
+            most = self.app.payload_bytes
+            task = _task(self.name, payload, self._options, payload_bytes=most)
         else:
-            task = self._form.filled(payload)
+            task = self._form.filled(payload, self.app.payload_bytes)
         return Prepared(task, self.arguments.returns)
 
     async def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -138,8 +139,8 @@ class TaskFunction(Generic[P, R]):
         return self.app.submit_sync(self.prepare(*args, **kwargs))
 
 
-def _task(name: str, payload: bytes, options: Options) -> NewTask:
-    return new_task(name, payload, **_new_task_options(options))
+def _task(name: str, payload: bytes, options: Options, **more: Any) -> NewTask:
+    return new_task(name, payload, **_new_task_options(options), **more)
 
 
 def _form(name: str, options: Options) -> Form | None:

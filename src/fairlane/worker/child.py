@@ -80,7 +80,7 @@ class Child:
         app, loop = self._app, asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             shared = await enter_lifespans(app.lifespans, app.tasks.values(), stack)
-            around = Surroundings(shared, app.middleware, _call_here)
+            around = Surroundings(shared, app.middleware, _call_here, app.payload_blobs().read)
             threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
             while (ordered := await self._orders.get()) is not None:
                 outcome = await self._outcome(ordered.task, around)
@@ -128,6 +128,8 @@ def main() -> None:
     try:
         app = load(setup.target)
         app.url, app.encryption_keys, app.token = setup.url, setup.keys, setup.token
+        if setup.blobs is not None:
+            app.blobs = setup.blobs
         send_to_worker(worker.send, setup.levels)
         asyncio.run(Child(app, worker).serve())
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the worker reports it)

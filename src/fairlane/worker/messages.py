@@ -13,7 +13,8 @@ from fairlane.core.sealing import Key
 
 class Setup(msgspec.Struct):
     """The first message to a child: where the application is (`path`, `target`), what it needs to
-    submit tasks (`url`, `keys`, `token`), and the worker's log levels."""
+    submit tasks (`url`, `keys`, `token`, `blobs`), and the worker's log levels. `blobs` is None if
+    there are none, or if the application has a `BlobStore` of its own."""
 
     path: list[str]
     target: str
@@ -21,6 +22,7 @@ class Setup(msgspec.Struct):
     levels: dict[str, int]
     keys: tuple[Key, ...] = ()
     token: str | None = None
+    blobs: str | None = None
 
 
 class Order(msgspec.Struct):

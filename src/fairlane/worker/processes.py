@@ -57,12 +57,14 @@ class Processes:
         runs: int | None = None,
         keys: tuple[Key, ...] = (),
         token: str | None = None,
+        blobs: str | None = None,
     ) -> None:
         self._target = target
         self._url = url
         self._runs = runs
         self._keys = keys
         self._token = token
+        self._blobs = blobs
         self._idle: list[ChildProcess] = []
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -118,7 +120,8 @@ class Processes:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,  # so that it is killed together with all that it starts
             )
-        setup = Setup(sys.path, self._target, self._url, levels(), self._keys, self._token)
+        known = (sys.path, self._target, self._url, levels())
+        setup = Setup(*known, self._keys, self._token, self._blobs)
         writer.write(encode(setup))
         return ChildProcess(process, reader, writer)
 

@@ -13,7 +13,7 @@ from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
 from fairlane.core.outcomes import Released
-from fairlane.maintenance import Maintenance, pace_of
+from fairlane.maintenance import BlobSweeper, Maintenance, pace_of
 from fairlane.runtime.execution import Surroundings
 from fairlane.telemetry.observer import new_observer
 from fairlane.worker.buffer import Buffer
@@ -56,12 +56,17 @@ class WorkerSession:
         self._buffer = Buffer()
         self._threads = Threads()
         self._processes = Processes(
-            config.target, app.url, config.tasks_per_child, app.encryption_keys, app.token
+            config.target,
+            app.url,
+            config.tasks_per_child,
+            app.encryption_keys,
+            app.token,
+            app.blobs if isinstance(app.blobs, str) else None,
         )
         observer = new_observer()
         self._health = Health(config, self._threads)
         self._committer = Committer(backend, worker.worker_id, self._prefetch.finished, observer)
-        around = Surroundings(shared, app.middleware, self._threads.run)
+        around = Surroundings(shared, app.middleware, self._threads.run, app.payload_blobs().read)
         self._executor = Executor(
             app.tasks, around, self._processes, backend, self._buffer, self._committer, observer
         )
@@ -70,6 +75,7 @@ class WorkerSession:
             backend, ask, self._buffer, self._prefetch, config.poll_interval, observer
         )
         self._maintenance = Maintenance(backend, worker.worker_id, pace=pace_of(config.lease))
+        self._sweeper = None if app.blobs is None else BlobSweeper(app, worker.worker_id)
         self._lost = asyncio.Event()
         self._drained = asyncio.Event()
         self._leaving = False
@@ -127,6 +133,8 @@ class WorkerSession:
         ]
         if self._config.maintenance and not self._backend.driver.remote:
             works.append(self._maintenance.run())
+            if self._sweeper is not None:
+                works.append(self._sweeper.run())
         return works
 
     async def _fetch(self) -> None:

@@ -15,7 +15,12 @@ from fairlane.cli.apps import load_named
 from fairlane.cli.commands.worker import follow_supervisor
 from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
-from fairlane.cli.options import aging_option, log_format_option, retention_option
+from fairlane.cli.options import (
+    aging_option,
+    blobs_option,
+    log_format_option,
+    retention_option,
+)
 from fairlane.cli.serving import (
     PATIENCE,
     Serving,
@@ -66,6 +71,7 @@ from fairlane.server.http.listening import bind, inherited
 )
 @aging_option
 @retention_option
+@blobs_option
 @log_format_option
 @click.option("--descriptors", hidden=True, help="Listening sockets of the supervisor.")
 def server_command(descriptors: str | None, **flags: Any) -> None:
@@ -94,7 +100,12 @@ def server_command(descriptors: str | None, **flags: Any) -> None:
 def _application(settings: Settings) -> Fairlane:
     if settings.app is not None:
         return load_named(settings.app, settings)
-    app = Fairlane(settings.store_url, patience=PATIENCE, encryption_keys=settings.keys)
+    app = Fairlane(
+        settings.store_url,
+        patience=PATIENCE,
+        encryption_keys=settings.keys,
+        blobs=settings.blobs,
+    )
     app.store_settings = settings.store_settings
     return app
 

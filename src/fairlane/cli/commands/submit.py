@@ -18,6 +18,7 @@ from fairlane.cli.escapes import harmless_json
 from fairlane.cli.options import json_option, store_option
 from fairlane.cli.parsing import duration, instant, payload_of, seconds_of, tags_of
 from fairlane.cli.render import console
+from fairlane.cli.settings import resolve
 from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
@@ -87,7 +88,7 @@ def submit_command(
     depends_on and task_id. Flags apply to what a line leaves out. If a line is bad, nothing is
     submitted.
     """
-    options = _options(**given)
+    options = _options(**given) | {"payload_bytes": resolve().payload_bytes}
     if timeout_wait is not None and not wait:
         raise UsageError("--timeout-wait is for --wait.")
     if path is not None:
@@ -99,7 +100,7 @@ def submit_command(
         raise UsageError("Say which type of task: fairlane submit TYPE '{…}', or --file FILE.")
     task = new_task(type, payload_of(payload), **options)
     with open_store(store, prepare=True) as app:
-        (accepted,) = app.run_sync(app.backend.ops.submit([task]))
+        (accepted,) = app.submit_tasks_sync([task])
         if accepted.known:
             note(f"The task exists already: {accepted.task_id} is {accepted.state}.")
         if not wait:
@@ -159,7 +160,7 @@ def _submit_file(path: str, defaults: dict[str, Any], store: str | None, as_json
         with open_store(store, prepare=True) as app, progress("submitted", total) as advance:
             for batch in _batches(task_files.tasks(file, defaults)):
                 try:
-                    accepted = app.run_sync(app.backend.ops.submit(batch))
+                    accepted = app.submit_tasks_sync(batch)
                 except FairlaneError as error:
                     if not submitted:
                         raise

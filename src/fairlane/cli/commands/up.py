@@ -16,6 +16,7 @@ from fairlane.cli.errors import UsageError, note
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import (
     aging_option,
+    blobs_option,
     log_format_option,
     log_transitions_option,
     retention_option,
@@ -44,6 +45,7 @@ from fairlane.worker.worker import Worker
 @click.option("--demo", is_flag=True, help="Run a made-up shop, which keeps the dashboard busy.")
 @aging_option
 @retention_option
+@blobs_option
 @log_format_option
 @log_transitions_option
 def up_command(demo: bool, **flags: Any) -> None:

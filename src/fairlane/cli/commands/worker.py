@@ -17,6 +17,7 @@ from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import (
     aging_option,
+    blobs_option,
     log_format_option,
     log_transitions_option,
     retention_option,
@@ -49,6 +50,7 @@ from fairlane.worker.worker import Worker
 @click.option("--health-host", metavar="ADDR", help="The address for it. [default: 127.0.0.1]")
 @aging_option
 @retention_option
+@blobs_option
 @log_format_option
 @log_transitions_option
 @click.option("--reload", is_flag=True, help="Restart when a .py file in this folder changes.")
