@@ -17,6 +17,7 @@ VENDORS = {
     "pysqlite3",
     "redis",
     "sqlite3",
+    "zstandard",
 }
 
 

@@ -22,6 +22,7 @@ def load_application(settings: Settings) -> Fairlane:
         app = Fairlane(
             settings.store_url,
             encryption_keys=settings.keys,
+            compress_results=settings.compress_results,
             token=settings.server_token,
             blobs=settings.blobs,
         )
@@ -44,6 +45,8 @@ def load_named(path: str, settings: Settings) -> Fairlane:
         app.encryption_keys = settings.keys
     if settings.blobs is not None:
         app.blobs = settings.blobs
+    if settings.compress_results is not None:
+        app.compress_results = settings.compress_results
     app.store_settings = {**app.store_settings, **settings.store_settings}
     return app
 

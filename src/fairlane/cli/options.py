@@ -27,6 +27,9 @@ blobs_option = click.option(
     metavar="URL",
     help="Where payloads above 256 KiB are kept: store, or file:///path. [default: nowhere]",
 )
+compress_results_option = click.option(
+    "--compress-results", metavar="BYTES", help="Store results above this size compressed."
+)
 log_format_option = click.option(
     "--log-format", metavar="FORMAT", help="Log as text or as json. [default: text]"
 )

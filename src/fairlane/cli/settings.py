@@ -57,6 +57,8 @@ class Settings(NamedTuple):
     refuse_normal: int = 50_000
     refuse_all: int = 100_000
     """The number of queued tasks from which on submissions are refused; 0 for never."""
+    compress_results: int | None = None
+    """The size in bytes above which results are stored compressed."""
     encryption_keys: tuple[Key, ...] = ()
     encryption_key_file: str | None = None
     token: str | None = None
@@ -124,6 +126,9 @@ class Settings(NamedTuple):
             "port": str(self.port),
             "allow_hosts": ",".join(sorted(self.allow_hosts or ())) or None,
             "allow_origins": ",".join(sorted(self.allow_origins)) or None,
+            "compress_results": (
+                None if self.compress_results is None else str(self.compress_results)
+            ),
             "per_minute": None if self.per_minute is None else str(self.per_minute),
             "per_hour": None if self.per_hour is None else str(self.per_hour),
             "start_within": str(self.start_within),
@@ -360,6 +365,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "workers": _count,
     "allow_hosts": _texts,
     "allow_origins": _texts,
+    "compress_results": _count,
     "per_minute": _count,
     "per_hour": _count,
     "start_within": _start_within,

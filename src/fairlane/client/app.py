@@ -20,6 +20,7 @@ from fairlane.client.inline import Inline, run_in_thread
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.blobs import BlobStore
+from fairlane.core.compression import compression_limit
 from fairlane.core.filters import Page
 from fairlane.core.flow import Op, perform, perform_async
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
@@ -48,10 +49,12 @@ class Fairlane(Definitions):
     without an event loop: the same name with `_sync` appended (`aclose` has `close`).
 
     With `encryption_keys` ("id:base64" each, see `fairlane key`) payloads and results are stored
-    encrypted with the first key; data encrypted with any of the keys can be read. `token` is for a
-    store that is a server, http:// or https://. With `blobs`, payloads above 256 KiB are kept
-    apart: in a folder ("file:///var/lib/fairlane/blobs"), in the store itself ("store"), or in a
-    `BlobStore` of your own.
+    encrypted with the first key; data encrypted with any of the keys can be read. With
+    `compress_results` results of more than so many bytes are stored compressed (zstd), by whoever
+    runs the tasks; every reader gets them plain. `token` is for a store that is a server, http://
+    or https://. With `blobs`, payloads above 256 KiB are kept apart: in a folder
+    ("file:///var/lib/fairlane/blobs"), in the store itself ("store"), or in a `BlobStore` of your
+    own.
 
     `aging` and `retention` are settings of the store, which hold for every process that uses it.
     An application that names them sets them when it opens the store; without them the store keeps
@@ -64,6 +67,7 @@ class Fairlane(Definitions):
         *,
         migrate: bool = True,
         encryption_keys: str | Iterable[str | Key] = (),
+        compress_results: int | None = None,
         token: str | None = None,
         blobs: str | BlobStore | None = None,
         aging: Aging | None = None,
@@ -73,7 +77,10 @@ class Fairlane(Definitions):
         super().__init__()
         keys = keys_of(encryption_keys)
         settings = changes_to(aging, retention)
-        self._connection = StoreConnection(url, keys, token, engine, settings, migrate=migrate)
+        above = None if compress_results is None else compression_limit(compress_results)
+        self._connection = StoreConnection(
+            url, keys, token, engine, settings, compress_results=above, migrate=migrate
+        )
         self.blobs = blobs
         self._guard = threading.Lock()
         self._inline: Inline | None = None
@@ -288,6 +295,16 @@ class Fairlane(Definitions):
     def payload_blobs(self) -> Blobs:
         """Return what writes, reads and sweeps payloads by reference."""
         return self._connection.payload_blobs()
+
+    @property
+    def compress_results(self) -> int | None:
+        """The size in bytes above which results are stored compressed; None for never. It can be
+        changed until the store is opened."""
+        return self._connection.compress_results
+
+    @compress_results.setter
+    def compress_results(self, above: int | None) -> None:
+        self._connection.compress_results = above
 
     @property
     def token(self) -> str | None:

@@ -38,12 +38,14 @@ class StoreConnection:
         options: Mapping[str, Any],
         settings: Changes,
         *,
+        compress_results: int | None,
         migrate: bool,
     ) -> None:
         self.url = url
         self.keys = keys
         self.token = token
         self.blobs: str | BlobStore | None = None
+        self.compress_results = compress_results
         self.settings = settings
         self._options = options
         self._migrate = migrate
@@ -58,7 +60,11 @@ class StoreConnection:
         with self._guard:
             if self._backend is None:
                 self._backend = engines.open(
-                    self.url, encryption_keys=self.keys, token=self.token, **self._options
+                    self.url,
+                    encryption_keys=self.keys,
+                    compress_results=self.compress_results,
+                    token=self.token,
+                    **self._options,
                 )
             return self._backend
 

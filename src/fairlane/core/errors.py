@@ -45,6 +45,7 @@
             ├── BlobStoreMissing
             ├── BlobMissing
             ├── BlobDamaged
+            ├── ResultDamaged
             ├── NotAFairlaneStore
             ├── SchemaMissing
             ├── SchemaTooOld
@@ -435,6 +436,12 @@ class BlobDamaged(StoreUnusable):
     """The blob of this payload was altered: restore it from a backup, or submit the task again."""
 
     code = "blob_damaged"
+
+
+class ResultDamaged(StoreUnusable):
+    """The stored result is compressed, and damaged: it cannot be expanded. Replay the task."""
+
+    code = "result_damaged"
 
 
 class NotAFairlaneStore(StoreUnusable):

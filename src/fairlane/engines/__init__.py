@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from fairlane.core.backend import Backend, is_server
+from fairlane.core.compression import compression_limit
 from fairlane.core.errors import DriverMissing, InvalidStoreURL, NotSupported
 from fairlane.core.sealing import Key, keys_of
 from fairlane.engines.sqlite.engine import connect as connect_sqlite
@@ -44,15 +45,17 @@ def open(
     url: str,
     *,
     encryption_keys: str | Iterable[str | Key] = (),
+    compress_results: int | None = None,
     token: str | None = None,
     **options: Any,
 ) -> Backend:
     """Return a backend for this URL. The first operation connects.
 
     With `encryption_keys` the backend encrypts payloads, results and schedules with the first key,
-    and decrypts with any of them. Further options: `patience` (seconds to retry while the store is
-    unavailable) on every engine; `synchronous` on SQLite; `prefix` on Redis; `token` and `ca_file`
-    for a server.
+    and decrypts with any of them. With `compress_results` results of more than so many bytes are
+    stored compressed; every backend expands them. Further options: `patience` (seconds to retry
+    while the store is unavailable) on every engine; `synchronous` on SQLite; `prefix` on Redis;
+    `token` and `ca_file` for a server.
     """
     keys = keys_of(encryption_keys)
     if is_server(url):
@@ -60,14 +63,22 @@ def open(
     elif token is not None:
         raise InvalidStoreURL("A token is only for a server, http:// or https://.")
     backend = _connect(url, options)
-    if not keys:
-        return backend
-    if backend.driver.remote:
+    ops, driver = backend.ops, backend.driver
+    if driver.remote and (keys or compress_results is not None):
         raise NotSupported(
-            "A server encrypts what it stores: give the keys to the server, and omit them here."
+            "A server encrypts and compresses what it stores: give the keys to the server, and "
+            "compress_results too. Omit them here."
         )
-    sealing = _sealing("operations")
-    return Backend(sealing.sealing_operations(backend.ops, keys), backend.driver)
+    if keys:
+        sealing = _sealing("operations")
+        ops = sealing.sealing_operations(ops, keys)
+    if compress_results is not None:
+        above = compression_limit(compress_results)
+        # Around the encryption: what is encrypted cannot be compressed.
+        name = "compression.operations"
+        compression = _module(name, "compression", "The library for compression")
+        ops = compression.compressing_operations(ops, above)
+    return Backend(ops, driver)
 
 
 def keyring(keys: Sequence[Key]) -> Keyring:

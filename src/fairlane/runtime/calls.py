@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from fairlane.core.compression import check_expanded
 from fairlane.core.errors import ResultTimeout, TaskFailed
 from fairlane.core.model import Cancelled, Claimed, NewTask, Progress, Task
 from fairlane.core.sealing import check_open
@@ -140,6 +141,7 @@ def result_of(task: Task | None, task_id: str, hint: Any) -> Any:
     if task.state is State.COMPLETED:
         result = task.result or b"null"
         check_open(result)
+        check_expanded(result)
         return decoded(result, hint)
     why = f": {task.error.message}" if task.error is not None else ""
     raise TaskFailed(f"Task {task_id} is {task.state}{why}")

@@ -18,6 +18,7 @@ from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import (
     aging_option,
     blobs_option,
+    compress_results_option,
     log_format_option,
     retention_option,
 )
@@ -72,6 +73,7 @@ from fairlane.server.http.listening import bind, inherited
 @aging_option
 @retention_option
 @blobs_option
+@compress_results_option
 @log_format_option
 @click.option("--descriptors", hidden=True, help="Listening sockets of the supervisor.")
 def server_command(descriptors: str | None, **flags: Any) -> None:
@@ -105,6 +107,7 @@ def _application(settings: Settings) -> Fairlane:
         patience=PATIENCE,
         encryption_keys=settings.keys,
         blobs=settings.blobs,
+        compress_results=settings.compress_results,
     )
     app.store_settings = settings.store_settings
     return app

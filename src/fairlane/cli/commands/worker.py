@@ -18,6 +18,7 @@ from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import (
     aging_option,
     blobs_option,
+    compress_results_option,
     log_format_option,
     log_transitions_option,
     retention_option,
@@ -51,6 +52,7 @@ from fairlane.worker.worker import Worker
 @aging_option
 @retention_option
 @blobs_option
+@compress_results_option
 @log_format_option
 @log_transitions_option
 @click.option("--reload", is_flag=True, help="Restart when a .py file in this folder changes.")

@@ -10,6 +10,7 @@ from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Task, Worker
 from fairlane.core.tally import Tally, TallyKey
+from fairlane.engines.compression.results import expand_tasks
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.rows import array_of_ids, task_of, worker_of
@@ -37,7 +38,7 @@ def fetch(self: Context, task_ids: Sequence[str]) -> Flow[dict[str, Task]]:
 def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
     found = yield from fetch(self, task_ids)
-    return [found.get(task_id) for task_id in task_ids]
+    return expand_tasks(found.get(task_id) for task_id in task_ids)
 
 
 @reads

@@ -9,6 +9,7 @@ from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Task, Worker
+from fairlane.engines.compression.results import expand_tasks
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.record import raw_id, unpacked
 from fairlane.engines.redis.rows import (
@@ -49,7 +50,7 @@ def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task],
 def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
     found, _ = yield from fetch(self, task_ids)
-    return [found.get(task_id) for task_id in task_ids]
+    return expand_tasks(found.get(task_id) for task_id in task_ids)
 
 
 @reads

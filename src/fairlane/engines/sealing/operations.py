@@ -24,6 +24,7 @@ from fairlane.core.sealing import Key
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.store import Operations
 from fairlane.core.uniqueness import Hold
+from fairlane.engines.compression.results import expand
 from fairlane.engines.sealing.driver import Keyring, Part
 
 T = TypeVar("T")
@@ -166,7 +167,7 @@ class _SealingOperations:
             payload=self._keyring.open(Part.PAYLOAD, task.task_id, task.payload),
             result=None
             if task.result is None
-            else self._keyring.open(Part.RESULT, task.task_id, task.result),
+            else expand(self._keyring.open(Part.RESULT, task.task_id, task.result)),
         )
 
     def _opened_schedules(self, schedules: list[Schedule]) -> list[Schedule]:

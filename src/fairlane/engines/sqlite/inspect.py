@@ -12,6 +12,7 @@ from fairlane.core.lanes import Controls
 from fairlane.core.model import Attempt, Task, Worker
 from fairlane.core.records import attempt_of
 from fairlane.core.tally import Tally, TallyKey
+from fairlane.engines.compression.results import expand_tasks
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
@@ -38,7 +39,7 @@ def fetch(self: Context, task_ids: Sequence[str], now: int) -> Flow[dict[str, Ta
 def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
     found = yield from fetch(self, task_ids, self.clock())
-    return [found.get(task_id) for task_id in task_ids]
+    return expand_tasks(found.get(task_id) for task_id in task_ids)
 
 
 @reads

@@ -1,0 +1,1 @@
+"""Results above a size, compressed: see `operations`."""

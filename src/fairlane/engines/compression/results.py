@@ -1,0 +1,52 @@
+"""Expanding results: every engine does so when it reads tasks, whoever compressed them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib import import_module
+
+from msgspec.structs import replace
+
+from fairlane.core.compression import damaged, data_of, is_compressed
+from fairlane.core.model import Task
+
+
+def expand(value: bytes) -> bytes:
+    """Return a result as it was before it was compressed.
+
+    One that is damaged is returned with a mark of that, and without the library as it is stored:
+    others can still be read. `fairlane.core.compression.check_expanded` refuses both.
+    """
+    if not is_compressed(value):
+        return value
+    decompress = _decompress()
+    if decompress is None:
+        return value
+    try:
+        return decompress(data_of(value))
+    except ValueError:
+        return damaged(value)
+
+
+def expand_tasks(tasks: Iterable[Task | None]) -> list[Task | None]:
+    """Return tasks with plain results."""
+    return [
+        task
+        if task is None or task.result is None or not is_compressed(task.result)
+        else replace(task, result=expand(task.result))
+        for task in tasks
+    ]
+
+
+@cache
+def _decompress() -> Callable[[bytes], bytes] | None:
+    """Return the function; None if its library is not installed."""
+    try:
+        driver = import_module("fairlane.engines.compression.driver")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("fairlane"):
+            raise
+        return None
+    found: Callable[[bytes], bytes] = driver.decompress
+    return found
