@@ -168,7 +168,7 @@ class BlobSweeper:
     async def round(self) -> None:
         """Look at all blobs once."""
         blobs = self._app.payload_blobs()
-        cursor = await blobs.run(blobs.sweep())
+        cursor = await blobs.run(blobs.sweep(), self._app.run)
         while cursor is not None:
             await asyncio.sleep(SWEEP_PAUSE_SECONDS)  # others want to write as well
-            cursor = await blobs.run(blobs.sweep(cursor))
+            cursor = await blobs.run(blobs.sweep(cursor), self._app.run)

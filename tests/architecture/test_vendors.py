@@ -9,6 +9,8 @@ PACKAGE = Path(__file__).parents[2] / "src" / "fairlane"
 
 VENDORS = {
     "asyncpg",
+    "boto3",
+    "botocore",
     "cryptography",
     "h11",
     "hiredis",

@@ -61,7 +61,9 @@ def test_without_the_setting_it_is_refused(cli: Cli) -> None:
     assert "the setting blobs" in done.stderr
 
 
-@pytest.mark.parametrize("url", ["s3://key:secret@bucket", "file:relative", "/var/blobs"])
+@pytest.mark.parametrize(
+    "url", ["s3://key:secret@bucket", "file:relative", "/var/blobs", "ftp://x"]
+)
 def test_a_bad_setting_says_what_is_right_and_does_not_show_it(
     cli: Cli, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,5 +71,5 @@ def test_a_bad_setting_says_what_is_right_and_does_not_show_it(
     for command in (["submit", "echo"], ["worker"], ["server", "--port", "0"]):
         done = cli(*command)
         assert done.exit_code == 2
-        assert "file:///var/lib/fairlane/blobs" in done.stderr
+        assert "s3://bucket/prefix" in done.stderr
         assert url not in done.stderr

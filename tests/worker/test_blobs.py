@@ -154,10 +154,10 @@ async def test_a_taken_id_does_not_touch_the_blob_of_its_task(memory: World, fol
 
 
 @pytest.mark.parametrize(
-    "url", ["", "s3://bucket", "file://", "file:///", "file://h/x", "file:x", "x"]
+    "url", ["", "ftp://bucket", "file://", "file:///", "file://h/x", "file:x", "x"]
 )
 def test_an_unknown_kind_of_blob_store_is_refused(url: str) -> None:
-    with pytest.raises(InvalidBlobStore, match="in a folder"):
+    with pytest.raises(InvalidBlobStore, match="in a bucket"):
         Fairlane("sqlite://", blobs=url)
 
 

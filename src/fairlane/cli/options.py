@@ -25,7 +25,7 @@ utc_option = click.option("--utc", is_flag=True, help="Print exact times, in UTC
 blobs_option = click.option(
     "--blobs",
     metavar="URL",
-    help="Where payloads above 256 KiB are kept: store, or file:///path. [default: nowhere]",
+    help="Where payloads above 256 KiB are kept: store, file:///path or s3://bucket.",
 )
 compress_results_option = click.option(
     "--compress-results", metavar="BYTES", help="Store results above this size compressed."

@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 
 from fairlane.cli.errors import UsageError
 from fairlane.cli.parsing import pairs_of, setting_text, settings_of
-from fairlane.client.blob_files import from_url
 from fairlane.core import limits
 from fairlane.core.backend import is_server
-from fairlane.core.blobs import IN_STORE
 from fairlane.core.errors import InvalidBlobStore, InvalidKey
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.store_settings import AGING, RETENTION
@@ -324,10 +322,11 @@ def _token(value: object, source: str) -> str:
 
 def _blobs(value: object, source: str) -> str:
     """Read where blobs are kept. Errors do not show it: it may be a URL with a password."""
+    from fairlane.client.blobs import check_url  # noqa: PLC0415 (importing engines takes long)
+
     text = _text(value, source)
     try:
-        if text != IN_STORE:
-            from_url(text)
+        check_url(text)
     except InvalidBlobStore as error:
         raise UsageError(f"{source}: {error.message}") from None
     return text

@@ -53,8 +53,8 @@ class Fairlane(Definitions):
     `compress_results` results of more than so many bytes are stored compressed (zstd), by whoever
     runs the tasks; every reader gets them plain. `token` is for a store that is a server, http://
     or https://. With `blobs`, payloads above 256 KiB are kept apart: in a folder
-    ("file:///var/lib/fairlane/blobs"), in the store itself ("store"), or in a `BlobStore` of your
-    own.
+    ("file:///var/lib/fairlane/blobs"), in a bucket ("s3://bucket/prefix"), in the store itself
+    ("store"), or in a `BlobStore` of your own.
 
     `aging` and `retention` are settings of the store, which hold for every process that uses it.
     An application that names them sets them when it opens the store; without them the store keeps

@@ -82,7 +82,7 @@ class FileBlobs:
         return self.folder / key[-2:] / key
 
 
-def from_url(url: str) -> FileBlobs:
+def folder_of(url: str) -> Path:
     """Return the folder of file:///absolute/path. Raises InvalidBlobStore."""
     try:
         parts = urlsplit(url)
@@ -100,7 +100,7 @@ def from_url(url: str) -> FileBlobs:
     ):
         # Do not quote the URL: it may contain a password if the user meant another service.
         raise InvalidBlobStore
-    return FileBlobs(Path(path))
+    return Path(path)
 
 
 def _write(path: Path, content: bytes, mode: int, *, replace: bool = True) -> None:

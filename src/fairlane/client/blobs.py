@@ -10,12 +10,14 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from fairlane import engines
-from fairlane.client import blob_files
+from fairlane.client.blob_files import FileBlobs, folder_of
+from fairlane.client.blob_s3 import Bucket, S3Blobs, bucket_of
 from fairlane.core import blobs, limits
 from fairlane.core.backend import Backend
 from fairlane.core.blobs import IN_STORE, BlobStore, Reference
@@ -53,11 +55,26 @@ def is_affected(task: NewTask) -> bool:
 def checked(given: str | BlobStore | None) -> str | BlobStore | None:
     """Return the setting `blobs` if it makes sense. Raises InvalidBlobStore."""
     if isinstance(given, str):
-        if given != IN_STORE:
-            blob_files.from_url(given)
+        check_url(given)
     elif given is not None and not callable(getattr(given, "put", None)):
         raise InvalidBlobStore
     return given
+
+
+def check_url(url: str) -> None:
+    """Raise InvalidBlobStore if this names no place for blobs. Nothing is opened."""
+    if url != IN_STORE:
+        _place_of(url)
+
+
+def _place_of(url: str) -> Path | Bucket:
+    is_bucket = url.partition(":")[0].lower() == "s3"
+    return bucket_of(url) if is_bucket else folder_of(url)
+
+
+def _opened(url: str) -> BlobStore:
+    place = _place_of(url)
+    return FileBlobs(place) if isinstance(place, Path) else S3Blobs(place)
 
 
 class Blobs:
@@ -71,7 +88,7 @@ class Blobs:
         self._in_store = setting == IN_STORE
         self._outside: BlobStore | None = None
         if setting is not None and not self._in_store:
-            self._outside = blob_files.from_url(setting) if isinstance(setting, str) else setting
+            self._outside = _opened(setting) if isinstance(setting, str) else setting
         self._keyring: Keyring | None = engines.keyring(keys) if keys else None
         self._adopted = False
 

@@ -274,7 +274,8 @@ class InvalidKey(InvalidInput):
 
 
 class InvalidBlobStore(InvalidInput):
-    """Blobs are kept in the store ("store") or in a folder ("file:///var/lib/fairlane/blobs")."""
+    """Blobs are kept in the store ("store"), in a folder ("file:///var/lib/fairlane/blobs") or in
+    a bucket ("s3://bucket/prefix")."""
 
     code = "invalid_blob_store"
 
