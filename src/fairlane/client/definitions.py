@@ -7,7 +7,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
 
 from fairlane.core import limits
 from fairlane.core.errors import InvalidHandler
+from fairlane.core.text import NAME_RULE, is_name, shown
 from fairlane.runtime.calls import Application
+from fairlane.runtime.codecs import Codec, find
 from fairlane.runtime.context import Context
 from fairlane.runtime.execution import Lifespan, Middleware
 from fairlane.runtime.task import Isolation, Options, TaskFunction, Terms
@@ -23,6 +25,7 @@ class Definitions(Application):
 
     def __init__(self) -> None:
         self.payload_bytes = limits.PAYLOAD_BYTES
+        self.codecs = {}
         self.tasks: dict[str, TaskFunction[..., Any]] = {}
         self.lifespans: list[Lifespan] = []
         self.middleware: list[Middleware] = []
@@ -34,6 +37,7 @@ class Definitions(Application):
         /,
         *,
         name: str | None = None,
+        codec: str | None = None,
         rate_limit: float | None = None,
         concurrency: int | None = None,
         isolation: Isolation | None = None,
@@ -59,6 +63,7 @@ class Definitions(Application):
         /,
         *,
         name: str | None = None,
+        codec: str | None = None,
         rate_limit: float | None = None,
         concurrency: int | None = None,
         isolation: Isolation | None = None,
@@ -71,7 +76,8 @@ class Definitions(Application):
 
         `rate_limit` and `concurrency` are set in the store by the first worker that starts; from
         then on operators change them. With `isolation="process"` every run has a process of its
-        own, which can be killed and may use at most `memory_limit` bytes of memory.
+        own, which can be killed and may use at most `memory_limit` bytes of memory. `codec` is the
+        name of a codec (see `codec`) for the arguments and the result.
         """
         terms = Terms(
             rate_limit=rate_limit,
@@ -81,7 +87,7 @@ class Definitions(Application):
             retry_on=_classes(retry_on),
             no_retry_on=_classes(no_retry_on),
         )
-        decorator = Decorator(self, name, terms, cast(Options, options))
+        decorator = Decorator(self, name, terms, cast(Options, options), codec)
         return decorator if handler is None else decorator(handler)
 
     def register(self, task: TaskFunction[..., Any]) -> None:
@@ -92,6 +98,21 @@ class Definitions(Application):
                 '@app.task(name="…").'
             )
         self.tasks[task.name] = task
+
+    def codec(self, name: str, codec: Codec) -> None:
+        """Register a codec, which tasks name with `@app.task(codec="…")`.
+
+        It has two methods: `encode` turns arguments (a dict by name) or a result into JSON values,
+        and `decode` turns them back. Everyone who submits such tasks, runs them or reads their
+        results with a handle registers it by the same name.
+        """
+        if not is_name(name):
+            raise InvalidHandler(f"{shown(name)} cannot name a codec, which has {NAME_RULE}.")
+        if not isinstance(codec, Codec):
+            raise InvalidHandler(f"The codec {name} needs the methods encode and decode.")
+        if name in self.codecs:
+            raise InvalidHandler(f"Two codecs have the name {name}: give one of them another.")
+        self.codecs[name] = codec
 
     def lifespan(self, enter: Lifespan) -> Lifespan:
         """Add an async context manager that every worker enters when it starts and exits when it
@@ -114,7 +135,17 @@ class Definitions(Application):
 class Decorator:
     """`@app.task(…)` before it is applied to a function."""
 
-    def __init__(self, app: Definitions, name: str | None, terms: Terms, options: Options) -> None:
+    def __init__(
+        self,
+        app: Definitions,
+        name: str | None,
+        terms: Terms,
+        options: Options,
+        codec: str | None = None,
+    ) -> None:
+        if codec is not None:
+            find(app.codecs, codec)
+        self._codec = codec
         self._app = app
         self._name = name
         self._terms = terms
@@ -134,7 +165,7 @@ class Decorator:
     def __call__(self, handler: Callable[..., Any], /) -> Any:
         name = self._name or str(getattr(handler, "__name__", ""))
         task: TaskFunction[..., Any] = TaskFunction(
-            self._app, handler, name, self._terms, self._options
+            self._app, handler, name, self._terms, self._options, self._codec
         )
         self._app.register(task)
         return task

@@ -4,6 +4,7 @@
     ├── InvalidInput                  the caller asked for something that cannot be: changes nothing
     │   ├── InvalidTask … one class per field, see below
     │   ├── InvalidHandler
+    │   ├── UnknownCodec
     │   ├── InvalidTaskId
     │   ├── BatchTooLarge
     │   ├── InvalidWorker
@@ -187,6 +188,12 @@ class InvalidHandler(InvalidInput):
     """This function cannot be a task."""
 
     code = "invalid_handler"
+
+
+class UnknownCodec(InvalidInput):
+    """There is no codec of this name here: register it with app.codec(name, codec)."""
+
+    code = "unknown_codec"
 
 
 class InvalidTaskId(InvalidInput):

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from fairlane.core.errors import InvalidArguments, InvalidHandler, KeyMissing, SealBroken
+from fairlane.core.errors import (
+    InvalidArguments,
+    InvalidHandler,
+    KeyMissing,
+    SealBroken,
+    UnknownCodec,
+)
 from fairlane.core.sealing import check_open
+from fairlane.runtime.codecs import Codec, NamedCodec, find, stored_with
 from fairlane.runtime.context import Context
 from fairlane.runtime.values import UNFIT, encoded, from_builtins
 
@@ -43,7 +51,14 @@ class Locked(KeyMissing):
 class Arguments:
     """Converts the arguments of one handler to a payload and back."""
 
-    def __init__(self, handler: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        handler: Callable[..., Any],
+        codecs: Mapping[str, Codec] = MappingProxyType({}),
+        codec: NamedCodec | None = None,
+    ) -> None:
+        self._codecs = codecs
+        self._codec = codec
         self._name = getattr(handler, "__qualname__", repr(handler))
         signature, hints = _read(handler)
         self.returns: Any = hints.get("return", Any)
@@ -98,6 +113,8 @@ class Arguments:
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """Return a call as a payload. Raises InvalidArguments if the handler does not accept it."""
+        if self._codec is not None:
+            return self._encode_with(self._codec, self._named(args, kwargs))
         # With known names only, the slow `inspect` is not needed.
         if args or not self._required <= kwargs.keys() <= self._names:
             kwargs = self._named(args, kwargs)
@@ -107,6 +124,14 @@ class Arguments:
         except UNFIT as error:
             raise InvalidArguments(f"{self._name}: {error}.") from None
         return payload
+
+    def _encode_with(self, codec: NamedCodec, named: dict[str, Any]) -> bytes:
+        try:
+            return codec.encode(named)
+        except Exception as error:
+            raise InvalidArguments(
+                f"{self._name}: the codec {codec.name} cannot encode the arguments: {error}."
+            ) from error
 
     def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by name, as Python would bind them."""
@@ -127,6 +152,8 @@ class Arguments:
         """
         try:
             check_open(payload)
+            if (stored := stored_with(payload)) is not None:
+                return self._decode_with(stored.codec, stored.data)
             values: dict[str, Any] = msgspec.structs.asdict(self._decoder.decode(payload))
             if self._rest is not None:
                 values = msgspec.json.decode(payload) | values
@@ -140,6 +167,18 @@ class Arguments:
             if values[name] is msgspec.UNSET:
                 del values[name]
         return values
+
+    def _decode_with(self, name: str, data: Any) -> dict[str, Any]:
+        try:
+            codec = find(self._codecs, name).codec
+        except UnknownCodec as error:
+            raise Unreadable(f"The payload cannot be decoded. {error.message}") from None
+        try:
+            return self._named((), codec.decode(data))
+        except Exception as error:
+            raise Unreadable(
+                f"The codec {name} cannot decode the payload for {self._name}: {error}."
+            ) from error
 
 
 def _read(handler: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from fairlane.core.compression import check_expanded
-from fairlane.core.errors import ResultTimeout, TaskFailed
+from fairlane.core.errors import InvalidResult, ResultTimeout, TaskFailed
 from fairlane.core.model import Cancelled, Claimed, NewTask, Progress, Task
 from fairlane.core.sealing import check_open
 from fairlane.core.states import State
+from fairlane.runtime.codecs import Codec, find, stored_with
 from fairlane.runtime.values import decoded
 
 R = TypeVar("R")
@@ -42,6 +44,8 @@ class Application(Protocol):
 
     payload_bytes: int
     """How large a payload may be."""
+    codecs: dict[str, Codec]
+    """The codecs that are registered, by name."""
 
     async def submit(self, call: Prepared[R]) -> Handle[R]: ...
     def submit_sync(self, call: Prepared[R]) -> Handle[R]: ...
@@ -49,6 +53,8 @@ class Application(Protocol):
 
 class TaskSource(Protocol):
     """The part of the application that a handle needs."""
+
+    codecs: dict[str, Codec]
 
     async def get(self, task_id: str) -> Task | None: ...
     async def cancel(self, task_id: str) -> Cancelled: ...
@@ -122,7 +128,7 @@ class Handle(Generic[R]):
         return ResultTimeout(f"Task {self.task_id} has not ended within {timeout:g} s: it goes on.")
 
     def _result_of(self, task: Task | None) -> R:
-        value: R = result_of(task, self.task_id, self._hint)
+        value: R = result_of(task, self.task_id, self._hint, self._app.codecs)
         return value
 
 
@@ -134,7 +140,7 @@ def _progress(task: Task | None) -> Progress | None:
     return None if task is None else task.progress
 
 
-def result_of(task: Task | None, task_id: str, hint: Any) -> Any:
+def result_of(task: Task | None, task_id: str, hint: Any, codecs: Mapping[str, Codec]) -> Any:
     """Return the result of a task that has ended. Raises TaskFailed if it did not complete."""
     if task is None:
         raise TaskFailed(f"There is no task {task_id}: it was deleted, or never submitted here.")
@@ -142,6 +148,17 @@ def result_of(task: Task | None, task_id: str, hint: Any) -> Any:
         result = task.result or b"null"
         check_open(result)
         check_expanded(result)
-        return decoded(result, hint)
+        stored = stored_with(result)
+        return (
+            decoded(result, hint) if stored is None else _decode(stored.codec, stored.data, codecs)
+        )
     why = f": {task.error.message}" if task.error is not None else ""
     raise TaskFailed(f"Task {task_id} is {task.state}{why}")
+
+
+def _decode(name: str, data: Any, codecs: Mapping[str, Codec]) -> Any:
+    codec = find(codecs, name).codec
+    try:
+        return codec.decode(data)
+    except Exception as error:
+        raise InvalidResult(f"The codec {name} cannot decode the result: {error}.") from error

@@ -31,6 +31,7 @@ from fairlane.core.model import Claimed, TaskError
 from fairlane.core.outcomes import Completed, Failed, Outcome, Snoozed
 from fairlane.core.settlement import Settlement
 from fairlane.runtime.arguments import Locked, Unreadable
+from fairlane.runtime.codecs import NamedCodec
 from fairlane.runtime.context import Context, Run
 from fairlane.runtime.outcomes import Fail, Retry, Snooze
 from fairlane.runtime.task import TaskFunction, Terms
@@ -85,7 +86,7 @@ async def enter_lifespans(
 async def execute(definition: TaskFunction[..., Any], run: Run, around: Surroundings) -> Outcome:
     """Run a handler and return its outcome. Never raises."""
     try:
-        return returned(await _call(definition, run, around))
+        return returned(await _call(definition, run, around), definition.codec)
     except BaseException as error:  # noqa: BLE001 (whatever a handler raises is an outcome)
         return raised(error, definition.terms)
 
@@ -147,12 +148,14 @@ def _wrapped(
     return lambda: middleware(context, call)
 
 
-def returned(value: Any, most: int = limits.RESULT_BYTES) -> Outcome:
+def returned(
+    value: Any, codec: NamedCodec | None = None, most: int = limits.RESULT_BYTES
+) -> Outcome:
     """Return the outcome of a handler that returned."""
     if value is None:
         return _NOTHING
     try:
-        result = encoded(value)
+        result = encoded(value) if codec is None else codec.encode(value)
     except BaseException as error:  # noqa: BLE001 (a value's own code runs here)
         return _for_good(BAD_RESULT, f"The result cannot be encoded as JSON: {text_of(error)}.")
     if len(result) > most:

@@ -18,6 +18,7 @@ from fairlane.core.text import NAME_RULE, is_name
 from fairlane.core.uniqueness import Unique
 from fairlane.runtime.arguments import Arguments
 from fairlane.runtime.calls import Application, Handle, Prepared
+from fairlane.runtime.codecs import find
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,6 +89,7 @@ class TaskFunction(Generic[P, R]):
         name: str,
         terms: Terms,
         options: Options,
+        codec: str | None = None,
     ) -> None:
         if not is_name(name):
             raise InvalidHandler(
@@ -98,9 +100,11 @@ class TaskFunction(Generic[P, R]):
         self.handler = handler
         self.name = name
         self.terms = terms
-        self.arguments = Arguments(handler)
+        self.codec = None if codec is None else find(app.codecs, codec)
+        self.arguments = Arguments(handler, app.codecs, self.codec)
         self.is_async = inspect.iscoroutinefunction(handler)
         self._options = _checked_options(name, options)
+        self._check_unique(options)
         self._form = _form(name, options)
         self.__name__ = name
         self.__doc__ = handler.__doc__
@@ -118,7 +122,17 @@ class TaskFunction(Generic[P, R]):
         other = copy.copy(self)
         other._options = _checked_options(self.name, {**self._options, **options})
         other._form = _form(self.name, other._options)
+        self._check_unique(options)
         return other
+
+    def _check_unique(self, options: Options) -> None:
+        """Raise InvalidHandler for a uniqueness that looks into arguments which a codec encodes."""
+        unique = options.get("unique")
+        if self.codec is not None and isinstance(unique, Unique) and unique.arguments is not None:
+            raise InvalidHandler(
+                f"{self.name} has a codec, so it cannot be unique by chosen arguments: use "
+                "unique=True for all of them, or an idempotency key."
+            )
 
     def prepare(self, /, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
         """Return a call for `app.submit_many`."""
