@@ -6,6 +6,7 @@ import pytest
 
 from fairlane.cli.errors import UsageError
 from fairlane.cli.settings import DEFAULT_STORE, Settings, resolve
+from fairlane.core.breaker import Breaker
 from tests.cli.kit import Cli
 
 
@@ -36,6 +37,7 @@ def test_children_get_the_same(tmp_path: Path) -> None:
         lease=12.5,
         grace=3.0,
         tasks_per_child=5,
+        breaker=Breaker(5, 60.0, 0.5),
         health_port=81,
         name="mail",
     )

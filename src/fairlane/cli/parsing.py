@@ -12,6 +12,7 @@ import click
 
 from fairlane.cli.errors import UsageError
 from fairlane.core import limits
+from fairlane.core.breaker import Breaker
 from fairlane.core.errors import InvalidInput
 from fairlane.core.store_settings import DEFAULT
 from fairlane.core.text import shown
@@ -26,6 +27,18 @@ def duration(text: str) -> float:
     if seconds is None:
         raise click.BadParameter(f"{shown(text)} is not a duration like 90, 10m, 1.5h or 2d.")
     return seconds
+
+
+def breaker_of(text: str) -> Breaker:
+    """Parse a circuit breaker: failures, within, cool-down."""
+    failures, *times = (part.strip() for part in text.split(","))
+    seconds = [seconds_of(part) for part in times]
+    if len(seconds) != 2 or None in seconds or not failures.isdecimal():
+        raise UsageError(
+            "A circuit breaker is given as failures,within,cool-down, for example 5,60,30. "
+            f"Got {shown(text)}."
+        )
+    return Breaker(int(failures[:9]), seconds[0] or 0.0, seconds[1] or 0.0)
 
 
 def instant(text: str) -> datetime:

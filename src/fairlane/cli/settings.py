@@ -11,10 +11,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fairlane.cli.errors import UsageError
-from fairlane.cli.parsing import pairs_of, setting_text, settings_of
+from fairlane.cli.parsing import breaker_of, pairs_of, setting_text, settings_of
 from fairlane.core import limits
 from fairlane.core.backend import is_server
-from fairlane.core.errors import InvalidBlobStore, InvalidKey
+from fairlane.core.breaker import Breaker
+from fairlane.core.breaker import checked as checked_breaker
+from fairlane.core.errors import InvalidBlobStore, InvalidKey, InvalidLimit
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.store_settings import AGING, RETENTION
 from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
@@ -36,6 +38,7 @@ class Settings(NamedTuple):
     lease: float = limits.LEASE_SECONDS
     grace: float = 30.0
     tasks_per_child: int | None = None
+    breaker: Breaker | None = None
     health_port: int | None = None
     health_host: str = "127.0.0.1"
     name: str | None = None
@@ -117,6 +120,7 @@ class Settings(NamedTuple):
             "lease": str(self.lease),
             "grace": str(self.grace),
             "tasks_per_child": None if self.tasks_per_child is None else str(self.tasks_per_child),
+            "breaker": None if self.breaker is None else _written_breaker(self.breaker),
             "health_port": None if self.health_port is None else str(self.health_port),
             "health_host": self.health_host,
             "name": self.name,
@@ -228,6 +232,17 @@ def _port(value: object, source: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 65_535:
         return value
     raise UsageError(f"{source} is a port: 0 to 65535, 0 for any free one. Got {shown(value)}.")
+
+
+def _breaker(value: object, source: str) -> Breaker:
+    try:
+        return checked_breaker(breaker_of(_text(value, source)))
+    except (UsageError, InvalidLimit) as error:
+        raise UsageError(f"{source}: {error.message}") from None
+
+
+def _written_breaker(breaker: Breaker) -> str:
+    return f"{breaker.failures},{breaker.within:g},{breaker.cooldown:g}"
 
 
 def _log_format(value: object, source: str) -> str:
@@ -356,6 +371,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "lease": _seconds,
     "grace": _seconds,
     "tasks_per_child": _count,
+    "breaker": _breaker,
     "health_port": _port,
     "health_host": _text,
     "name": _text,

@@ -23,6 +23,7 @@ from fairlane.core.outcomes import Outcome
 from fairlane.core.settlement import Settlement
 from fairlane.runtime.execution import refused, settlement_of
 from fairlane.telemetry.observer import Observer
+from fairlane.worker.isolation import Isolation
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -39,11 +40,13 @@ class Committer:
         worker_id: str,
         settled: Callable[[int], None] = lambda _: None,
         observer: Observer | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
         self._backend = backend
         self._worker_id = worker_id
         self._settled = settled
         self._observer = observer
+        self._isolation = isolation
         self._settlements: list[Settlement] = []
         self._ended: list[Claimed] = []
         """The tasks of the settlements, in the same order."""
@@ -121,6 +124,8 @@ class Committer:
             )
             if self._observer is not None:
                 self._observer.settled(tasks, batch, answers, since)
+            if self._isolation is not None:
+                self._isolation.settled(tasks, answers)
             self._settled(len(batch))
             late = sum(answer.verdict is not Verdict.APPLIED for answer in answers)
             if late:

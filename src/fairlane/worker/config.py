@@ -9,6 +9,7 @@ import msgspec
 
 from fairlane import __version__
 from fairlane.core import limits
+from fairlane.core.breaker import Breaker, checked
 from fairlane.core.errors import InvalidWorker
 from fairlane.core.ids import new_id
 from fairlane.core.model import NewWorker
@@ -45,6 +46,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of memory above which the worker reports itself unhealthy and gets no more tasks."""
     lag_limit: float = 5.0
     """How long its event loop may be blocked before it reports itself unhealthy."""
+    breaker: Breaker | None = None
+    """After this many failures of a type that completes elsewhere, the worker gets no tasks for a
+    while."""
     health_port: int | None = None
     """Where the worker answers `GET /health`, for liveness probes; None for nowhere."""
     health_host: str = "127.0.0.1"
@@ -69,6 +73,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
                 f"A worker's name has 1 to {NAME_LENGTH} characters out of A-Z a-z 0-9 _ . : - "
                 f"only. Got {shown(self.name)}."
             )
+        if self.breaker is not None:
+            checked(self.breaker)
         if not self.grace >= 0:
             raise InvalidWorker("A worker's grace is a number of seconds, 0 or more.")
 

@@ -23,6 +23,7 @@ from fairlane.worker.executor import Executor
 from fairlane.worker.fetcher import Fetcher, Prefetch
 from fairlane.worker.health import Health
 from fairlane.worker.heartbeat import Heartbeat
+from fairlane.worker.isolation import Isolation
 from fairlane.worker.processes import Processes
 from fairlane.worker.runners import Threads
 
@@ -65,7 +66,10 @@ class WorkerSession:
         )
         observer = new_observer()
         self._health = Health(config, self._threads)
-        self._committer = Committer(backend, worker.worker_id, self._prefetch.finished, observer)
+        self._isolation = Isolation(backend, config.breaker) if config.breaker else None
+        self._committer = Committer(
+            backend, worker.worker_id, self._prefetch.finished, observer, self._isolation
+        )
         around = Surroundings(shared, app.middleware, self._threads.run, app.payload_blobs().read)
         self._executor = Executor(
             app.tasks, around, self._processes, backend, self._buffer, self._committer, observer
@@ -131,6 +135,8 @@ class WorkerSession:
             self._health.watch(),
             self._keep_lease(),
         ]
+        if self._isolation is not None:
+            works.append(self._isolation.watch())
         if self._config.maintenance and not self._backend.driver.remote:
             works.append(self._maintenance.run())
             if self._sweeper is not None:
@@ -176,10 +182,15 @@ class WorkerSession:
             "load": self._executor.load,
             "loop_lag_seconds": round(self._health.lag, 3),
         }
-        return status is not WorkerStatus.UNHEALTHY, told
+        # A restart would not help a worker that is isolated, and it is over by itself.
+        return self._leaving or self._health.status() is not WorkerStatus.UNHEALTHY, told
 
     def _status(self) -> WorkerStatus:
-        return WorkerStatus.DRAINING if self._leaving else self._health.status()
+        if self._leaving:
+            return WorkerStatus.DRAINING
+        if self._isolation is not None and self._isolation.isolated:
+            return WorkerStatus.UNHEALTHY
+        return self._health.status()
 
     def _hurried(self) -> bool:
         """Return whether the next heartbeat is urgent: long runs may have been cancelled, or the

@@ -10,14 +10,13 @@ from fairlane.cli import json_output
 from fairlane.cli.audit_log import record
 from fairlane.cli.errors import UsageError
 from fairlane.cli.options import json_option, store_option
-from fairlane.cli.parsing import seconds_of
+from fairlane.cli.parsing import breaker_of
 from fairlane.cli.render import NONE, Cell, Column, Row, console, fields, table, when
 from fairlane.cli.store import open_store
 from fairlane.core.audit import Action, subject_of
 from fairlane.core.breaker import Breaker
 from fairlane.core.lanes import Controls, Rules, checked_scope
 from fairlane.core.model import moment_or_none
-from fairlane.core.text import shown
 from fairlane.wire.limits import controls_of, type_rules
 
 COLUMNS = (
@@ -105,7 +104,9 @@ def limit_command(
     """
     if breaker is not None and no_breaker:
         raise UsageError("Give either --breaker or --no-breaker, not both.")
-    circuit: Breaker | Literal[False] | None = False if no_breaker else _breaker(breaker)
+    circuit: Breaker | Literal[False] | None = False if no_breaker else None
+    if breaker is not None:
+        circuit = breaker_of(breaker)
     changes = rate is not None or concurrency is not None or circuit is not None
     if changes and (type is None) is not everything:
         raise UsageError("Name the type to be limited, or say --everything: one of the two.")
@@ -130,19 +131,6 @@ def limit_command(
         )
     else:
         _show(controls, type)
-
-
-def _breaker(given: str | None) -> Breaker | None:
-    if given is None:
-        return None
-    failures, *times = (part.strip() for part in given.split(","))
-    seconds = [seconds_of(part) for part in times]
-    if len(seconds) != 2 or None in seconds or not failures.isdecimal():
-        raise UsageError(
-            "A circuit breaker is given as failures,within,cool-down, for example 5,60,30. "
-            f"Got {shown(given)}."
-        )
-    return Breaker(int(failures[:9]), seconds[0] or 0.0, seconds[1] or 0.0)
 
 
 def _rules_of(type: str, controls: Controls) -> Rules:

@@ -47,6 +47,12 @@ from fairlane.worker.worker import Worker
 @click.option("--grace", metavar="S", help="Seconds to finish tasks when stopped. [default: 30]")
 @click.option("--tasks-per-child", type=int, metavar="N", help="Replace a child after N tasks.")
 @click.option("--name", metavar="NAME", help="What the worker's id begins with.")
+@click.option(
+    "--breaker",
+    metavar="N,T,C",
+    help="After N failures within T seconds of a type that completes elsewhere, take no tasks for "
+    "C seconds.",
+)
 @click.option("--health-port", metavar="N", help="Answer GET /health here, for liveness probes.")
 @click.option("--health-host", metavar="ADDR", help="The address for it. [default: 127.0.0.1]")
 @aging_option
@@ -73,6 +79,7 @@ def worker_command(reload: bool, supervised: bool, **flags: Any) -> None:
         target=settings.app,
         tasks_per_child=settings.tasks_per_child,
         name=settings.name,
+        breaker=settings.breaker,
         health_port=settings.health_port,
         health_host=settings.health_host,
     )

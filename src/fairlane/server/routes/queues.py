@@ -28,6 +28,7 @@ from fairlane.wire.limits import (
     type_of,
     type_rules,
 )
+from fairlane.wire.values import NameText
 
 _EMPTY: Final = dict.fromkeys(State, 0)
 
@@ -56,7 +57,7 @@ class CapabilityBacklog(msgspec.Struct, frozen=True):
 class CapabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Only of one queue."""
 
-    queue: str | None = None
+    queue: NameText | None = None
 
 
 async def list_queues(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
