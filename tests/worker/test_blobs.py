@@ -391,6 +391,31 @@ def test_inline_tasks_leave_no_files_behind(folder: Path) -> None:
     assert not folder.exists()
 
 
+class Reversed:
+    """A codec that writes JSON backwards."""
+
+    def encode(self, value: Any) -> str:
+        return msgspec.json.encode(value).decode()[::-1]
+
+    def decode(self, value: str) -> Any:
+        return msgspec.json.decode(value[::-1])
+
+
+async def test_what_a_codec_wrote_may_be_large_too(memory: World) -> None:
+    app = application(memory)
+    app.blobs = "store"
+    app.codec("reversed", Reversed())
+
+    @app.task(codec="reversed")
+    async def measure(text: str) -> int:
+        return len(text)
+
+    async with working(app):
+        handle = await measure.submit(TEXT)
+        assert await handle.result(PATIENCE) == len(TEXT)
+    assert parsed((await memory.task(handle.task_id)).payload)
+
+
 async def test_over_http_both_sides_see_the_folder(
     servers: Servers, tmp_path: Path, folder: Path
 ) -> None:
