@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -43,7 +42,7 @@ class Places:
         self._last: Outlook | None = None
         self._seen_at = 0.0
         self._pace: Pace = UNKNOWN
-        self._depths: dict[str, Counter[int]] = {}
+        self._depths: dict[str, dict[int, int]] = {}
         self._departing: dict[str, float] = {}
         """Tasks that leave each queue in a second."""
         self._submitted = 0
@@ -57,19 +56,24 @@ class Places:
         """Count a task that this process has just submitted, and return its position."""
         levels = self._depths.get(queue)
         if levels is None:
-            levels = self._depths[queue] = Counter()
-        ahead = sum(depth for each, depth in levels.items() if each >= level)
-        levels[level] += 1
+            levels = self._depths[queue] = {}
+        ahead = 0
+        for each, depth in levels.items():  # a loop, because every submission passes here
+            if each >= level:
+                ahead += depth
+        levels[level] = levels.get(level, 0) + 1
         self._submitted += 1
-        departed = int(self._departing.get(queue, 0.0) * (self._clock() - self._seen_at))
-        return self._pace.place(max(0, ahead - departed))
+        if ahead and queue in self._departing:
+            departed = int(self._departing[queue] * (self._clock() - self._seen_at))
+            ahead = max(0, ahead - departed)
+        return self._pace.place(ahead)
 
     async def _refresh(self) -> Outlook:
         outlook = await self._look()
         self._points = await self._points_until(outlook.sample)
         self._pace = pace_of(self._points)
         self._departing = _departing(self._last, outlook)
-        self._depths = {queue: Counter(levels) for queue, levels in outlook.depths.items()}
+        self._depths = {queue: dict(levels) for queue, levels in outlook.depths.items()}
         self._last, self._seen_at, self._submitted = outlook, self._clock(), 0
         return outlook
 
