@@ -8,6 +8,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError, Verdict
@@ -294,3 +295,20 @@ async def test_of_two_reports_in_one_batch_the_first_counts(store: World) -> Non
     expected = [Verdict.APPLIED, Verdict.APPLIED, Verdict.STALE, Verdict.APPLIED]
     assert verdicts_of(settled) == expected
     assert [await store.state(each) for each in ids] == [State.COMPLETED, State.RETRYING]
+
+
+@pytest.mark.local
+async def test_the_newest_runs_keep_their_times(store: World) -> None:
+    task_id = await store.submit()
+    worker = await store.worker()
+    runs = limits.TRAIL_ENTRIES + 3
+    for _ in range(runs):
+        assert await store.settle(await store.claim_one(worker), Released(), None)
+    task = await store.task(task_id)
+    assert [each.attempt for each in task.trail] == list(range(4, runs + 1))
+    assert len(task.attempts) == runs
+    await store.run(store.ops.cancel([task_id]))
+    await store.run(store.ops.replay([task_id]))
+    task = await store.task(task_id)
+    assert len(task.trail) == limits.TRAIL_ENTRIES
+    assert (task.trail[-1].state, task.trail[-1].version) == (State.CANCELLED, 2 * runs + 2)

@@ -39,6 +39,7 @@ RENAMED = {
 ADDED: dict[str, dict[str, Any]] = {
     "lease": {"start_within": None},
     "completed_last_minute": {"completed_last_hour": 0},
+    "attempts": {"trail": []},
 }
 """Fields that were added since, with their values, by a field that was there before."""
 

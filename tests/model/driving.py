@@ -19,6 +19,7 @@ from fairlane.core.breaker import Breaker
 from fairlane.core.errors import FairlaneError
 from fairlane.core.filters import Filter
 from fairlane.core.flow import Op
+from fairlane.core.history import history_of
 from fairlane.core.ids import new_id
 from fairlane.core.model import (
     Ask,
@@ -138,6 +139,12 @@ class Pair:
                 self.agree(mine and mine.id, task and task.task_id, f"task {task_id}")
             else:
                 self.agree(self._model_view(mine), view(task), f"task {task_id}")
+                states = [str(step.state) for step in history_of(task)]
+                # Nobody keeps whether its parents had ended before it, if it did not run at first.
+                ran = task.trail[0].attempt if task.trail else task.attempt
+                known = 0 if ran or not task.depends_on else 1
+                history = mine.history[known:], states[known:]
+                self.agree(*history, f"the history of task {task_id}")
                 self._compare_times(mine, task)
 
     def _model_view(self, task: MTask) -> dict[str, object]:

@@ -73,6 +73,8 @@ class MTask:
     runs: list[Run] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
     """Those it still waits for."""
+    history: list[str] = field(default_factory=list)
+    """Every state that it has entered."""
     counted: str = ""
     """The state that it was last counted in."""
 
@@ -468,6 +470,8 @@ class Model:
 
     def _tell(self, verb: str, task: MTask, label: str = "") -> None:
         self.log.append((verb, task.id))
+        if verb not in {"start", "progress", "delete"}:
+            task.history.append(task.status)
         if verb not in {"start", "progress"}:
             self._count(task, "" if verb == "delete" else task.status, label)
 

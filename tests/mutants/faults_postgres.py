@@ -62,6 +62,13 @@ FAULTS: dict[str, Break] = {
         "task.expires_at END",
         "task.expires_at ELSE task.expires_at END",
     ),
+    "a trail is not kept": together(
+        assembled(apply, _OTHERS, "coalesce(task.trail, '')", "''::bytea"),
+        statement(control, "replay", "coalesce(task.trail, '')", "''::bytea"),
+    ),
+    "a trail does not tell when a retry was due": assembled(
+        apply, _OTHERS, "THEN 0 ELSE now + ($17::bigint[])[kind] END", "THEN 0 ELSE 0 END"
+    ),
     "a worker need not start what it holds": statement(
         leases, "unstarted", "worker.start_within <= fairlane", "worker.start_within < 0 * fairlane"
     ),

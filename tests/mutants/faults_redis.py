@@ -42,6 +42,10 @@ FAULTS: dict[str, Break] = {
     ),
     "a replay keeps the error": lua("replay", "set_error(id, '')", ""),
     "a replay keeps the expiry": lua("replay", "expired and NONE or", "expired == nil and NONE or"),
+    "a trail is not kept": lua("lib/moves", "(call('HGET', TRAIL, id) or '') ..", "'' .."),
+    "a trail does not tell when a retry was due": lua(
+        "apply", "run_entry(record, bytes_of(again, DUE_AT))", "run_entry(record, NONE)"
+    ),
     "a worker need not start what it holds": lua(
         "expired", "is_left_unstarted(record, within)", "is_left_unstarted(record, nil)"
     ),

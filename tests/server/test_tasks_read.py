@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError
-from fairlane.core.outcomes import Completed, Failed
+from fairlane.core.outcomes import Completed, Failed, Released, Snoozed
 from fairlane.core.submission import new_task
 from tests.conftest import Servers
 from tests.fixtures.stores import opened
@@ -49,6 +50,7 @@ async def test_a_task_and_how_it_came_to_be(served: Api) -> None:
         "queued",
         "executing",
         "retrying",
+        "queued",
         "executing",
         "completed",
     ]
@@ -60,6 +62,53 @@ async def test_a_task_and_how_it_came_to_be(served: Api) -> None:
     await world.advance(100)
     later = await served.get(path, include_history="true")
     assert 100 <= later["current_state_duration_seconds"] - spent < 100 + SECONDS
+
+
+async def test_every_step_that_a_task_took(served: Api) -> None:
+    world = served.world
+    task_id = await served.submit(delay_seconds=50, max_retries=1)
+    path = f"{TASKS}/{task_id}"
+    await served.post(f"{TASKS}/cancel", {"task_ids": [task_id]})
+    await served.post(f"{path}/replay")
+    worker = await world.worker(lease=10_000)
+    await world.settle(await world.claim_one(worker), Released(), None)
+    await world.settle(await world.claim_one(worker), Snoozed(100.0))
+    await world.advance(101)
+    await world.settle(await world.claim_one(worker), Failed(TaskError.of("no luck"), after=20.0))
+    await world.advance(21)
+    await world.settle(await world.claim_one(worker), Failed(TaskError.of("no luck")))
+    await served.post(f"{path}/replay")
+    dying = await world.worker(lease=30)
+    await world.claim_one(dying)
+    await world.advance(31)
+    await world.reap()
+    await world.settle(await world.claim_one(await world.worker()))
+    history = (await served.get(path, include_history="true"))["state_history"]
+    assert [(step["state"], step.get("reason"), step.get("attempt")) for step in history] == [
+        ("scheduled", None, None),
+        ("cancelled", None, None),
+        ("queued", "replayed", None),
+        ("executing", None, 1),
+        ("queued", "released", 1),
+        ("executing", None, 2),
+        ("scheduled", "snoozed", 2),
+        ("queued", None, None),
+        ("executing", None, 3),
+        ("retrying", "failed", 3),
+        ("queued", None, None),
+        ("executing", None, 4),
+        ("dead_letter", "max_retries_exceeded", 4),
+        ("queued", "replayed", None),
+        ("executing", None, 5),
+        ("queued", "returned", 5),
+        ("executing", None, 6),
+        ("completed", None, 6),
+    ]
+    assert len(history) == (await world.task(task_id)).version, "no step is missing"
+    times = [datetime.fromisoformat(step["timestamp"]) for step in history]
+    assert times == sorted(times)
+    assert (times[7] - times[6]).total_seconds() == pytest.approx(100, abs=SECONDS)
+    assert (times[10] - times[9]).total_seconds() == pytest.approx(20, abs=SECONDS)
 
 
 async def test_lists_take_filters(served: Api) -> None:

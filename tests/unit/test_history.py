@@ -11,7 +11,7 @@ from fairlane.core.machine import (
     TIMED_OUT,
     WORKER_LOST,
 )
-from fairlane.core.model import Attempt, TaskError
+from fairlane.core.model import Attempt, Past, TaskError
 from fairlane.core.states import State
 from tests.unit.make import NOON, TASK_ID, stored
 
@@ -105,6 +105,130 @@ def test_what_happened_after_the_last_run() -> None:
     assert replayed[-2:] == [("dead_letter", 2, RETRIES_EXHAUSTED), ("queued", 8, None)]
     again = told(state=State.CANCELLED, attempts=(run(1, 1, 2, "cancelled"),), completed_at=at(9))
     assert again[-2:] == [("cancelled", 2, None), ("cancelled", 9, None)]
+
+
+def claimed(number: int, claimed: float, due: float | None = None, ready: float = 0) -> Past:
+    """What the trail has of a run."""
+    return Past(
+        attempt=number,
+        version=None,
+        state=None,
+        ready_at=at(ready),
+        happened_at=at(claimed),
+        next_at=None if due is None else at(due),
+    )
+
+
+def replayed(
+    then: float, state: State, version: int, ended: float | None, ready: float = 0
+) -> Past:
+    """What the trail has of a replay."""
+    return Past(
+        attempt=None,
+        version=version,
+        state=state,
+        ready_at=at(ready),
+        happened_at=None if ended is None else at(ended),
+        next_at=at(then),
+    )
+
+
+def test_every_step_of_a_long_life() -> None:
+    runs = (
+        run(1, 11, 12, "failed"),
+        run(2, None, 24, "returned"),
+        run(3, 31, 32, "snoozed"),
+        run(4, 61, 62, "failed", RETRIES_EXHAUSTED),
+        run(5, 71, 72, "completed"),
+    )
+    trail = (
+        claimed(1, 11, 20, ready=10),
+        claimed(2, 23, ready=10),
+        claimed(3, 30, 60, ready=10),
+        claimed(4, 61, ready=60),
+        replayed(70, State.DEAD_LETTER, 12, 62, ready=60),
+    )
+    done = told(
+        state=State.COMPLETED,
+        run_at=at(60),
+        ready_at=at(70),
+        claimed_at=at(71),
+        completed_at=at(72),
+        version=15,
+        attempt=5,
+        attempts=runs,
+        trail=trail,
+    )
+    assert done == [
+        ("scheduled", 0, None),
+        ("queued", 10, None),
+        ("executing", 11, None),
+        ("retrying", 12, "failed"),
+        ("queued", 20, None),
+        ("executing", 23, None),
+        ("queued", 24, "returned"),
+        ("executing", 30, None),
+        ("scheduled", 32, "snoozed"),
+        ("queued", 60, None),
+        ("executing", 61, None),
+        ("dead_letter", 62, RETRIES_EXHAUSTED),
+        ("queued", 70, "replayed"),
+        ("executing", 71, None),
+        ("completed", 72, None),
+    ]
+
+
+def test_a_retry_that_did_not_become_due() -> None:
+    failed = {"attempts": (run(1, 1, 2, "failed"),), "trail": (claimed(1, 1, 9),), "attempt": 1}
+    start = [("queued", 0, None), ("executing", 1, None), ("retrying", 2, "failed")]
+    assert told(**failed, state=State.RETRYING, version=3) == start
+    queued = {"state": State.QUEUED, "updated_at": at(10), "version": 4}
+    assert told(**failed, **queued) == [*start, ("queued", 9, None)]
+    running = {"state": State.EXECUTING, "claimed_at": at(11), "version": 5}
+    assert told(**failed, **running)[3:] == [("queued", 9, None), ("executing", 11, None)]
+    # It was cancelled after its time, but before anybody moved it: its version tells.
+    ended = {"state": State.CANCELLED, "completed_at": at(11)}
+    assert told(**failed, **ended, version=4) == [*start, ("cancelled", 11, None)]
+    assert told(**failed, **ended, version=5)[3:] == [("queued", 9, None), ("cancelled", 11, None)]
+    early = {"state": State.CANCELLED, "completed_at": at(5), "version": 4}
+    assert told(**failed, **early) == [*start, ("cancelled", 5, None)]
+
+
+def test_replays_of_what_never_ran() -> None:
+    trail = (
+        replayed(4, State.CANCELLED, 2, 3, ready=60),
+        replayed(8, State.FAILED, 4, 7, ready=4),
+    )
+    waited = {"run_at": at(60), "ready_at": at(8), "updated_at": at(8), "version": 5}
+    assert told(trail=trail, **waited) == [
+        ("scheduled", 0, None),
+        ("cancelled", 3, None),
+        ("queued", 4, "replayed"),
+        ("failed", 7, None),
+        ("queued", 8, "replayed"),
+    ]
+    early = (replayed(4, State.SCHEDULED, 1, None, ready=60),)
+    assert told(trail=early, run_at=at(60), ready_at=at(4), version=2) == [
+        ("scheduled", 0, None),
+        ("queued", 4, "replayed"),
+    ]
+
+
+def test_a_task_whose_parents_had_ended() -> None:
+    child = {"depends_on": (TASK_ID,), "ready_at": NOON, "updated_at": NOON}
+    assert told(**child, version=1) == [("queued", 0, None)]
+    # The submission itself replaced its parent, and so released it.
+    assert told(**child, version=2) == [("scheduled", 0, None), ("queued", 0, None)]
+    ran = {"state": State.EXECUTING, "claimed_at": at(2), "attempt": 1}
+    assert told(**child, **ran, version=2) == [("queued", 0, None), ("executing", 2, None)]
+
+
+def test_what_ended_with_its_first_move_was_never_queued() -> None:
+    child = {"depends_on": (TASK_ID,), "run_at": at(5), "ready_at": at(5), "completed_at": at(9)}
+    doomed = told(**child, state=State.CANCELLED, version=2)
+    assert doomed == [("scheduled", 0, None), ("cancelled", 9, None)]
+    queued = told(**child, state=State.CANCELLED, version=3)
+    assert queued == [("scheduled", 0, None), ("queued", 5, None), ("cancelled", 9, None)]
 
 
 def test_nothing_is_told_before_what_led_to_it() -> None:

@@ -28,6 +28,7 @@ from fairlane.core.records import (
     overdue_of,
     stored_error,
     stored_names,
+    stored_seconds,
 )
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
@@ -64,6 +65,7 @@ def record(state: State, **changes: Any) -> TaskRecord:
         completed_at=None,
         error=None,
         result=None,
+        trail=None,
     )
     return msgspec.structs.replace(plain, **changes)
 
@@ -193,3 +195,8 @@ def test_an_overdue_row() -> None:
     assert (found.task_id, found.attempt, found.worker_id) == (TASK_ID, 2, "w")
     assert (found.cause, found.started, found.retry) == (Cause.TIMEOUT, True, RetryPolicy())
     assert (found.retry_count, found.max_retries, found.returns, found.timeout) == (1, 3, 0, 30.0)
+
+
+def test_durations_are_stored_in_microseconds() -> None:
+    assert stored_seconds(None) is None
+    assert stored_seconds(1.5) == 1_500_000

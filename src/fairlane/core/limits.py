@@ -72,6 +72,9 @@ FREE_RETURNS = 3
 TIMEOUT_GROWTH = 1.5
 TIMEOUT_GROWTH_CAP = 3600.0
 
+# How many earlier runs and replays of a task keep all their times.
+TRAIL_ENTRIES = 100
+
 # How long history is kept for readers who come back with a cursor.
 JOURNAL_ENTRIES = 10_000
 AUDIT_ENTRIES = 10_000

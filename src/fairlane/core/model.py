@@ -280,6 +280,23 @@ class Attempt(msgspec.Struct, frozen=True):
     error: TaskError | None = None
 
 
+class Past(msgspec.Struct, frozen=True, kw_only=True):
+    """Times of an earlier run or replay of a task: see `trail`.
+
+    A run has its `attempt`: the task was claimed at `happened_at`, and due again at `next_at`, or
+    None if that was at once. A replay has the `version` and the `state` before it: the task had
+    ended at `happened_at` (None: it waited), and was replayed at `next_at`. `ready_at` is the place
+    in the queue that it had before.
+    """
+
+    attempt: int | None
+    version: int | None
+    state: State | None
+    ready_at: datetime
+    happened_at: datetime | None
+    next_at: datetime | None
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """A task with everything there is to know about it."""
 
@@ -320,6 +337,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     schedule_id: str | None = None
     depends_on: tuple[str, ...] = ()
     tolerant: bool = False
+    trail: tuple[Past, ...] = ()
+    """Times of its earlier runs and replays. Not told over HTTP: see `state_history` there."""
 
     # The names that the specification prints, for users of the Python API.
 

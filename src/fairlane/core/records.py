@@ -29,6 +29,7 @@ from fairlane.core.model import (
 )
 from fairlane.core.priority import MICROSECONDS, Aging
 from fairlane.core.states import State
+from fairlane.core.trail import trail_of
 
 _error = msgspec.json.Decoder(TaskError)
 
@@ -60,6 +61,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
     completed_at: int | None
     error: bytes | None
     result: bytes | None
+    trail: bytes | None
 
     def task(
         self,
@@ -120,6 +122,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
             schedule_id=spec.schedule_id,
             depends_on=spec.depends_on,
             tolerant=spec.tolerant,
+            trail=trail_of(self.trail),
         )
 
 

@@ -17,6 +17,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from fairlane.core import trail
 from fairlane.core.states import NOWHERE, State
 from fairlane.core.tally import UNTIMED
 
@@ -26,6 +27,8 @@ _NUMBERS = {
     **{state.name: state.code for state in State},
     "NOWHERE": NOWHERE,
     "UNTIMED": UNTIMED,
+    "TRAIL_BYTES": trail.BYTES,
+    "TRAIL_STATES": trail.STATES,
 }
 _NUMBER = re.compile(rf"\b({'|'.join(_NUMBERS)})\b")
 

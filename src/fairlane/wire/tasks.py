@@ -67,7 +67,7 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str | None
     retry_policy: RetryView
     returns: int
-    """How often a worker died that held the task unstarted."""
+    """How often a worker died that held the task unstarted, or did not start it in time."""
     depends_on: tuple[str, ...] | None
     on_parent_failure: OnParentFailure
     workflow_id: str | None
@@ -95,6 +95,9 @@ def raw_result(stored: bytes | None) -> msgspec.Raw:
     """Return a stored result as JSON, null for none."""
     return msgspec.Raw(b"null" if stored is None else stored)
 
+
+ELSEWHERE: Final = frozenset({"trail"})
+"""Fields of the core that are not fields of the API: see `state_history`."""
 
 FIELDS: Final = (
     Field("task_id", "task_id"),

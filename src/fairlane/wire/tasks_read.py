@@ -40,6 +40,8 @@ class TaskDetail(TaskView, frozen=True, kw_only=True):
     """Everything about a task, and its history if that was asked for."""
 
     state_history: tuple[StepView, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Every state that it entered, oldest first. Of more than 100 earlier runs and replays the
+    oldest do not tell when the task was queued again."""
     current_state_duration_seconds: float | msgspec.UnsetType = msgspec.UNSET
 
 

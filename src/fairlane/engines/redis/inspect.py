@@ -14,7 +14,6 @@ from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.record import raw_id, unpacked
 from fairlane.engines.redis.rows import (
     WORKER_FIELDS,
-    runs_of,
     task_of,
     worker_of,
 )
@@ -35,14 +34,12 @@ def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task],
         now = int(stamp)
         if version != self.catalogue.version:
             yield from self.refresh()  # tasks may age in another way now
-        for task_id, stored, task, runs, error, progress in zip(page, *columns, strict=True):
+        for task_id, stored, *known in zip(page, *columns, strict=True):
             if stored:
                 record = unpacked(stored)
                 lane = yield from self.lane(record.lane)
                 aging = self.catalogue.aging
-                found[task_id] = task_of(
-                    task_id, record, task, runs_of(runs), error, progress, lane, aging, now
-                )
+                found[task_id] = task_of(task_id, record, *known, lane=lane, aging=aging, now=now)
     return found, now
 
 

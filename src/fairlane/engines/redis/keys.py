@@ -24,6 +24,7 @@ NAMES = {
     "ERRORS": "errors",  # hash: id -> the last error, as JSON
     "PROGRESS": "progress",  # hash: id -> time and last progress report, as JSON
     "RUNS": "runs",  # hash: id -> its runs that did not complete, one after another
+    "TRAIL": "trail",  # hash: id -> times of its earlier runs and replays, see core/trail.py
     "INDEX": "index",  # zset: ids of all tasks, all with score 0, so that they are ordered by id
     # + state; zset: the same for tasks that ended in another state than completed
     "ENDED_BADLY": "ended_badly:",

@@ -70,9 +70,11 @@ def task_of(
     task_id: str,
     record: Record,
     stored_task: bytes,
-    attempts: list[Attempt],
+    runs: bytes | None,
     error: bytes | None,
     progress: bytes | None,
+    trail: bytes | None,
+    *,
     lane: Lane,
     aging: Aging,
     now: int,
@@ -106,7 +108,8 @@ def task_of(
         completed_at=record.updated_at if state in TERMINAL else None,
         error=error,
         result=record.rest if state is State.COMPLETED else None,
-    ).task(lane, attempts, progress_of(progress), aging, now)
+        trail=trail,
+    ).task(lane, runs_of(runs), progress_of(progress), aging, now)
 
 
 def stored_progress(percent: float | None, message: str | None) -> bytes:

@@ -15,7 +15,7 @@ import re
 from hashlib import sha1
 from typing import NamedTuple
 
-from fairlane.core import limits, machine
+from fairlane.core import limits, machine, trail
 from fairlane.core.facts import SAMPLE
 from fairlane.core.machine import Move, Place, Slot, sources_of
 from fairlane.core.records import stored_error
@@ -71,6 +71,8 @@ def _numbers() -> dict[str, int]:
         "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
         "JOURNAL_BYTES": JOURNAL_BYTES,
         "LINE": record.LINE.size,
+        "TRAIL_BYTES": trail.BYTES,
+        "TRAIL_STATES": trail.STATES,
     }
 
 

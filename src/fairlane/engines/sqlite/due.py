@@ -72,7 +72,7 @@ def do_chores(
             more_due = len(due) == limits.BATCH
         else:
             due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
-        yield from _queue([TaskRow._make(row) for row in due], now, accounts)
+        yield from _queue([TaskRow._make((*row, None)) for row in due], now, accounts)
         queued = len(due)
         ((next_due_at,),) = yield Execute(SQL["next_due"], (now,))
     more_expired = False

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from fairlane.core.flow import Flow
 from fairlane.core.journal import Passage
-from fairlane.core.machine import Clears, Move, Place, Slot, allows
+from fairlane.core.machine import Clears, Move, Place, Slot, Verb, allows
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import stored_error
 from fairlane.core.states import State
 from fairlane.core.tally import keys_of
+from fairlane.core.trail import replay_entry, run_entry
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import Execute
@@ -46,6 +47,7 @@ class TaskRow(NamedTuple):
     worker_id: str | None = None
     claimed_at: int | None = None
     started_at: int | None = None
+    completed_at: int | None = None
 
 
 def standing(task_ids: Sequence[str]) -> Flow[list[TaskRow]]:
@@ -151,8 +153,23 @@ def _note_rerun(
     passed = now if Clears.EXPIRY in move.clears else None
     if passed is not None:
         yield Execute(SQL["forget_expiry"], (number,))
-    yield Execute(SQL["note_rerun"], (move.returns, move.timeout, error, passed, number))
+    trail = _trail(before, move, due_at, now)
+    values = (move.returns, move.timeout, error, passed, trail, number)
+    yield Execute(SQL["note_rerun"], values)
     yield Execute(SQL["expire_again"], (number,))
+
+
+def _trail(task: TaskRow, move: Move, due_at: int, now: int) -> bytes:
+    """Return what a move by which a task runs again adds to its trail."""
+    replayed = move.verb is Verb.REPLAY
+    trail = b""
+    if task.claimed_at is not None:
+        due = None if replayed or move.state is State.QUEUED else due_at
+        trail = run_entry(task.attempt, task.ready_at, task.claimed_at, due)
+    if replayed:
+        state = State.of(task.state)
+        trail += replay_entry(task.version, state, task.ready_at, task.completed_at, now)
+    return trail
 
 
 def _record_run(task: TaskRow, move: Move, now: int, error: bytes | None) -> Flow[None]:

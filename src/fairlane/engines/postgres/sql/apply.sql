@@ -95,6 +95,10 @@ revised AS (
     SET returns = ($15::smallint[])[kind],
         timeout = ($16::float8[])[kind],
         error = ($12::bytea[])[kind],
+        trail = fairlane.longer_trail(
+            coalesce(task.trail, ''), released.attempt, released.ready_at, claimed_at,
+            CASE WHEN state = QUEUED THEN 0 ELSE now + ($17::bigint[])[kind] END, TRAIL_BYTES
+        ),
         run_at = CASE WHEN state = SCHEDULED THEN now + ($17::bigint[])[kind] ELSE run_at END,
         ready_at = CASE
             WHEN ($19::boolean[])[kind] THEN now + ($17::bigint[])[kind] ELSE task.ready_at

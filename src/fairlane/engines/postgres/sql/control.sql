@@ -40,12 +40,16 @@ WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
 unscheduled AS (
     DELETE FROM fairlane.waiting
     WHERE task_id = ANY ($1::text::uuid[]) AND state = ANY ($2::smallint[])
-    RETURNING task_id, attempt, version, retry_count, state, linked, due_at IS NULL AS bound
+    RETURNING
+        task_id, attempt, version, retry_count, state, linked, due_at IS NULL AS bound,
+        NULL::bigint AS claimed_at, NULL::bigint AS completed_at
 ),
 revived AS (
     DELETE FROM fairlane.outcome
     WHERE task_id = ANY ($1::text::uuid[]) AND state = ANY ($2::smallint[])
-    RETURNING task_id, attempt, version, retry_count, state, false AS linked, false AS bound
+    RETURNING
+        task_id, attempt, version, retry_count, state, false AS linked, false AS bound,
+        claimed_at, completed_at
 ),
 -- An expiry that has passed is removed.
 replayed AS MATERIALIZED (
@@ -66,7 +70,18 @@ revised AS (
         level = replayed.level,
         returns = $5,
         error = NULL,
-        expires_at = replayed.expires_at
+        expires_at = replayed.expires_at,
+        trail = fairlane.longer_trail(
+            CASE
+                WHEN replayed.claimed_at IS NULL THEN coalesce(task.trail, '')
+                ELSE fairlane.longer_trail(
+                    coalesce(task.trail, ''), replayed.attempt, task.ready_at, replayed.claimed_at,
+                    0, TRAIL_BYTES
+                )
+            END,
+            -(TRAIL_STATES * replayed.version + replayed.state), task.ready_at, coalesce(replayed.completed_at, 0),
+            (SELECT now FROM clock), TRAIL_BYTES
+        )
     FROM replayed
     WHERE task.ctid = replayed.tid
 ),

@@ -5,7 +5,7 @@ SELECT
     task.task_id::text, level, state, ready_at, due_at, created_at, run_at, expires_at,
     task.attempt, retry_count, max_retries, returns, timeout, updated_at, version, payload, spec,
     idempotency_key, task.worker_id, claimed_at, task.started_at, completed_at, task.error, result,
-    run.numbers, run.workers, run.starts, run.ends, run.outcomes, run.errors
+    trail, run.numbers, run.workers, run.starts, run.ends, run.outcomes, run.errors
 FROM fairlane.standing AS task
 CROSS JOIN LATERAL (
     SELECT

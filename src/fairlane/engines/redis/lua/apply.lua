@@ -105,7 +105,9 @@ local function apply_move(id, record, kind, started_at, item)
         local rest = sub(record, READY_AT, RETRIES - 1) .. sub(item, 1, 2) .. sub(record, RETURNS)
         finish(id, moved(record, kind.state, NONE, bytes_of(record, CLAIMED_AT), started_at, rest), kind.state)
     else
-        enter_again(id, rerun_record(record, kind, sub(item, 1, 12), read('>I8', item, 13)))
+        local again = rerun_record(record, kind, sub(item, 1, 12), read('>I8', item, 13))
+        enter_again(id, again)
+        add_to_trail(id, run_entry(record, bytes_of(again, DUE_AT)))
     end
     record_run(id, kind.attempt, kind.worker, started_at, kind.run, problem)
     if problem ~= '' then

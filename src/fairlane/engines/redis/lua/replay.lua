@@ -36,13 +36,18 @@ for i, record in ipairs(all_records(ids)) do
     local id = ids[i]
     local state = record and byte(record)
     if record and string.find(allowed, char(state), 1, true) then
-        if string.find(terminal, char(state), 1, true) then
+        local ends = string.find(terminal, char(state), 1, true)
+        if ends then
             later('HDEL', FINISHED, id)
             later('ZREM', ENDED_BADLY .. state, id)
         else
             leave(id, record)
         end
         local new = requeued(record)
+        local run = bytes_of(record, CLAIMED_AT) ~= NONE and run_entry(record, NONE) or ''
+        local before = pack('>i8', -(TRAIL_STATES * read('>I4', record, VERSION) + state))
+        add_to_trail(id, run .. before .. bytes_of(record, READY_AT)
+            .. (ends and bytes_of(record, UPDATED_AT) or NONE) .. stamp)
         later('HSET', LIVE, id, new)
         set_error(id, '')
         later('HDEL', PROGRESS, id)

@@ -2,7 +2,8 @@
 SELECT
     lane, task_id, level, state, ready_at, due_at, created_at, run_at, expires_at, attempt,
     retry_count, max_retries, returns, timeout, updated_at, version, payload, spec,
-    idempotency_key, worker_id, claimed_at, started_at, completed_at, error, result, progress
+    idempotency_key, worker_id, claimed_at, started_at, completed_at, error, result, trail,
+    progress
 FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
 
 -- name: attempts

@@ -1,11 +1,11 @@
 -- name: standing
 SELECT number, task_id, lane, level, ready_at, state, attempt, retry_count, version, worker_id,
-    claimed_at, started_at
+    claimed_at, started_at, completed_at
 FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
 
 -- name: standing_by_number
 SELECT number, task_id, lane, level, ready_at, state, attempt, retry_count, version, worker_id,
-    claimed_at, started_at
+    claimed_at, started_at, completed_at
 FROM tasks WHERE number = ?;
 
 -- name: leave_waiting
@@ -54,8 +54,9 @@ SET returns = ?1,
     timeout = coalesce(?2, timeout),
     error = ?3,
     progress = NULL,
-    expires_at = CASE WHEN expires_at <= ?4 THEN NULL ELSE expires_at END
-WHERE number = ?5;
+    expires_at = CASE WHEN expires_at <= ?4 THEN NULL ELSE expires_at END,
+    trail = substr(CAST(coalesce(trail, x'') || ?5 AS BLOB), -TRAIL_BYTES)
+WHERE number = ?6;
 
 -- name: forget_expiry
 DELETE FROM expiries

@@ -22,7 +22,7 @@ local function write_removed()
         end
         call('HDEL', HOLDS, unpack(removed_ids))
     end
-    for _, key in ipairs({TASKS, FINISHED, ERRORS, PROGRESS, RUNS}) do
+    for _, key in ipairs({TASKS, FINISHED, ERRORS, PROGRESS, RUNS, TRAIL}) do
         call('HDEL', key, unpack(removed_ids))
     end
     call('ZREM', INDEX, unpack(removed_ids))

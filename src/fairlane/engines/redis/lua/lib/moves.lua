@@ -120,6 +120,17 @@ local function record_run(id, attempt, worker, started_at, outcome, problem)
     later('HSET', RUNS, id, earlier .. run .. worker .. outcome .. problem)
 end
 
+-- Return the entry of a run in the trail of its task: see core/trail.py.
+local function run_entry(record, due_at)
+    local attempt = string.rep('\0', 4) .. sub(record, ATTEMPT, WORKER - 1)
+    return attempt .. bytes_of(record, READY_AT) .. bytes_of(record, CLAIMED_AT) .. due_at
+end
+
+-- Add entries to the trail of a task.
+local function add_to_trail(id, entries)
+    later('HSET', TRAIL, id, sub((call('HGET', TRAIL, id) or '') .. entries, -TRAIL_BYTES))
+end
+
 -- Free the lingering slots of a worker that is dead or leaves.
 local function free_lingering_slots(worker)
     local runs = call('HGETALL', LINGERING .. worker)
