@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import Servers
 from tests.fixtures.stores import opened
+from tests.mutants.planting import Break
 
 
 def checks_of(*modules: ModuleType) -> list[Any]:
@@ -21,6 +22,23 @@ def checks_of(*modules: ModuleType) -> list[Any]:
         for module in modules
         for name, check in inspect.getmembers(module, inspect.iscoroutinefunction)
         if name.startswith("test_") and list(inspect.signature(check).parameters) == ["store"]
+    ]
+
+
+def planted(
+    sqlite: dict[str, Break], postgres: dict[str, Break], redis: dict[str, Break]
+) -> list[Any]:
+    """Parameters (kind of store, fault) of a test. Valkey has the faults of Redis."""
+    engines = {
+        "sqlite-memory": sqlite,
+        "postgres-newest": postgres,
+        "redis": redis,
+        "valkey": redis,
+    }
+    return [
+        pytest.param(kind, break_it, id=f"{kind}: {fault}")
+        for kind, faults in engines.items()
+        for fault, break_it in faults.items()
     ]
 
 

@@ -14,7 +14,7 @@ from fairlane.engines.sqlite import claim as sqlite_claim
 from fairlane.engines.sqlite import due as sqlite_due
 from tests.conformance import test_due
 from tests.conftest import Servers
-from tests.mutants.catching import caught, checks_of
+from tests.mutants.catching import caught, checks_of, planted
 from tests.mutants.planting import Break, assembled, lua, replaced, statement
 
 CHECKS = checks_of(test_due)
@@ -106,19 +106,8 @@ REDIS: dict[str, Break] = {
     "dependents wait for a claim": lua("move_due", "resolve_left_over()", "false"),
 }
 
-FAULTS = [
-    pytest.param(kind, break_it, id=f"{kind}: {fault}")
-    for kind, faults in (
-        ("sqlite-memory", SQLITE),
-        ("postgres-newest", POSTGRES),
-        ("redis", REDIS),
-        ("valkey", REDIS),
-    )
-    for fault, break_it in faults.items()
-]
 
-
-@pytest.mark.parametrize(("kind", "break_it"), FAULTS)
+@pytest.mark.parametrize(("kind", "break_it"), planted(SQLITE, POSTGRES, REDIS))
 async def test_the_suite_catches(
     kind: str, break_it: Break, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from fairlane.engines.sqlite.engine import SqliteOperations
 from fairlane.maintenance import Maintenance
 from tests.conformance import test_settings
 from tests.conftest import Servers
-from tests.mutants.catching import caught, checks_of
+from tests.mutants.catching import caught, checks_of, planted
 from tests.mutants.planting import Break, lua, replaced, statement
 
 CHECKS = checks_of(test_settings)
@@ -119,19 +119,8 @@ REDIS: dict[str, Break] = {
     ),
 }
 
-FAULTS = [
-    pytest.param(kind, break_it, id=f"{kind}: {fault}")
-    for kind, faults in (
-        ("sqlite-memory", SQLITE),
-        ("postgres-newest", POSTGRES),
-        ("redis", REDIS),
-        ("valkey", REDIS),
-    )
-    for fault, break_it in faults.items()
-]
 
-
-@pytest.mark.parametrize(("kind", "break_it"), FAULTS)
+@pytest.mark.parametrize(("kind", "break_it"), planted(SQLITE, POSTGRES, REDIS))
 async def test_the_suite_catches(
     kind: str, break_it: Break, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

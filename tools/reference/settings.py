@@ -8,7 +8,8 @@ from typing import Any, Final
 import click
 
 from fairlane.cli.main import fairlane
-from fairlane.cli.settings import DEFAULT_STORE, FILE, PREFIX, Settings
+from fairlane.cli.setting_values import FILE
+from fairlane.cli.settings import DEFAULT_STORE, PREFIX, Settings
 from fairlane.handlers import settings as handlers
 from tools.reference.code import attribute_docs
 from tools.reference.markdown import code, page, table

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fairlane.cli.errors import UsageError
-from fairlane.cli.parsing import breaker_of, pairs_of, setting_text, settings_of
+from fairlane.cli.setting_values import (
+    FILE,
+    keys_in,
+    read_aging,
+    read_blobs,
+    read_breaker,
+    read_count,
+    read_count_or_none,
+    read_keys,
+    read_log_format,
+    read_names,
+    read_port,
+    read_retention,
+    read_seconds,
+    read_start_within,
+    read_switch,
+    read_text,
+    read_texts,
+    read_token,
+    secret_in,
+    written_breaker,
+    written_settings,
+)
 from fairlane.core import limits
 from fairlane.core.backend import is_server
 from fairlane.core.breaker import Breaker
-from fairlane.core.breaker import checked as checked_breaker
-from fairlane.core.errors import InvalidBlobStore, InvalidKey, InvalidLimit
-from fairlane.core.sealing import Key, keys_of
-from fairlane.core.store_settings import AGING, RETENTION
-from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
+from fairlane.core.sealing import Key
 
-FILE = "fairlane.toml"
 PREFIX = "FAIRLANE_"
 DEFAULT_STORE = "sqlite:///fairlane.db"
 
@@ -77,7 +93,7 @@ class Settings(NamedTuple):
             return self.encryption_keys
         if self.encryption_keys:
             raise UsageError("Give either encryption_keys or encryption_key_file, not both.")
-        return _keys_in(Path(self.encryption_key_file))
+        return keys_in(Path(self.encryption_key_file))
 
     @property
     def server_token(self) -> str | None:
@@ -88,7 +104,7 @@ class Settings(NamedTuple):
             return self.token
         if self.token is not None:
             raise UsageError("Give either token or token_file, not both.")
-        return _token(_secret_in(Path(self.token_file), "token"), self.token_file)
+        return read_token(secret_in(Path(self.token_file), "token"), self.token_file)
 
     @property
     def store_settings(self) -> dict[str, float | None]:
@@ -120,7 +136,7 @@ class Settings(NamedTuple):
             "lease": str(self.lease),
             "grace": str(self.grace),
             "tasks_per_child": None if self.tasks_per_child is None else str(self.tasks_per_child),
-            "breaker": None if self.breaker is None else _written_breaker(self.breaker),
+            "breaker": None if self.breaker is None else written_breaker(self.breaker),
             "health_port": None if self.health_port is None else str(self.health_port),
             "health_host": self.health_host,
             "name": self.name,
@@ -140,8 +156,8 @@ class Settings(NamedTuple):
             "refuse_low": str(self.refuse_low),
             "refuse_normal": str(self.refuse_normal),
             "refuse_all": str(self.refuse_all),
-            "aging": _written(self.aging),
-            "retention": _written(self.retention),
+            "aging": written_settings(self.aging),
+            "retention": written_settings(self.retention),
         }
         return {PREFIX + name.upper(): value for name, value in values.items() if value is not None}
 
@@ -187,213 +203,39 @@ def _from_file(path: Path) -> dict[str, Any]:
     return written
 
 
-def _text(value: object, source: str) -> str:
-    if isinstance(value, str) and value.strip():
-        return value.strip()
-    raise UsageError(f"{source} is a text. Got {shown(value)}.")
-
-
-def _count(value: object, source: str) -> int:
-    if isinstance(value, str) and value.strip().isdecimal():
-        value = int(value[:20])
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return value
-    raise UsageError(f"{source} is a whole number, 1 or more. Got {shown(value)}.")
-
-
-def _count_or_none(value: object, source: str) -> int:
-    """Read a number; 0 means none, which environment variables cannot express otherwise."""
-    return 0 if value in (0, "0") and value is not False else _count(value, source)
-
-
-def _seconds(value: object, source: str) -> float:
-    """Read seconds. The worker checks their range."""
-    if isinstance(value, str):
-        with suppress(ValueError):
-            value = float(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    raise UsageError(f"{source} is a number of seconds. Got {shown(value)}.")
-
-
-def _start_within(value: object, source: str) -> float:
-    """Read seconds; 0 means any time."""
-    seconds = _seconds(value, source)
-    if 0 <= seconds <= limits.LEASE_SECONDS_LONGEST:
-        return seconds
-    raise UsageError(
-        f"{source} is 0 (off) to {limits.LEASE_SECONDS_LONGEST:,.0f} seconds. Got {shown(value)}."
-    )
-
-
-def _port(value: object, source: str) -> int:
-    if isinstance(value, str) and value.strip().isdecimal():
-        value = int(value[:20])
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 65_535:
-        return value
-    raise UsageError(f"{source} is a port: 0 to 65535, 0 for any free one. Got {shown(value)}.")
-
-
-def _breaker(value: object, source: str) -> Breaker:
-    try:
-        return checked_breaker(breaker_of(_text(value, source)))
-    except (UsageError, InvalidLimit) as error:
-        raise UsageError(f"{source}: {error.message}") from None
-
-
-def _written_breaker(breaker: Breaker) -> str:
-    return f"{breaker.failures},{breaker.within:g},{breaker.cooldown:g}"
-
-
-def _log_format(value: object, source: str) -> str:
-    if value in ("text", "json"):
-        return str(value)
-    raise UsageError(f"{source} is text or json. Got {shown(value)}.")
-
-
-def _switch(value: object, source: str) -> bool:
-    """Read a switch: 0 or 1 in a variable, false or true in the file."""
-    if value in ("0", "1"):
-        return value == "1"
-    if isinstance(value, bool):
-        return value
-    raise UsageError(
-        f"{source} is 1 for yes or 0 for no, in {FILE} true or false. Got {shown(value)}."
-    )
-
-
-def _texts(value: object, source: str) -> frozenset[str]:
-    """Read a list of texts: a,b or, in the file, ["a", "b"]."""
-    texts = _listed(value)
-    if texts and all(isinstance(text, str) and text.isprintable() for text in texts):
-        return texts
-    raise UsageError(f"{source} lists texts like a,b. Got {shown(value)}.")
-
-
-def _listed(value: object) -> frozenset[str]:
-    if isinstance(value, str):
-        value = [name.strip() for name in value.split(",") if name.strip()]
-    return frozenset(value) if isinstance(value, Iterable) else frozenset()
-
-
-def _names(value: object, source: str) -> frozenset[str]:
-    """Read a list of names: a,b or, in the file, ["a", "b"]."""
-    names = _listed(value)
-    if names and all(is_name(name) for name in names):
-        return names
-    raise UsageError(
-        f"{source} lists names like a,b; each has {NAME_RULE}. "
-        f"Got {shown(sorted(map(str, names)) or value)}."
-    )
-
-
-def _keys(value: object, source: str) -> tuple[Key, ...]:
-    """Read a secret. Errors do not show it."""
-    if not isinstance(value, str | list):
-        raise UsageError(f"{source} lists keys like id:base64.")
-    try:
-        return keys_of(value)
-    except InvalidKey as error:
-        raise UsageError(f"{source}: {error.message}") from None
-
-
-def _aging(value: object, source: str) -> dict[str, float | None]:
-    return _store_settings(value, source, AGING)
-
-
-def _retention(value: object, source: str) -> dict[str, float | None]:
-    return _store_settings(value, source, RETENTION)
-
-
-def _store_settings(value: object, source: str, names: Sequence[str]) -> dict[str, float | None]:
-    """Read settings of the store: a=10m,b=never or, in the file, a table."""
-    if not isinstance(value, str | Mapping):
-        raise UsageError(f"{source} lists settings like {names[0]}=10m. Got {shown(value)}.")
-    try:
-        found = settings_of(
-            pairs_of(part for part in value.split(",") if part.strip())
-            if isinstance(value, str)
-            else value.items()
-        )
-    except UsageError as error:
-        raise UsageError(f"{source}: {error.message}") from None
-    others = sorted(set(found) - set(names))
-    if others:
-        raise UsageError(f"{source} has {', '.join(names)}. Got {', '.join(map(shown, others))}.")
-    return found
-
-
-def _written(changes: Mapping[str, float | None]) -> str | None:
-    pairs = (f"{name}={setting_text(seconds)}" for name, seconds in changes.items())
-    return ",".join(pairs) or None
-
-
-def _token(value: object, source: str) -> str:
-    """Read a secret. Errors do not show it."""
-    if isinstance(value, str) and is_plain(value.strip()) and value.strip():
-        return value.strip()
-    raise UsageError(f"{source} is a token, as `fairlane token create` printed it.")
-
-
-def _blobs(value: object, source: str) -> str:
-    """Read where blobs are kept. Errors do not show it: it may be a URL with a password."""
-    from fairlane.client.blobs import check_url  # noqa: PLC0415 (importing engines takes long)
-
-    text = _text(value, source)
-    try:
-        check_url(text)
-    except InvalidBlobStore as error:
-        raise UsageError(f"{source}: {error.message}") from None
-    return text
-
-
-def _secret_in(path: Path, what: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The {what} cannot be read: {error}.") from None
-
-
-def _keys_in(path: Path) -> tuple[Key, ...]:
-    keys = _keys(_secret_in(path, "encryption keys"), str(path))
-    if not keys:
-        raise UsageError(f"There are no encryption keys in {path}.")
-    return keys
-
-
 _READERS: dict[str, Callable[[object, str], Any]] = {
-    "store": _text,
-    "app": _text,
-    "concurrency": _count,
-    "processes": _count,
-    "queues": _names,
-    "capabilities": _names,
-    "lease": _seconds,
-    "grace": _seconds,
-    "tasks_per_child": _count,
-    "breaker": _breaker,
-    "health_port": _port,
-    "health_host": _text,
-    "name": _text,
-    "host": _text,
-    "port": _port,
-    "workers": _count,
-    "allow_hosts": _texts,
-    "allow_origins": _texts,
-    "compress_results": _count,
-    "per_minute": _count,
-    "per_hour": _count,
-    "start_within": _start_within,
-    "log_format": _log_format,
-    "log_transitions": _switch,
-    "refuse_low": _count_or_none,
-    "refuse_normal": _count_or_none,
-    "refuse_all": _count_or_none,
-    "encryption_keys": _keys,
-    "encryption_key_file": _text,
-    "token": _token,
-    "token_file": _text,
-    "blobs": _blobs,
-    "aging": _aging,
-    "retention": _retention,
+    "store": read_text,
+    "app": read_text,
+    "concurrency": read_count,
+    "processes": read_count,
+    "queues": read_names,
+    "capabilities": read_names,
+    "lease": read_seconds,
+    "grace": read_seconds,
+    "tasks_per_child": read_count,
+    "breaker": read_breaker,
+    "health_port": read_port,
+    "health_host": read_text,
+    "name": read_text,
+    "host": read_text,
+    "port": read_port,
+    "workers": read_count,
+    "allow_hosts": read_texts,
+    "allow_origins": read_texts,
+    "compress_results": read_count,
+    "per_minute": read_count,
+    "per_hour": read_count,
+    "start_within": read_start_within,
+    "log_format": read_log_format,
+    "log_transitions": read_switch,
+    "refuse_low": read_count_or_none,
+    "refuse_normal": read_count_or_none,
+    "refuse_all": read_count_or_none,
+    "encryption_keys": read_keys,
+    "encryption_key_file": read_text,
+    "token": read_token,
+    "token_file": read_text,
+    "blobs": read_blobs,
+    "aging": read_aging,
+    "retention": read_retention,
 }
