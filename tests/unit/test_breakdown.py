@@ -1,6 +1,6 @@
 """Queues and types one by one."""
 
-from fairlane.core.breakdown import queues_of, types_of
+from fairlane.core.breakdown import Demand, demand_of, queues_of, types_of
 from fairlane.core.facts import Stream
 from fairlane.core.lanes import UNRULED, Controls, Lane, Rules
 from fairlane.core.states import State
@@ -51,3 +51,24 @@ def test_types() -> None:
     assert shown == [("fax", Rules(paused=True), 0, 0), ("mail", rules, 3, 4)]
     (sms,) = types_of(facts(lanes=LANES, tallies=[tally(None, State.QUEUED, lane=2)]))
     assert (sms.type, sms.rules) == ("sms", UNRULED)
+
+
+def test_what_needs_a_capability() -> None:
+    lanes = {
+        1: Lane(1, "a", "mail", ()),
+        2: Lane(2, "a", "film", ("gpu",)),
+        3: Lane(3, "b", "film", ("gpu", "ssd")),
+        4: Lane(4, "b", "song", ("ssd",)),
+    }
+    tallies = [tally(None, State.QUEUED, 10 * lane, lane=lane) for lane in lanes]
+    tallies.append(tally(State.QUEUED, State.EXECUTING, 1, lane=3))
+    busy = facts(lanes=lanes, tallies=tallies)
+    assert demand_of(busy) == {"gpu": Demand(49, 1, 0), "ssd": Demand(69, 1, 0)}
+    assert demand_of(busy, "a") == {"gpu": Demand(20, 0, 0)}
+    controls = Controls(paused_queues=frozenset({"a"}), types={"song": Rules(paused=True)})
+    paused = facts(lanes=lanes, tallies=tallies, controls=controls)
+    assert demand_of(paused) == {"gpu": Demand(49, 1, 20), "ssd": Demand(69, 1, 40)}
+    everything = facts(
+        lanes=lanes, tallies=tallies, controls=Controls(everything=Rules(paused=True))
+    )
+    assert demand_of(everything, "b")["ssd"] == Demand(69, 1, 69)

@@ -21,6 +21,7 @@ from fairlane.core.stats import (
     Throughput,
     WorkerStats,
     age_percentile,
+    at_risk,
     older_than,
     since,
     stats_of,
@@ -351,3 +352,13 @@ class TestCounts:
             "email": dict.fromkeys(State, 0) | {State.QUEUED: 10, State.DEAD_LETTER: 4},
         }
         assert list(stats.by_type) == ["crawl", "email"]
+
+
+def test_tasks_that_have_waited_for_more_than_ten_minutes_are_at_risk() -> None:
+    streams = [
+        Stream(1, 2, 101, NOW - 1_000 * SECOND, NOW),
+        Stream(1, 8, 7, NOW - 700 * SECOND, NOW - 650 * SECOND),
+        Stream(1, 5, 9, NOW - 500 * SECOND, NOW),
+    ]
+    assert at_risk(streams, NOW) == 40 + 7
+    assert at_risk([], NOW) == 0

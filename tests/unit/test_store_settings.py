@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from fairlane.core.documents import Document, Written
-from fairlane.core.errors import InvalidInput, InvalidRetention, InvalidSetting, StoreBusy
+from fairlane.core.errors import (
+    InvalidInput,
+    InvalidRetention,
+    InvalidSetting,
+    SettingsConflict,
+    StoreBusy,
+)
 from fairlane.core.flow import Flow, perform
 from fairlane.core.priority import Aging
 from fairlane.core.retention import Retention
@@ -117,3 +123,11 @@ def test_it_begins_again_when_another_process_was_faster() -> None:
     assert run(change_settings(store, {"failed": 6.0})).version == 1  # type: ignore[arg-type]
     with pytest.raises(StoreBusy):
         run(change_settings(Fake(faster=1_000), {"failed": 6.0}))  # type: ignore[arg-type]
+
+
+def test_a_change_of_what_another_process_has_changed_is_refused() -> None:
+    store = Fake(Document("settings", b'{"failed":5.0}', 7, version=3))
+    with pytest.raises(SettingsConflict, match="have version 3, not 2: another process"):
+        run(change_settings(store, {"failed": 6.0}, version=2))  # type: ignore[arg-type]
+    repeated = run(change_settings(store, {"failed": 5.0}, version=2))  # type: ignore[arg-type]
+    assert repeated.version == 3
