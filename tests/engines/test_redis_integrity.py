@@ -58,6 +58,10 @@ class Keys:
     def zset(self, name: bytes) -> set[bytes]:
         return set(self._client.zrange(P + name, 0, -1))
 
+    def scores(self, name: bytes) -> dict[bytes, int]:
+        found = self._client.zrange(P + name, 0, -1, withscores=True)
+        return {member: int(score) for member, score in found}
+
     def members(self, name: bytes) -> set[bytes]:
         return set(self._client.smembers(P + name))
 
@@ -80,7 +84,13 @@ def check(keys: Keys, limited: set[int]) -> None:
         assert keys.zset(b"ended_badly:%d" % state.code) == keys.of(state)
     bonds = keys.hash(b"bonds")
     waiting = keys.of(State.SCHEDULED, State.RETRYING)
-    assert keys.zset(b"due") == {each for each in waiting if records[each].due_at}
+    due = {name: keys.scores(b"due:" + name) for name in keys.named(b"due:")}
+    assert {(each, name, at) for name, ids in due.items() for each, at in ids.items()} == {
+        (each, b"%d:%d" % (record.lane, record.level), record.due_at)
+        for each, record in ((each, records[each]) for each in waiting)
+        if record.due_at
+    }
+    assert keys.scores(b"due_streams") == {name: min(ids.values()) for name, ids in due.items()}
     assert set(bonds) == {each for each in waiting if not records[each].due_at}
     pairs = {
         (bond[at : at + 16], child)
