@@ -139,6 +139,7 @@ HELPERS = {
     "read_heads": "`find` looks at many tasks",
     "set_circuit": "`settle` opens and closes circuits",
     "set_controls": "`pause` and `limit`",
+    "set_timeouts": "`claim` gives tasks the timeout of their type",
     "set_worker_status": "`mark`",
     "write_settings": "the engine's part of `change_settings`",
 }

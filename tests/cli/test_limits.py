@@ -46,16 +46,20 @@ def test_limits(ready: Cli) -> None:
         "paused": False,
         "rate_limit": 2.5,
         "concurrency": 0,
+        "timeout_seconds": 0.0,
         "circuit_breaker": {"failures": 5, "within_seconds": 60.0, "cooldown_seconds": 30.0},
         "open_until": None,
     }
+    assert ready.json("limit", "work", "--timeout", "90")["timeout_seconds"] == 90.0
+    everything = ready("limit", "--everything", "--timeout", "90")
+    assert "can only be limited by --rate" in everything.stderr
     found = ready.json("limit", "work", "--concurrency", "3", "--no-breaker")
     assert (found["rate_limit"], found["concurrency"], found["circuit_breaker"]) == (2.5, 3, None)
     assert ready.json("limit", "--everything", "--rate", "9")["rate_limit"] == 9.0
     assert ready.json("limit")["types"] == {"work": {k: found[k] for k in found if k != "type"}}
     text = ready.ok("limit")
     assert "9 per second" in text
-    assert "work  active         2.5        3" in text
+    assert "work  active         2.5        3        90 s" in text
 
 
 def test_workers(ready: Cli) -> None:

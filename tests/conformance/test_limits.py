@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from fairlane.core.errors import InvalidLimit, WorkerGone
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Beat, TaskError, Verdict
-from fairlane.core.outcomes import Failed
+from fairlane.core.outcomes import Failed, Released, TimedOut
+from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World, settlement
 
@@ -255,3 +257,73 @@ async def test_a_run_that_timed_out_keeps_its_slot_once(store: World) -> None:
     assert await store.settle(late) is Verdict.STALE  # once more: nothing left to free
     assert await store.claim(other) == []
     assert await store.settle(held) is Verdict.APPLIED
+
+
+async def test_the_timeout_of_a_type_counts_for_tasks_that_name_none(store: World) -> None:
+    """It counts for tasks that wait already, and is enforced."""
+    ids = await store.submit_all(
+        [
+            new_task("work", max_retries=1),
+            new_task("work", timeout_seconds=900, max_retries=1),
+            new_task("work", timeout_seconds=None, max_retries=1),
+            new_task("other", max_retries=1),
+        ]
+    )
+    await store.run(store.ops.limit("work", timeout=40))
+    assert (await store.run(store.ops.controls())).types["work"].timeout == 40.0
+    worker = await store.worker(lease=10_000)
+    grant = await store.ask(worker, request_id="first")
+    tasks = {task.task_id: task for task in grant.tasks}
+    assert [tasks[each].timeout for each in ids] == [40.0, 900.0, None, 600.0]
+    again = await store.ask(worker, request_id="first")
+    assert {task.task_id: task.timeout for task in again.tasks} == {
+        task_id: task.timeout for task_id, task in tasks.items()
+    }
+    assert [(await store.task(each)).timeout_seconds for each in ids] == [40.0, 900.0, None, 600.0]
+    for task in tasks.values():
+        assert await store.start(task) is Verdict.APPLIED
+    await store.advance(39)
+    assert await store.reap() == []
+    await store.advance(2)
+    assert await store.reap() == [Verdict.APPLIED]
+    late = await store.task(ids[0])
+    assert (late.status, late.timeout_seconds) == (State.RETRYING, 60.0)
+    assert late.error is not None
+    assert "40 s" in late.error.message
+
+
+async def test_a_retry_keeps_the_timeout_of_the_run_before(store: World) -> None:
+    await store.run(store.ops.limit("work", timeout=40))
+    task_id = await store.submit(max_retries=5)
+    worker = await store.worker(lease=10_000)
+    await store.settle(await store.claim_one(worker), TimedOut())
+    await store.run(store.ops.limit("work", timeout=10))
+    await store.advance(60)
+    task = await store.claim_one(worker)
+    assert task.timeout == 60.0, "it has grown, and is not cut again"
+    await store.settle(task, Failed(TaskError("no", retriable=False)))
+    await store.run(store.ops.replay([task_id]))
+    task = await store.claim_one(worker)
+    assert task.timeout == 10.0, "a replay starts over"
+    await store.settle(task, Released(), None)
+    await store.run(store.ops.limit("work", timeout=0))
+    assert (await store.run(store.ops.controls())).types["work"].timeout == 0
+    await store.submit()
+    assert sorted([task.timeout or 0 for task in await store.claim(worker)]) == [10.0, 600.0]
+
+
+async def test_the_other_limits_of_a_type_stay_when_its_timeout_is_set(store: World) -> None:
+    await store.run(store.ops.limit("work", rate=2, concurrency=3))
+    await store.run(store.ops.limit("work", timeout=40))
+    await store.run(store.ops.limit("work", rate=1))
+    rules = (await store.run(store.ops.controls())).types["work"]
+    assert (rules.rate, rules.concurrency, rules.timeout) == (1.0, 3, 40.0)
+
+
+@pytest.mark.parametrize("bad", [-1, 2_592_001, float("nan"), float("inf"), True, "40"], ids=repr)
+async def test_a_timeout_that_makes_no_sense_is_refused(store: World, bad: Any) -> None:
+    with pytest.raises(InvalidLimit):
+        await store.run(store.ops.limit("work", timeout=bad))
+    with pytest.raises(InvalidLimit):
+        await store.run(store.ops.limit(None, timeout=40))
+    assert (await store.run(store.ops.controls())).types == {}

@@ -490,6 +490,10 @@ class Pair:
         rules.rate = rules.rate if rate is None else rate
         rules.concurrency = rules.concurrency if concurrency is None else concurrency
 
+    def time_runs(self, type: str, timeout: float) -> None:
+        self.run(self.backend.ops.limit(type, timeout=timeout))
+        self.model.rules(type).timeout = timeout
+
     def break_circuits(self, type: str, breaker: tuple[int, float, float] | None) -> None:
         self.run(
             self.backend.ops.limit(type, breaker=False if breaker is None else Breaker(*breaker))

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from fairlane.core.filters import Filter
 from fairlane.core.ids import new_id
 from fairlane.core.model import NewTask, WorkerStatus
@@ -63,7 +65,7 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
     if choices.seldom(50):
         parents.append(new_id())  # that never was
     expires = choices.one(None, None, None, 70.0, 190.0)
-    return new_task(
+    task = new_task(
         choices.one(*TYPES),
         {"n": choices.number(2)},
         queue=choices.one(*QUEUES),
@@ -80,6 +82,8 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
         depends_on=parents,
         on_parent_failure=choices.one("cancel", "cancel", "continue"),
     )
+    # A task that names no timeout: the defaults are no odd multiples of ten seconds.
+    return replace(task, spec=replace(task.spec, timed=choices.seldom(2)))
 
 
 UNIQUES = (
@@ -179,6 +183,11 @@ def limit(choices: Choices) -> Do:
     return lambda pair: pair.limit(type, rate, concurrency)
 
 
+def time_runs(choices: Choices) -> Do:
+    type, timeout = choices.one("a", "b"), choices.one(0.0, 50.0, 70.0)
+    return lambda pair: pair.time_runs(type, timeout)
+
+
 def break_circuits(choices: Choices) -> Do:
     type = choices.one("a", "b")
     breaker = choices.one((1, 70.0, 50.0), (2, 70.0, 50.0), None)
@@ -257,6 +266,7 @@ STEPS: tuple[tuple[Callable[[Choices], Do], int], ...] = (
     (pause, 1),
     (limit, 1),
     (break_circuits, 1),
+    (time_runs, 1),
     (change_settings, 1),
     (advance, 4),
     (register, 2),

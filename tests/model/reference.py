@@ -102,6 +102,7 @@ class MRules:
     paused: bool = False
     rate: float = 0.0
     concurrency: int = 0
+    timeout: float = 0.0
     breaker: tuple[int, float, float] | None = None
     failures: list[float] = field(default_factory=list)
     open_until: float | None = None
@@ -272,11 +273,7 @@ class Model:
             raise Refused("worker_gone")
         said_otherwise = heard is not None and heard != (worker.request or "")
         if worker.request == request or said_otherwise:
-            return [
-                (task_id, attempt)
-                for task_id, attempt in worker.granted
-                if self._held(task_id, attempt, worker_id)
-            ]
+            return [each for each in worker.granted if self._held(*each, worker_id)]
         self.move_due()
         taken: list[tuple[str, int]] = []
         if worker.status == "active":
@@ -339,6 +336,8 @@ class Model:
                 self._pay("", self.rate)
             effective = self.effective(task)
             task.status, task.worker, task.claimed = "executing", worker_id, self.now
+            if rules.timeout and not new.spec.timed and task.retries == 0:
+                task.timeout = rules.timeout
             task.attempt += 1
             task.version += 1
             self._tell("claim", task, "" if effective == task.level else str(effective))

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from fairlane.core.states import State
-from fairlane.engines.postgres import apply, context, control, dependents, leases, moves
+from fairlane.engines.postgres import (
+    apply,
+    claim_order,
+    context,
+    control,
+    dependents,
+    leases,
+    moves,
+)
 from tests.mutants.planting import Break, assembled, statement, together
 
 _ALL = ("_APPLY", "_COMPLETE_ONLY", "_APPLY_ALL")
@@ -61,6 +69,9 @@ FAULTS: dict[str, Break] = {
         "replay",
         "task.expires_at END",
         "task.expires_at ELSE task.expires_at END",
+    ),
+    "a type's timeout is not stored": statement(
+        claim_order, "set_timeouts", "timeout = sent.timeout", "timeout = task.timeout"
     ),
     "a trail is not kept": together(
         assembled(apply, _OTHERS, "coalesce(task.trail, '')", "''::bytea"),

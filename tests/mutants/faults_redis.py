@@ -42,6 +42,9 @@ FAULTS: dict[str, Break] = {
     ),
     "a replay keeps the error": lua("replay", "set_error(id, '')", ""),
     "a replay keeps the expiry": lua("replay", "expired and NONE or", "expired == nil and NONE or"),
+    "a type's timeout is not stored": lua(
+        "set_timeouts", "holds(record, attempt .. holder(worker))", "not record"
+    ),
     "a trail is not kept": lua("lib/moves", "(call('HGET', TRAIL, id) or '') ..", "'' .."),
     "a trail does not tell when a retry was due": lua(
         "apply", "run_entry(record, bytes_of(again, DUE_AT))", "run_entry(record, NONE)"

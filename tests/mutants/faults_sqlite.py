@@ -168,6 +168,9 @@ FAULTS: dict[str, Break] = {
     "time limits are ignored": statement(
         leases, "timed_out", "held.deadline <= ?", "held.deadline < 0 * ?"
     ),
+    "a type's timeout is not stored": statement(
+        claim, "set_timeout", "task_id = ?", "task_id = -?"
+    ),
     "a trail is not kept": statement(moves, "note_rerun", "coalesce(trail, x'')", "x''"),
     "a worker need not start what it holds": statement(
         leases, "unstarted", "start_within <= ?", "start_within <= 0 * ?"

@@ -14,6 +14,7 @@ UNLIMITED = {
     "paused": False,
     "rate_limit": 0.0,
     "concurrency": 0,
+    "timeout_seconds": 0.0,
     "circuit_breaker": None,
     "open_until": None,
 }
@@ -37,7 +38,13 @@ async def test_queues_are_paused_and_resumed(served: Api) -> None:
 async def test_types_are_limited(served: Api) -> None:
     await served.submit("mail")
     breaker = {"failures": 3, "within_seconds": 60.0, "cooldown_seconds": 5.0}
-    rules = {"rate_limit": 2.5, "concurrency": 4, "paused": True, "circuit_breaker": breaker}
+    rules = {
+        "rate_limit": 2.5,
+        "concurrency": 4,
+        "timeout_seconds": 30.0,
+        "paused": True,
+        "circuit_breaker": breaker,
+    }
     path = f"{V1}/types/mail"
     set_ = told(await served.ask("PATCH", path, rules), 200)
     assert set_ == {"type": "mail", **UNLIMITED, **rules}
@@ -47,7 +54,13 @@ async def test_types_are_limited(served: Api) -> None:
     part = told(await served.ask("PATCH", path, {"concurrency": 1}), 200)
     assert part == {**set_, "concurrency": 1}
     assert told(await served.ask("PATCH", path, {}), 200) == part
-    nothing = {"rate_limit": None, "concurrency": None, "circuit_breaker": None, "paused": False}
+    nothing = {
+        "rate_limit": None,
+        "concurrency": None,
+        "timeout_seconds": None,
+        "circuit_breaker": None,
+        "paused": False,
+    }
     assert told(await served.ask("PATCH", path, nothing), 200) == {"type": "mail", **UNLIMITED}
 
 
@@ -77,6 +90,9 @@ PATCHES: list[tuple[Any, str]] = [
 ]
 TYPE_PATCHES: list[tuple[Any, str]] = [
     *PATCHES,
+    ({"timeout_seconds": -1}, "invalid_limit"),
+    ({"timeout_seconds": 1e9}, "invalid_limit"),
+    ({"timeout_seconds": "5"}, "invalid_request"),
     ({"concurrency": -1}, "invalid_limit"),
     ({"concurrency": 1.5}, "invalid_request"),
     ({"concurrency": 10**7}, "invalid_limit"),

@@ -1,12 +1,12 @@
 """Lanes: what a claim may take, and how much of it."""
 
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from fairlane.core.breaker import Breaker
 from fairlane.core.errors import InvalidLimit
@@ -28,10 +28,11 @@ from fairlane.core.lanes import (
     opening,
     opens_in,
     refilled,
+    retimed,
     slotted,
 )
-from fairlane.core.model import Ask
-from tests.unit.make import SECOND, quick
+from fairlane.core.model import Ask, Spec
+from tests.unit.make import SECOND, claimed, quick
 
 MAIL = Lane(1, "default", "email", ())
 MAIL_BULK = Lane(2, "bulk", "email", ())
@@ -185,6 +186,7 @@ class TestOpening:
             "concurrency": 0,
             "breaker": None,
             "open_until": None,
+            "timeout": 0.0,
         }
 
 
@@ -416,3 +418,39 @@ def test_limits_are_checked_together() -> None:
         checked_limits("t", -1, None, None)
     with pytest.raises(InvalidLimit):
         checked_limits("t", None, None, Breaker(0, 1, 1))
+
+
+class TestTimeouts:
+    TIMEOUTS: ClassVar = Controls(types={"t": Rules(timeout=40.0), "u": Rules(rate=1.0)}).timeouts()
+
+    def test_only_types_that_have_one(self) -> None:
+        assert self.TIMEOUTS == {"t": 40.0}
+
+    def test_tasks_that_name_none_get_that_of_their_type(self) -> None:
+        plain = claimed(type="t", timeout=600.0)
+        assert retimed([plain], self.TIMEOUTS) == {plain.task_id: replace(plain, timeout=40.0)}
+        endless = claimed(type="t", timeout=None)
+        assert retimed([endless], self.TIMEOUTS)[endless.task_id].timeout == 40.0
+
+    def test_others_keep_theirs(self) -> None:
+        kept = [
+            claimed(type="u"),
+            claimed(type="t", timeout=40.0),
+            claimed(type="t", retry_count=1),
+            claimed(type="t", spec=Spec(timed=True)),
+        ]
+        for task in kept:
+            assert retimed([task], self.TIMEOUTS) == {}
+
+    @pytest.mark.parametrize("timeout", [0, 0.5, 30, 2_592_000])
+    def test_a_timeout_that_can_be_set(self, timeout: float) -> None:
+        assert checked_limits("t", None, None, None, timeout).timeout == timeout
+
+    @pytest.mark.parametrize("timeout", [-1, 2_592_001, float("nan"), True, "5"], ids=repr)
+    def test_one_that_cannot(self, timeout: Any) -> None:
+        with pytest.raises(InvalidLimit, match="The timeout of a type is a number of seconds"):
+            checked_limits("t", None, None, None, timeout)
+
+    def test_it_belongs_to_a_type(self) -> None:
+        with pytest.raises(InvalidLimit, match="A timeout belongs to a type"):
+            checked_limits(None, None, None, None, 30.0)

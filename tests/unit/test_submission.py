@@ -132,6 +132,10 @@ class TestDefaults:
 
     def test_no_timeout_is_not_the_same_as_none_given(self) -> None:
         assert submitted(timeout_seconds=None).timeout is None
+        assert submitted(timeout_seconds=None).spec.timed
+        assert submitted(timeout_seconds=600, tags={"a": "b"}).spec.timed
+        assert not submitted(tags={"a": "b"}).spec.timed
+        assert submitted().spec is PLAIN
         assert submitted(timeout_seconds=UNSET).timeout == 600.0
 
     def test_every_submission_gets_an_id_of_its_own(self) -> None:

@@ -17,7 +17,7 @@ from fairlane.core import limits
 from fairlane.core.breaker import Breaker
 from fairlane.core.breaker import checked as checked_breaker
 from fairlane.core.errors import InvalidLimit
-from fairlane.core.model import Ask
+from fairlane.core.model import Ask, Claimed
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.text import NAME_RULE, is_name, shown
 
@@ -48,6 +48,8 @@ class Rules(msgspec.Struct, frozen=True):
     breaker: Breaker | None = None
     open_until: int | None = None
     """Set while the circuit is not closed: nothing is claimed before, one at a time after."""
+    timeout: float = 0.0
+    """For tasks that name none; zero if none is set."""
 
     @property
     def slots(self) -> int:
@@ -70,6 +72,10 @@ class Controls(msgspec.Struct, frozen=True):
     everything: Rules = UNRULED
     paused_queues: frozenset[str] = frozenset()
     types: Mapping[str, Rules] = {}
+
+    def timeouts(self) -> dict[str, float]:
+        """Return the types that have a timeout."""
+        return {type: rules.timeout for type, rules in self.types.items() if rules.timeout}
 
 
 class Quota(msgspec.Struct, frozen=True):
@@ -216,6 +222,34 @@ def checked_concurrency(concurrency: object) -> int:
     )
 
 
+def retimed(tasks: Iterable[Claimed], timeouts: Mapping[str, float]) -> dict[str, Claimed]:
+    """Return those of these claimed tasks, by id, that get the timeout of their type.
+
+    The task names none, and no run of it has failed: a retry keeps the timeout of the run before,
+    which may have grown. (A repeated request gets the same tasks as before: engines do not ask.)
+    """
+    found = {}
+    for task in tasks:
+        timeout = timeouts.get(task.type)
+        if timeout and timeout != task.timeout and not (task.spec.timed or task.retry_count):
+            found[task.task_id] = msgspec.structs.replace(task, timeout=timeout)
+    return found
+
+
+def checked_timeout(timeout: object) -> float:
+    """Return the timeout of a type. Raises InvalidLimit if it cannot be set."""
+    if (
+        isinstance(timeout, int | float)
+        and not isinstance(timeout, bool)
+        and 0 <= timeout <= limits.TIMEOUT_SECONDS
+    ):
+        return float(timeout)
+    raise InvalidLimit(
+        "The timeout of a type is a number of seconds from 0 (none) to "
+        f"{limits.TIMEOUT_SECONDS:,.0f}. Got {shown(timeout)}."
+    )
+
+
 class Limits(msgspec.Struct, frozen=True):
     """What is to be set for a type, or for everything (None); None leaves a limit as it is."""
 
@@ -223,6 +257,7 @@ class Limits(msgspec.Struct, frozen=True):
     rate: float | None
     concurrency: int | None
     breaker: Breaker | Literal[False] | None
+    timeout: float | None = None
 
 
 def checked_limits(
@@ -230,13 +265,17 @@ def checked_limits(
     rate: float | None,
     concurrency: int | None,
     breaker: Breaker | Literal[False] | None,
+    timeout: float | None = None,
 ) -> Limits:
     """Return the limits. Raises InvalidLimit if they cannot be set."""
     if breaker is not None and type is None:
         raise InvalidLimit("A circuit breaker belongs to a type: name one.")
+    if timeout is not None and type is None:
+        raise InvalidLimit("A timeout belongs to a type: name one.")
     return Limits(
         checked_scope(type),
         None if rate is None else checked_rate(rate),
         None if concurrency is None else checked_concurrency(concurrency),
         breaker if breaker is None or breaker is False else checked_breaker(breaker),
+        None if timeout is None else checked_timeout(timeout),
     )

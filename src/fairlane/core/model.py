@@ -84,6 +84,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     depends_on: tuple[str, ...] = ()
     tolerant: bool = False
     """It goes on even if a task it depends on did not complete."""
+    timed: bool = False
+    """The submitter named its timeout, so that the one of its type does not count."""
 
     def encode(self) -> bytes | None:
         """Return the spec as engines store it: None for the most common task."""

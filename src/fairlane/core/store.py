@@ -223,11 +223,13 @@ class Control(Protocol):
         rate: float | None = None,
         concurrency: int | None = None,
         breaker: Breaker | Literal[False] | None = None,
+        timeout: float | None = None,
     ) -> Op[Controls]:
         """Set the limits of a type, or of everything (rate only) if type is None.
 
         None leaves a limit as it is. Setting a breaker, or removing it with False, closes the
-        circuit.
+        circuit. A timeout counts for tasks that name none, from their next claim on, until a run
+        of theirs has failed.
         """
 
     def change_settings(self, changes: Changes, *, version: int | None = None) -> Op[StoreSettings]:

@@ -111,7 +111,15 @@ def new_task(
         expires_at=_checked_time("expires_at", expires_at),
         idempotency_key=_checked_key(idempotency_key),
         fingerprint=None if idempotency_key is None else fingerprint(type, encoded),
-        spec=_spec(tags, trace_id, traceparent, retry_policy, depends_on, on_parent_failure),
+        spec=_spec(
+            tags,
+            trace_id,
+            traceparent,
+            retry_policy,
+            depends_on,
+            on_parent_failure,
+            timed=not isinstance(timeout_seconds, Unset),
+        ),
         unique=hold(type, encoded, unique),
     )
 
@@ -363,10 +371,12 @@ def _spec(
     policy: RetryPolicy | None,
     depends_on: Iterable[str],
     on_parent_failure: str,
+    *,
+    timed: bool,
 ) -> Spec:
     tolerant = checked_policy(on_parent_failure) is OnParentFailure.CONTINUE
     if (tags, trace_id, traceparent, policy, depends_on) == _NOTHING_SPECIAL and not tolerant:
-        return PLAIN
+        return _TIMED if timed else PLAIN
     return Spec(
         retry=retry.DEFAULT if policy is None else retry.checked(policy),
         tags={} if tags is None else _checked_tags(tags),
@@ -374,9 +384,11 @@ def _spec(
         traceparent=_checked_trace(traceparent),
         depends_on=checked_parents(depends_on),
         tolerant=tolerant,
+        timed=timed,
     )
 
 
+_TIMED = Spec(timed=True)
 _NOTHING_SPECIAL = (None, None, None, None, ())
 
 

@@ -13,7 +13,7 @@ from fairlane.core.lanes import Controls, Rules
 from fairlane.core.model import moment_or_none
 from fairlane.core.states import State
 from fairlane.wire.times import Moment, iso_or_none
-from fairlane.wire.values import BreakerTime, Failures, Most, Rate
+from fairlane.wire.values import BreakerTime, Failures, Most, Rate, TypeTimeout
 
 N = TypeVar("N", int, float)
 
@@ -28,12 +28,13 @@ class CircuitBreaker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RulesView(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a type. Zero means unlimited. `open_until` is set while the circuit is not
-    closed."""
+    """The settings of a type. Zero means unlimited. `timeout_seconds` counts for tasks that name
+    none; zero: none is set. `open_until` is set while the circuit is not closed."""
 
     paused: bool
     rate_limit: float
     concurrency: int
+    timeout_seconds: float
     circuit_breaker: CircuitBreaker | None
     open_until: Moment | None
 
@@ -93,6 +94,7 @@ class TypePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     paused: bool | msgspec.UnsetType = msgspec.UNSET
     rate_limit: Rate | msgspec.UnsetType | None = msgspec.UNSET
     concurrency: Most | msgspec.UnsetType | None = msgspec.UNSET
+    timeout_seconds: TypeTimeout | msgspec.UnsetType | None = msgspec.UNSET
     circuit_breaker: CircuitBreaker | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
@@ -104,6 +106,11 @@ class TypePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def most(self) -> int | None:
         """The new concurrency; None: unchanged."""
         return _limit(self.concurrency)
+
+    @property
+    def timeout(self) -> float | None:
+        """The new timeout; None: unchanged."""
+        return _limit(self.timeout_seconds)
 
     @property
     def breaker(self) -> Breaker | Literal[False] | None:
@@ -166,6 +173,7 @@ class _Rules(TypedDict):
     paused: bool
     rate_limit: float
     concurrency: int
+    timeout_seconds: float
     circuit_breaker: CircuitBreaker | None
     open_until: Moment | None
 
@@ -176,6 +184,7 @@ def _rules(rules: Rules) -> _Rules:
         paused=rules.paused,
         rate_limit=rules.rate,
         concurrency=rules.concurrency,
+        timeout_seconds=rules.timeout,
         circuit_breaker=None
         if breaker is None
         else CircuitBreaker(breaker.failures, breaker.within, breaker.cooldown),

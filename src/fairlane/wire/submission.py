@@ -168,7 +168,7 @@ def encode_submission(task: NewTask) -> dict[str, Any]:
         "queue": task.queue,
         "priority": task.level,
         "max_retries": task.max_retries,
-        "timeout_seconds": task.timeout,
+        **({"timeout_seconds": task.timeout} if spec.timed else {}),
         "retry_policy": RetryView.of(spec.retry),
     }
     optional = {

@@ -63,6 +63,7 @@ Kept = Annotated[
 Factor = Annotated[float, _schema(minimum=1, maximum=limits.RETRIES)]
 Share = Annotated[float, _schema(minimum=0, maximum=1)]
 Period = Annotated[float, _schema(exclusiveMinimum=0, maximum=limits.UNIQUE_SECONDS)]
+TypeTimeout = Annotated[float, _schema(minimum=0, maximum=limits.TIMEOUT_SECONDS)]
 Rate = Annotated[float, _schema(minimum=0, maximum=limits.RATE_PER_SECOND)]
 Most = Annotated[int, _schema(minimum=0, maximum=limits.CONCURRENCY)]
 Capacity = Annotated[int, _schema(minimum=1, maximum=limits.CONCURRENCY)]

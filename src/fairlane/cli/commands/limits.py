@@ -24,6 +24,7 @@ COLUMNS = (
     Column("state"),
     Column("per second", right=True),
     Column("at once", right=True),
+    Column("time limit", right=True),
     Column("circuit breaker", wide=70),
 )
 
@@ -81,6 +82,9 @@ def _set_pause(
 @click.option("--rate", type=float, metavar="N", help="Starts per second; 0 for unlimited.")
 @click.option("--concurrency", type=int, metavar="N", help="Tasks at once; 0 for unlimited.")
 @click.option(
+    "--timeout", type=float, metavar="SECONDS", help="For tasks that name none; 0 removes it."
+)
+@click.option(
     "--breaker",
     metavar="N,T,C",
     help="After N failures within T seconds start no more of the type for C seconds.",
@@ -93,12 +97,13 @@ def limit_command(
     everything: bool,
     rate: float | None,
     concurrency: int | None,
+    timeout: float | None,
     breaker: str | None,
     no_breaker: bool,
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Show or set rates, concurrency and circuit breakers.
+    """Show or set rates, concurrency, time limits and circuit breakers.
 
     Limits apply to all workers together, from the next claim on.
     """
@@ -107,21 +112,26 @@ def limit_command(
     circuit: Breaker | Literal[False] | None = False if no_breaker else None
     if breaker is not None:
         circuit = breaker_of(breaker)
-    changes = rate is not None or concurrency is not None or circuit is not None
+    changes = any(each is not None for each in (rate, concurrency, timeout, circuit))
     if changes and (type is None) is not everything:
         raise UsageError("Name the type to be limited, or say --everything: one of the two.")
-    if everything and (concurrency is not None or circuit is not None):
+    if everything and any(each is not None for each in (concurrency, timeout, circuit)):
         raise UsageError("Everything together can only be limited by --rate.")
     checked_scope(type)
     with open_store(store) as app:
         ops = app.backend.ops
         controls = app.run_sync(
-            ops.limit(type, rate=rate, concurrency=concurrency, breaker=circuit)
+            ops.limit(type, rate=rate, concurrency=concurrency, breaker=circuit, timeout=timeout)
             if changes
             else ops.controls()
         )
         if changes:
-            given = {"rate": rate, "concurrency": concurrency, "breaker": breaker}
+            given = {
+                "rate": rate,
+                "concurrency": concurrency,
+                "timeout": timeout,
+                "breaker": breaker,
+            }
             if no_breaker:
                 given["breaker"] = "none"
             record(app, Action.LIMIT, subject_of(None, type), **given)
@@ -173,5 +183,6 @@ def _row(name: str, rules: Rules) -> Row:
         state,
         f"{rules.rate:g}" if rules.rate else Cell("unlimited", "dim"),
         f"{rules.concurrency:,}" if rules.concurrency else Cell("unlimited", "dim"),
+        f"{rules.timeout:g} s" if rules.timeout else Cell(NONE, "dim"),
         breaker,
     )

@@ -247,6 +247,7 @@ export interface RulesView {
   paused: boolean;
   rate_limit: number;
   concurrency: number;
+  timeout_seconds: number;
   circuit_breaker: CircuitBreaker | null;
   open_until: string | null;
 }
@@ -553,6 +554,7 @@ export interface TypePatch {
   paused?: boolean;
   rate_limit?: number | null;
   concurrency?: number | null;
+  timeout_seconds?: number | null;
   circuit_breaker?: CircuitBreaker | null;
 }
 
@@ -560,6 +562,7 @@ export interface TypeRules {
   paused: boolean;
   rate_limit: number;
   concurrency: number;
+  timeout_seconds: number;
   circuit_breaker: CircuitBreaker | null;
   open_until: string | null;
   type: string;
@@ -569,6 +572,7 @@ export interface TypeView {
   paused: boolean;
   rate_limit: number;
   concurrency: number;
+  timeout_seconds: number;
   circuit_breaker: CircuitBreaker | null;
   open_until: string | null;
   type: string;

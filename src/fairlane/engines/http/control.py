@@ -48,8 +48,9 @@ def limit(
     rate: float | None = None,
     concurrency: int | None = None,
     breaker: Breaker | Literal[False] | None = None,
+    timeout: float | None = None,
 ) -> Flow[Controls]:
-    wanted = checked_limits(type, rate, concurrency, breaker)
+    wanted = checked_limits(type, rate, concurrency, breaker, timeout)
     patch: dict[str, Any] = {}
     if wanted.rate is not None:
         patch["rate_limit"] = wanted.rate
@@ -58,6 +59,8 @@ def limit(
         return (yield from controls_now())
     if wanted.concurrency is not None:
         patch["concurrency"] = wanted.concurrency
+    if wanted.timeout is not None:
+        patch["timeout_seconds"] = wanted.timeout
     if wanted.breaker is False:
         patch["circuit_breaker"] = None
     elif wanted.breaker is not None:

@@ -106,4 +106,5 @@ def _rules(view: RulesView) -> Rules:
         if breaker is None
         else Breaker(breaker.failures, breaker.within_seconds, breaker.cooldown_seconds),
         open_until=None if until is None else microseconds_of(time_of(until)),
+        timeout=view.timeout_seconds,
     )

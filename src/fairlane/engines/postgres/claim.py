@@ -8,7 +8,7 @@ from operator import itemgetter
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
-from fairlane.core.lanes import Lane, Opening
+from fairlane.core.lanes import Lane, Opening, retimed
 from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import claimed_of
@@ -17,7 +17,7 @@ from fairlane.engines.postgres.claim_limits import claim_within_limits
 from fairlane.engines.postgres.claim_order import SQL, Reading, arms_of, choose_arms, statement
 from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.due import Choice, Chores, Done, do_chores
-from fairlane.engines.postgres.rows import Header, Row
+from fairlane.engines.postgres.rows import Header, Row, array, array_of_ids
 
 _PLACE = itemgetter(0)
 _SWEEP_EVERY = 20_000
@@ -63,7 +63,8 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     if header.due_at is not None:
         soonest = _LATER_SECONDS if header.due and not (done and done.more_due) else 0.0
         waits.append(max(soonest, (header.due_at - header.now) / MICROSECONDS))
-    return Grant([_claimed(known.lanes, ask, row) for row in rows], min(waits, default=None))
+    tasks = yield from _timed(known, _claimed(known.lanes, ask, rows))
+    return Grant(tasks, min(waits, default=None))
 
 
 def _claim_freely(known: Known, ask: Ask, opening: Opening, tidied: bool) -> Flow[list[Row]]:
@@ -102,9 +103,22 @@ def _grant_again(self: Context, ask: Ask, header: Header) -> Flow[Grant]:
     lanes = {}
     for lane_id in {row[3] for row in rows}:
         lanes[lane_id] = yield from self.catalogue.lane(lane_id)
-    tasks = [_claimed(lanes, ask, row) for row in sorted(rows, key=rank)]
+    tasks = _claimed(lanes, ask, sorted(rows, key=rank))
     return Grant(tasks, request_id=header.request_id or "")
 
 
-def _claimed(lanes: Mapping[int, Lane], ask: Ask, row: Row) -> Claimed:
-    return claimed_of(row[1:13], lanes.__getitem__, ask.worker_id)
+def _claimed(lanes: Mapping[int, Lane], ask: Ask, rows: list[Row]) -> list[Claimed]:
+    return [claimed_of(row[1:13], lanes.__getitem__, ask.worker_id) for row in rows]
+
+
+def _timed(known: Known, tasks: list[Claimed]) -> Flow[list[Claimed]]:
+    """Return the tasks. Those that get the timeout of their type keep it.
+
+    If the connection is lost before this, they keep the timeout that they had.
+    """
+    changed = retimed(tasks, known.timeouts) if known.timeouts else {}
+    if changed:
+        timeouts = array(task.timeout for task in changed.values())
+        yield Query(SQL["set_timeouts"], (array_of_ids(list(changed)), timeouts))
+        tasks = [changed.get(task.task_id, task) for task in tasks]
+    return tasks

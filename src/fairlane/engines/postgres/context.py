@@ -60,6 +60,7 @@ class Known:
         self.ids = {lane.key: lane.id for lane in lanes.values()}
         self.slotted = slotted(lanes.values(), controls)
         self.breakers = {type for type, rules in controls.types.items() if rules.breaker}
+        self.timeouts = controls.timeouts()
         self._openings: dict[object, Opening] = {}
 
     def opening(self, ask: Ask) -> Opening:
@@ -125,8 +126,15 @@ class Catalogue:
             everything=Rules(paused, rate),
             paused_queues=frozenset(queue for (queue,) in queues),
             types={
-                type: Rules(paused, rate, most, breaker_of(breaker), circuit_of(circuit).open_until)
-                for type, paused, rate, most, breaker, circuit in types
+                type: Rules(
+                    paused,
+                    rate,
+                    most,
+                    breaker_of(breaker),
+                    circuit_of(circuit).open_until,
+                    timeout,
+                )
+                for type, paused, rate, most, breaker, circuit, timeout in types
             },
         )
         found = Known(controls, lanes, levels, last_stream, aging_in(settings))

@@ -58,11 +58,13 @@ def limit(
     rate: float | None = None,
     concurrency: int | None = None,
     breaker: Breaker | Literal[False] | None = None,
+    timeout: float | None = None,
 ) -> Flow[Controls]:
-    limits = checked_limits(type, rate, concurrency, breaker)
+    limits = checked_limits(type, rate, concurrency, breaker, timeout)
     changes = []
     if type is not None:
-        changes.append(Query(SQL["limit_type"], (type, limits.rate, limits.concurrency)))
+        values = (type, limits.rate, limits.concurrency, limits.timeout)
+        changes.append(Query(SQL["limit_type"], values))
     if limits.breaker is not None:
         changes.append(Query(SQL["set_breaker"], (type, _stored(limits.breaker))))
     if type is None and limits.rate is not None:

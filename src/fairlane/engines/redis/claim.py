@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -11,13 +12,16 @@ from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import unpack
-from fairlane.core.lanes import Opening, opening
+from fairlane.core.lanes import Opening, opening, retimed
 from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec
 from fairlane.core.priority import HIGHEST, LOWEST, MICROSECONDS, Aging
+from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Catalogue, Context
+from fairlane.engines.redis.record import raw_id
 from fairlane.engines.redis.scripts import script
 
 CLAIM = script("claim")
+SET_TIMEOUTS = script("set_timeouts")
 
 # A record without its worker (see FIELDS in record.py), of which some fields are skipped, then the
 # numbers that `fixed` reads.
@@ -53,7 +57,24 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         for task_id, granted in zip(unpack(packed_ids), answers, strict=True)
     ]
     request_id = last[0].decode() if last else None
+    if catalogue.timeouts and request_id is None:
+        changed = retimed(claimed, catalogue.timeouts)
+        yield from _set_timeouts(self, ask.worker_id, changed.values())
+        claimed = [changed.get(task.task_id, task) for task in claimed]
     return Grant(claimed, int(wait) / MICROSECONDS if wait else None, request_id)
+
+
+def _set_timeouts(self: Context, worker_id: str, tasks: Iterable[Claimed]) -> Flow[None]:
+    """Store the timeouts of tasks that get the one of their type.
+
+    If the connection is lost before this, they keep the timeout that they had.
+    """
+    arguments: list[Argument] = []
+    for task in tasks:
+        attempt = struct.pack(">I", task.attempt)
+        arguments += (raw_id(task.task_id), attempt, struct.pack(">d", task.timeout))
+    if arguments:
+        yield from self.call(SET_TIMEOUTS, worker_id, *arguments)
 
 
 def _encoded_opening(catalogue: Catalogue, ask: Ask) -> bytes:

@@ -37,6 +37,7 @@ class Catalogue:
         self.lanes = {lane.id: lane for lane in lanes}
         self.ids: dict[LaneKey, int] = {lane.key: lane.id for lane in self.lanes.values()}
         self.openings: dict[object, bytes] = {}
+        self.timeouts = controls.timeouts()
 
 
 UNKNOWN = Catalogue(b"", Controls(), (), DEFAULT.aging)
@@ -122,6 +123,8 @@ def _with(rules: Rules, rule: str, value: bytes) -> Rules:
         case "breaker":
             breaker = msgspec.json.decode(value, type=Breaker)
             return msgspec.structs.replace(rules, breaker=breaker)
+        case "timeout":
+            return msgspec.structs.replace(rules, timeout=float(value))
         case "open_until":
             return msgspec.structs.replace(rules, open_until=int(value))
         case _:

@@ -54,14 +54,17 @@ def limit(
     rate: float | None = None,
     concurrency: int | None = None,
     breaker: Breaker | Literal[False] | None = None,
+    timeout: float | None = None,
 ) -> Flow[Controls]:
-    limits = checked_limits(type, rate, concurrency, breaker)
+    limits = checked_limits(type, rate, concurrency, breaker, timeout)
     suffix = "" if type is None else f" {type}"
     fields: dict[str, Argument] = {}
     if limits.rate is not None:
         fields[f"rate{suffix}"] = limits.rate
     if limits.concurrency is not None and type is not None:
         fields[f"concurrency{suffix}"] = limits.concurrency
+    if limits.timeout is not None:
+        fields[f"timeout{suffix}"] = limits.timeout
     if limits.breaker is None:
         circuit = None
     elif limits.breaker is False:

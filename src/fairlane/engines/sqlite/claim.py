@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, writes
-from fairlane.core.lanes import Opening
+from fairlane.core.lanes import Opening, retimed
 from fairlane.core.machine import Verb
 from fairlane.core.model import Ask, Claimed, Grant, WorkerStatus
 from fairlane.core.records import claimed_of
@@ -13,7 +13,7 @@ from fairlane.core.states import State
 from fairlane.core.tally import waits_of
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.accounting import Accounts, Group
-from fairlane.engines.sqlite.calls import Execute
+from fairlane.engines.sqlite.calls import Execute, ExecuteMany
 from fairlane.engines.sqlite.claim_limits import pick_within_limits
 from fairlane.engines.sqlite.claim_order import Stream, merge
 from fairlane.engines.sqlite.context import Context
@@ -35,7 +35,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     yield from self.catalogue.refresh(version)
     if ask.overlooks(request_id):
         rows = yield Execute(SQL["granted"], (ask.worker_id, claimed_at))
-        tasks = [_claimed(self, ask, row) for row in _in_order(self, rows.fetchall(), now)]
+        tasks = _claimed(self, ask, _in_order(self, rows.fetchall(), now))
         return Grant(tasks, request_id=request_id or "")
     accounts = Accounts()
     opening = self.catalogue.opening(ask)
@@ -55,7 +55,8 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     at_once = done.more_due or done.more_expired or (done.more_dependents and not rows)
     waits = [0.0 if at_once else None, token_in, done.next_in(now)]
     wait = min((each for each in waits if each is not None), default=None)
-    return Grant([_claimed(self, ask, row) for row in rows], wait)
+    tasks = yield from _timed(self, _claimed(self, ask, rows))
+    return Grant(tasks, wait)
 
 
 def _take(
@@ -114,5 +115,17 @@ def _enter(self: Context, accounts: Accounts, ask: Ask, rows: list[Row], now: in
             accounts.count((lane, level, _QUEUED, _EXECUTING, label, bucket), times, seconds)
 
 
-def _claimed(self: Context, ask: Ask, row: Row) -> Claimed:
-    return claimed_of(row, self.catalogue.lane, ask.worker_id)
+def _claimed(self: Context, ask: Ask, rows: list[Row]) -> list[Claimed]:
+    lane_of = self.catalogue.lane
+    return [claimed_of(row, lane_of, ask.worker_id) for row in rows]
+
+
+def _timed(self: Context, tasks: list[Claimed]) -> Flow[list[Claimed]]:
+    """Return the tasks. Those that get the timeout of their type keep it."""
+    timeouts = self.catalogue.timeouts
+    changed = retimed(tasks, timeouts) if timeouts else {}
+    if changed:
+        values = [(task.timeout, task.task_id) for task in changed.values()]
+        yield ExecuteMany(SQL["set_timeout"], values)
+        tasks = [changed.get(task.task_id, task) for task in tasks]
+    return tasks

@@ -42,6 +42,8 @@ class Catalogue(threading.local):
         """How tasks age, as of the last `refresh`."""
         self.slotted: frozenset[int] = frozenset()
         """Lanes in which the end of one run lets another begin, as of the last `refresh`."""
+        self.timeouts: dict[str, float] = {}
+        """The timeouts of types, as of the last `refresh`."""
 
     def lane(self, lane_id: int) -> Lane:
         """Return a lane by its number, once `refresh` has run in this transaction."""
@@ -109,13 +111,14 @@ class Catalogue(threading.local):
             everything=Rules(bool(paused), rate),
             paused_queues=frozenset(queue for (queue,) in queues),
             types={
-                type: Rules(bool(paused), rate, most, breaker_of(breaker), open_until)
-                for type, paused, rate, most, breaker, open_until in types
+                type: Rules(bool(paused), rate, most, breaker_of(breaker), *rest)
+                for type, paused, rate, most, breaker, *rest in types
             },
         )
         self.aging = aging_in(settings)
         self._version = version
         self.slotted = slotted(self._lanes.values(), self._controls)
+        self.timeouts = self._controls.timeouts()
 
 
 def breaker_of(stored: bytes | None) -> Breaker | None:

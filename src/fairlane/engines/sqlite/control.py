@@ -56,10 +56,12 @@ def limit(
     rate: float | None = None,
     concurrency: int | None = None,
     breaker: Breaker | Literal[False] | None = None,
+    timeout: float | None = None,
 ) -> Flow[Controls]:
-    limits = checked_limits(type, rate, concurrency, breaker)
+    limits = checked_limits(type, rate, concurrency, breaker, timeout)
     if type is not None:
-        yield Execute(SQL["limit_type"], (type, limits.rate, limits.concurrency))
+        values = (type, limits.rate, limits.concurrency, limits.timeout)
+        yield Execute(SQL["limit_type"], values)
         if limits.breaker is not None:
             stored = None if limits.breaker is False else msgspec.json.encode(limits.breaker)
             yield Execute(SQL["set_breaker"], (stored, type))

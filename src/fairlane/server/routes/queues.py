@@ -119,6 +119,7 @@ async def patch_type(services: Services, call: Call[TypePatch, None]) -> Respons
         "rate": patch.rate,
         "concurrency": patch.most,
         "breaker": patch.breaker,
+        "timeout": patch.timeout,
     }
     changes = []
     if any(limit is not None for limit in limits.values()):

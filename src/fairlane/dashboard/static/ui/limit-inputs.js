@@ -13,6 +13,9 @@ export const RateInput = (props) => html`<${LimitInput} ...${props} unit="tasks/
 /** @param {Props} props */
 export const ConcurrencyInput = (props) => html`<${LimitInput} ...${props} unit="at once" step="1" />`;
 
+/** @param {Props} props */
+export const TimeoutInput = (props) => html`<${LimitInput} ...${props} unit="seconds" step="any" />`;
+
 /** @param {Props & { unit: string, step: string }} props */
 function LimitInput({ label, value, set, unit, step }) {
   const id = useId();

@@ -30,7 +30,7 @@ SELECT lane, level FROM unnest($1::int[], $2::smallint[]) AS stream (lane, level
 ON CONFLICT DO NOTHING;
 
 -- name: types
-SELECT type, paused, rate, concurrency, breaker, circuit FROM fairlane.types;
+SELECT type, paused, rate, concurrency, breaker, circuit, timeout FROM fairlane.types;
 
 -- name: paused_queues
 SELECT queue FROM fairlane.paused_queues;

@@ -187,6 +187,11 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS head;
 
+-- name: set_timeouts
+UPDATE fairlane.content AS task SET timeout = sent.timeout
+FROM unnest($1::text::uuid[], $2::text::float8[]) AS sent (task_id, timeout)
+WHERE task.task_id = ANY ($1::text::uuid[]) AND task.task_id = sent.task_id;
+
 -- name: granted
 SELECT
     0, held.task_id::text, held.attempt, held.lane, held.level, task.payload, held.retry_count,

@@ -18,10 +18,11 @@ ON CONFLICT (type) DO UPDATE SET paused = excluded.paused;
 UPDATE fairlane.catalogue SET rate = $1;
 
 -- name: limit_type
-INSERT INTO fairlane.types AS set (type, rate, concurrency)
-VALUES ($1, coalesce($2::float8, 0), coalesce($3::int, 0))
+INSERT INTO fairlane.types AS set (type, rate, concurrency, timeout)
+VALUES ($1, coalesce($2::float8, 0), coalesce($3::int, 0), coalesce($4::float8, 0))
 ON CONFLICT (type) DO UPDATE
-SET rate = coalesce($2::float8, set.rate), concurrency = coalesce($3::int, set.concurrency);
+SET rate = coalesce($2::float8, set.rate), concurrency = coalesce($3::int, set.concurrency),
+    timeout = coalesce($4::float8, set.timeout);
 
 -- name: set_breaker
 UPDATE fairlane.types SET breaker = $2, circuit = NULL WHERE type = $1;

@@ -25,7 +25,7 @@ INSERT INTO lanes (queue, type, capabilities) VALUES (?, ?, ?) RETURNING id;
 SELECT count(*) FROM lanes;
 
 -- name: types
-SELECT type, paused, rate, concurrency, breaker, open_until FROM types;
+SELECT type, paused, rate, concurrency, breaker, open_until, timeout FROM types;
 
 -- name: paused_queues
 SELECT queue FROM paused_queues;

@@ -43,6 +43,9 @@ LIMIT ?;
 -- name: leave
 DELETE FROM ready WHERE lane = ? AND level = ? AND (ready_at, task_id) <= (?, ?);
 
+-- name: set_timeout
+UPDATE content SET timeout = ? WHERE task_id = ?;
+
 -- name: granted
 SELECT
     task.task_id, held.attempt, task.lane, task.level, task.payload, held.retry_count,

@@ -14,8 +14,12 @@ INSERT INTO types (type, paused) VALUES (?, ?) ON CONFLICT DO UPDATE SET paused 
 UPDATE catalogue SET rate = ?;
 
 -- name: limit_type
-INSERT INTO types (type, rate, concurrency) VALUES (?1, coalesce(?2, 0), coalesce(?3, 0))
-ON CONFLICT DO UPDATE SET rate = coalesce(?2, rate), concurrency = coalesce(?3, concurrency);
+INSERT INTO types (type, rate, concurrency, timeout)
+VALUES (?1, coalesce(?2, 0), coalesce(?3, 0), coalesce(?4, 0))
+ON CONFLICT DO UPDATE SET
+    rate = coalesce(?2, rate),
+    concurrency = coalesce(?3, concurrency),
+    timeout = coalesce(?4, timeout);
 
 -- name: set_breaker
 UPDATE types SET breaker = ?, failures = NULL, open_until = NULL WHERE type = ?;

@@ -45,6 +45,7 @@ function limitsOf({ rate_limit: rate, types }) {
   const kinds = [
     { number: rules.filter((each) => each.rate_limit).length, how: "in tasks a second" },
     { number: rules.filter((each) => each.concurrency).length, how: "in tasks at once" },
+    { number: rules.filter((each) => each.timeout_seconds).length, how: "in the time of a run" },
     { number: rules.filter((each) => each.circuit_breaker).length, how: "by a circuit breaker" },
   ].filter(({ number }) => number);
   return [

@@ -8,7 +8,7 @@ import { html, useState } from "../../lib/preact.js";
 import { link } from "../../lib/router.js";
 import { ActionButton } from "../../ui/action-button.js";
 import { Badge } from "../../ui/badges.js";
-import { ConcurrencyInput, RateInput } from "../../ui/limit-inputs.js";
+import { ConcurrencyInput, RateInput, TimeoutInput } from "../../ui/limit-inputs.js";
 import { Meter } from "../../ui/meter.js";
 import { Panel } from "../../ui/panel.js";
 import { SortableHead, sortRows } from "../../ui/sort.js";
@@ -28,6 +28,7 @@ const COLUMNS = [
   { name: "held", title: "Running", by: ({ held }) => held, down: true, number: true },
   { name: "concurrency", title: "At once", by: ({ concurrency }) => concurrency || Infinity },
   { name: "rate", title: "Tasks/s", by: ({ rate_limit: rate }) => rate || Infinity },
+  { name: "timeout", title: "Time limit", by: ({ timeout_seconds: timeout }) => timeout || Infinity },
   { name: "circuit", title: "Circuit breaker" },
   { name: "queued", title: "Tasks", by: ({ by_status: counts }) => counts.queued, down: true },
   { name: "actions", title: "" },
@@ -69,6 +70,7 @@ const TypeRow = memo(
       patch(`api/v1/types/${segment(name)}`, change).then(changed);
     const setConcurrency = (/** @type {number | null} */ concurrency) => set({ concurrency });
     const setRate = (/** @type {number | null} */ rate_limit) => set({ rate_limit });
+    const setTimeLimit = (/** @type {number | null} */ timeout_seconds) => set({ timeout_seconds });
     const setBreaker = async (/** @type {CircuitBreaker | null} */ circuit_breaker) => {
       await set({ circuit_breaker });
       setOpen(false);
@@ -85,6 +87,9 @@ const TypeRow = memo(
       </td>
       <td role="cell" data-title="Tasks/s">
         <${RateInput} label=${name} value=${type.rate_limit} set=${setRate} />
+      </td>
+      <td role="cell" data-title="Time limit">
+        <${TimeoutInput} label=${name} value=${type.timeout_seconds} set=${setTimeLimit} />
       </td>
       <td role="cell" data-title="Circuit breaker">
         <${CircuitBadge} type=${type} />
