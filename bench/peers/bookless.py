@@ -18,7 +18,7 @@ _QUEUED = State.QUEUED.code
 
 REDIS = """
 local UNTIMED = ''
-local function passage_for() return {lines = {}} end
+local function passage_for() return {lines = {}, duration = 0} end
 local function transition_of() return '' end
 local function add_task() end
 local function add_run() end

@@ -138,8 +138,8 @@ async def test_a_dead_letter_is_read_and_replayed_on_other_terms(dashboard: Dash
     await expect(runs).to_contain_text(["#3completed", "Not on attempt 2.", "Not on attempt 1."])
     await runs.nth(2).locator("summary").click()
     await expect(runs.nth(2).locator("pre")).to_contain_text("ConnectionError")
-    await page.get_by_text("7 steps").click()
-    await expect(page.get_by_role("row")).to_have_count(8)
+    await page.get_by_text("9 steps").click()
+    await expect(page.get_by_role("row")).to_have_count(10)
     worker = runs.nth(0).get_by_role("link")
     await expect(worker).to_have_attribute("href", f"#/workers?id={task.attempts[0].worker_id}")
 

@@ -15,7 +15,7 @@ from fairlane.core.outcomes import Completed, Failed, Outcome
 from fairlane.worker.config import Config
 from fairlane.worker.isolation import Isolation
 from tests.fixtures.stores import World, settlement
-from tests.worker.kit import PATIENCE, application, working
+from tests.worker.kit import PATIENCE, application, looked, working
 
 BREAKER = Breaker(3, 60.0, 30.0)
 BAD = Failed(TaskError("no such disk"))
@@ -109,20 +109,21 @@ async def test_a_broken_worker_leaves_the_work_to_others(memory: World) -> None:
         return app
 
     broken, sound = at("broken"), at("sound")
-    async with (
-        working(broken, name="broken", breaker=Breaker(2, 600.0, 600.0), concurrency=1),
-        working(sound, name="sound", concurrency=1),
-    ):
-        (task,) = sound.tasks.values()
-        async with asyncio.timeout(PATIENCE):
-            while True:
+    (task,) = broken.tasks.values()
+    async with working(broken, name="broken", breaker=Breaker(2, 600.0, 600.0)):
+        for handle in [await task.submit() for _ in range(2)]:
+            await looked(broken, handle.task_id, lambda task: len(task.attempts) > 0)
+        async with working(sound, name="sound"), asyncio.timeout(PATIENCE):
+            while (states := await statuses(memory))["broken"] is not WorkerStatus.UNHEALTHY:
                 await task.submit()
                 await asyncio.sleep(0.02)
-                workers = await memory.run(memory.ops.workers())
-                states = {each.worker_id.split(".")[0]: each.status for each in workers}
-                if states.get("broken") is WorkerStatus.UNHEALTHY:
-                    break
-        assert states["sound"] is WorkerStatus.ACTIVE
+            assert states["sound"] is WorkerStatus.ACTIVE
+
+
+async def statuses(world: World) -> dict[str, WorkerStatus]:
+    """By name."""
+    workers = await world.run(world.ops.workers())
+    return {each.worker_id.split(".")[0]: each.status for each in workers}
 
 
 def test_a_breaker_out_of_range_is_refused() -> None:
