@@ -39,7 +39,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Limits and workers": {
         "pause": Entry("limits", "Start no more tasks of a queue, of a type, or at all."),
         "resume": Entry("limits", "Start tasks again after a pause."),
-        "limit": Entry("limits", "Show or set rates, concurrency and circuit breakers."),
+        "limit": Entry(
+            "limits", "Show or set rates, concurrency, time limits and circuit breakers."
+        ),
         "workers": Entry("workers", "List the workers."),
         "drain": Entry("workers", "Let a worker finish its running tasks and leave."),
     },
