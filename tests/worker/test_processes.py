@@ -103,7 +103,8 @@ async def test_what_a_child_logs_is_logged_here(
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("exit", "exit code 0"),
+        *((f"exit-{code}", f"exit code {code} ") for code in (0, 1, 2, 3, 70, 255)),
+        ("abort", "SIGABRT"),
         ("segfault", "SIGSEGV"),
         ("kill", "SIGKILL (out of memory, perhaps)"),
         ("fork", "exit code 7"),

@@ -20,6 +20,8 @@ logger = logging.getLogger("fairlane.worker")
 
 LEAVING_SECONDS = 15.0
 """How long a worker may take to leave once no task should run any more."""
+KILLING_SECONDS = 5.0
+"""How much longer its supervisor waits before it kills it."""
 HEARING_SECONDS = 2.0
 """How long its event loop may take to react to a second signal."""
 CLOSING_SECONDS = 2.0

@@ -1,8 +1,9 @@
 """Supervise several worker or server processes, or one that is restarted when its code changes.
 
-A process that dies is restarted, with growing pauses. Signals are passed on; each child has its own
-process group, so that Ctrl-C reaches it only from here. A child whose supervisor is gone stops by
-itself, because its standard input ends.
+A process that ends without the sign that it leaves on purpose is restarted, with growing pauses:
+its exit code may be that of a handler. Signals are passed on; each child has its own process group,
+so that Ctrl-C reaches it only from here. A child whose supervisor is gone stops by itself, because
+its standard input ends.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import time
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from fairlane.cli.errors import EXIT_USAGE, note
+from fairlane.cli.errors import EXIT_FAILURE, EXIT_USAGE, note
+from fairlane.cli.supervised import LEFT, READY
+from fairlane.worker.processes import signal_name
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 PROVEN_SECONDS = 60.0
@@ -23,10 +28,48 @@ PROVEN_SECONDS = 60.0
 POLL_SECONDS = 0.5
 RELOAD_GRACE = 2.0
 """How long a process may finish its tasks after its code has changed."""
+SIGNS = 64
+
+
+class Supervised:
+    """A process, and the signs that it has given."""
+
+    def __init__(self, process: Process, connection: socket.socket, version: int) -> None:
+        self.process = process
+        self.version = version
+        """The version of the code that it runs."""
+        self._connection = connection
+        self._signs = b""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has started its work."""
+        return READY in self._received()
+
+    @property
+    def left(self) -> bool:
+        """Whether it ends on purpose."""
+        return LEFT in self._received()
+
+    def send(self, number: signal.Signals) -> None:
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _received(self) -> bytes:
+        with suppress(OSError):  # nothing new, or the process has ended
+            self._signs += self._connection.recv(SIGNS)
+        return self._signs
 
 
 class Supervisor:
-    """Keeps `count` processes of a command running until stopped."""
+    """Keeps `count` processes of a command running until stopped.
+
+    Those that have not ended `patience` seconds after the signal to stop are killed.
+    """
 
     def __init__(
         self,
@@ -37,6 +80,7 @@ class Supervisor:
         *,
         kind: str = "worker",
         descriptors: Sequence[int] = (),
+        patience: float | None = None,
     ) -> None:
         self._command = command
         self._environ = environ
@@ -45,7 +89,10 @@ class Supervisor:
         self._kind = kind
         self._descriptors = descriptors
         """Open files that every process inherits, such as listening sockets."""
-        self._processes: set[Process] = set()
+        self._patience = patience
+        self._processes: set[Supervised] = set()
+        self._proven: int | None = None
+        """The last version of the code with which a process has been ready."""
         self._stopping = asyncio.Event()
         self._signals = 0
         self._version = 0
@@ -70,45 +117,61 @@ class Supervisor:
     async def _keep(self, number: int) -> int:
         """Run one process, and restart it."""
         pause = FIRST_PAUSE
+        which = f"{self._kind.capitalize()} process {number}"
         while not self._stopping.is_set():
             version, began = self._version, time.monotonic()
-            code = await self._run_once()
+            code, left = await self._run_once()
             if self._stopping.is_set():
-                return max(0, code)
+                return EXIT_FAILURE if code == -signal.SIGKILL else max(0, code)
             if version != self._version:
                 continue
-            if code == 0:
-                note(f"{self._kind.capitalize()} process {number} has left.")
+            if left:
+                note(f"{which} has left.")
                 return 0
-            if code == EXIT_USAGE and self._watched is None:
-                self._stop()  # a wrong command line is wrong for all processes
-                return code
-            if code == EXIT_USAGE:
+            # A wrong command line is wrong for all processes. But once one of them was ready, the
+            # command line is right, and the code may come from a handler.
+            if code == EXIT_USAGE and not self._settings_proven():
+                if self._watched is None:
+                    self._stop()
+                    return code
                 note("Waiting for a change.")
                 await self._sleep(None)
                 continue
             pause = FIRST_PAUSE if time.monotonic() - began > PROVEN_SECONDS else pause
-            which = f"{self._kind.capitalize()} process {number}"
             note(f"{which} {_end(code)}: it is restarted in {pause:g} s.")
             await self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         return 0
 
-    async def _run_once(self) -> int:
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=PIPE,
-            env=self._environ,
-            process_group=0,
-            pass_fds=self._descriptors,
-        )
-        self._processes.add(process)
+    async def _run_once(self) -> tuple[int, bool]:
+        """Run a process. Return its exit code, and whether it left on purpose."""
+        ours, theirs = socket.socketpair()
+        ours.settimeout(0)
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=theirs.fileno(),
+                env=self._environ,
+                process_group=0,
+                pass_fds=self._descriptors,
+            )
+        child = Supervised(process, ours, self._version)
+        self._processes.add(child)
         if self._stopping.is_set():
-            _send(process, signal.SIGTERM)
+            child.send(signal.SIGTERM)
         try:
-            return await process.wait()
+            code = await process.wait()
+            if child.ready:
+                self._proven = child.version
+            return code, child.left
         finally:
-            self._processes.discard(process)
+            self._processes.discard(child)
+            child.close()
+
+    def _settings_proven(self) -> bool:
+        return self._proven == self._version or any(
+            child.ready and child.version == self._version for child in self._processes
+        )
 
     async def _sleep(self, seconds: float | None) -> None:
         """Sleep (None: without limit), but no longer than until a change or the stop."""
@@ -124,10 +187,18 @@ class Supervisor:
         self._stop(signal.SIGTERM if self._signals <= 2 else signal.SIGKILL)
 
     def _stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        if self._patience is not None and not self._stopping.is_set():
+            asyncio.get_running_loop().call_later(self._patience, self._kill)
         self._stopping.set()
         self._news.set()
-        for process in list(self._processes):
-            _send(process, number)
+        for child in self._processes:
+            child.send(number)
+
+    def _kill(self) -> None:
+        """Kill what is left: a handler can keep its process from hearing any other signal."""
+        for child in self._processes:
+            note(f"A {self._kind} process has not left in time: it is killed.")
+            child.send(signal.SIGKILL)
 
     async def _watch(self, folder: Path) -> None:
         """Restart the processes whenever the code changes."""
@@ -145,12 +216,12 @@ class Supervisor:
 
     async def _restart(self) -> None:
         old = list(self._processes)
-        for process in old:
-            _send(process, signal.SIGTERM)
-        ends = [asyncio.ensure_future(process.wait()) for process in old]
+        for child in old:
+            child.send(signal.SIGTERM)
+        ends = [asyncio.ensure_future(child.process.wait()) for child in old]
         if ends and (await asyncio.wait(ends, timeout=RELOAD_GRACE))[1]:
-            for process in old:
-                _send(process, signal.SIGTERM)  # the second signal stops it at once
+            for child in old:
+                child.send(signal.SIGTERM)  # the second signal stops it at once
 
 
 def snapshot(folder: Path) -> dict[str, int]:
@@ -181,15 +252,7 @@ def _changed(before: Mapping[str, int], after: Mapping[str, int], folder: Path) 
     return f"{os.path.relpath(paths[0], folder)}{more}"
 
 
-def _send(process: Process, number: signal.Signals) -> None:
-    if process.returncode is None:
-        try:
-            process.send_signal(number)
-        except ProcessLookupError:
-            return
-
-
 def _end(code: int) -> str:
     if code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
+        return f"was ended by {signal_name(-code)}"
     return f"ended with exit code {code}"

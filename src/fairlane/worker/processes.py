@@ -214,9 +214,13 @@ class ChildProcess:
 def _cause_of_end(code: int) -> str:
     if code >= 0:
         return f"The handler's process ended with exit code {code} before the handler returned."
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
     hint = " (out of memory, perhaps)" if -code == signal.SIGKILL else ""
-    return f"The handler's process was killed by {name}{hint}."
+    return f"The handler's process was killed by {signal_name(-code)}{hint}."
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, or its number if it has none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
@@ -33,9 +33,16 @@ class Worker:
     another session under a new id.
     """
 
-    def __init__(self, app: Fairlane, config: Config = Config()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        app: Fairlane,
+        config: Config = Config(),  # noqa: B008
+        ready: Callable[[], None] | None = None,
+    ) -> None:
         self._app = app
         self._config = config
+        self._ready = ready
+        """Called whenever the store has accepted it as a worker."""
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
         self._known = False
@@ -130,6 +137,8 @@ class Worker:
         op = self._app.backend.ops.register(new)
         worker_id = await self._run_patiently(op, unusable=refused)
         self._known = True
+        if self._ready is not None:
+            self._ready()
         logger.info("Worker %s is ready for %s", worker_id, ", ".join(tasks))
         worker = msgspec.structs.replace(new, worker_id=worker_id)
         self._session = session = WorkerSession(self._app, self._config, worker, shared)

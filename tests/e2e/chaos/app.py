@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -102,16 +103,41 @@ async def in_transaction(ctx: Context, n: int, seconds: float = 0.0, fails: int 
         diary.end(None)
 
 
+def end(how: str) -> None:
+    """End the process, in one of many ways. `exit-<code>` is an exit code."""
+    match how.partition("-"):
+        case ("exit", _, code):
+            os._exit(int(code))
+        case ("segfault", _, _):
+            ctypes.string_at(0)
+        case ("kill", _, _):
+            os.kill(os.getpid(), signal.SIGKILL)
+        case ("abort", _, _):
+            os.abort()
+        case ("thread", _, _):
+            threading.Thread(target=os._exit, args=[0]).start()
+            signal.pause()
+        case ("fork", _, _):
+            os.fork()
+            os._exit(0)
+
+
+@app.task(name="deadly-on-loop")
+async def deadly_on_loop(ctx: Context, n: int, how: str) -> None:
+    Diary(ctx)
+    end(how)
+
+
+@app.task(name="deadly-on-thread")
+def deadly_on_thread(ctx: Context, n: int, how: str) -> None:
+    Diary(ctx)
+    end(how)
+
+
 @app.task(name="poison", isolation="process")
 def poison(ctx: Context, n: int, how: str) -> None:
     Diary(ctx)
-    match how:
-        case "exit":
-            os._exit(0)
-        case "segfault":
-            ctypes.string_at(0)
-        case "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "worker":  # not only itself: the worker too
-            os.kill(os.getppid(), signal.SIGKILL)
-            signal.pause()
+    if how == "worker":  # not only itself: the worker too
+        os.kill(os.getppid(), signal.SIGKILL)
+        signal.pause()
+    end(how)

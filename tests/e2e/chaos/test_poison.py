@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from fairlane import State
+from fairlane.core.model import Task
 from tests.e2e.chaos.arena import FULL, Arena
 from tests.e2e.chaos.workers import WorkerProcess
 from tests.e2e.history.terms import Terms
 
 EACH, HARMLESS = (20, 5_000) if FULL else (1, 30)
-HOWS = {"exit": "exit code 0", "segfault": "SIGSEGV", "kill": "SIGKILL"}
+CODES = (0, 1, 2, 3, 70, 255)
+HOWS = {
+    **{f"exit-{code}": f"exit code {code} " for code in CODES},
+    "segfault": "SIGSEGV",
+    "kill": "SIGKILL",
+    "abort": "SIGABRT",
+    "thread": "exit code 0 ",
+    "fork": "exit code 0 ",
+}
+LEASE = 1.0
 
 
 @pytest.mark.parametrize("arena", ["sqlite-file", "sqlite-file-over-http"], indirect=True)
@@ -40,24 +52,59 @@ async def test_it_ends_in_the_dead_letters_and_others_are_unaffected(arena: Aren
 @pytest.mark.parametrize("arena", ["sqlite-file"], indirect=True)
 async def test_it_does_not_kill_workers_for_ever(arena: Arena) -> None:
     """A handler that takes its worker along: looked after by a supervisor, and ended in time."""
-    lease = 1.0
-    supervisor = WorkerProcess(
-        arena.app, arena.folder, arena.recorder, "--processes", "2", "--lease", str(lease)
-    )
-    try:
+    async with pool(arena):
         poison = await arena.client.submit("poison", how="worker")
         ids = await arena.client.submit_some(10, "on-loop", "on-thread")
         await arena.drained()
         later = await arena.client.submit("on-loop")
         await arena.drained()
-        await supervisor.stop()
-    finally:
-        supervisor.discard()
-    _, dump = await arena.judged(Terms(lease=lease))
-    task = dump.tasks[poison]
-    assert task.error is not None
-    assert (task.status, task.error.reason) == (State.DEAD_LETTER, "worker_lost")
-    assert {each.outcome for each in task.attempts} <= {"lost", "returned"}
+    _, dump = await arena.judged(Terms(lease=LEASE))
+    assert_lost(dump.tasks[poison])
     for task_id in [*ids, later]:
         assert dump.tasks[task_id].status is State.COMPLETED
         assert json.loads(dump.tasks[task_id].result or b"") > 0
+
+
+# What a supervisor makes of each exit code is tested in tests/cli/test_supervisor.py; the store
+# plays no part in it.
+SHORT = [("exit-0", "deadly-on-loop"), ("exit-2", "deadly-on-thread")]
+
+
+@pytest.mark.parametrize("arena", ["sqlite-file", *(["redis"] if FULL else [])], indirect=True)
+@pytest.mark.parametrize(
+    ("how", "type"),
+    [(how, type) for how in HOWS for type in ("deadly-on-loop", "deadly-on-thread")]
+    if FULL
+    else SHORT,
+)
+async def test_it_does_not_end_a_pool(arena: Arena, how: str, type: str) -> None:
+    """However its handler ends the worker's process, the pool goes on, and the task is counted as
+    having killed its workers."""
+    async with pool(arena):
+        poison = await arena.client.submit(type, how=how)
+        await arena.begun(4)  # three losses are free, because it had just started
+        await arena.drained()
+        later = await arena.client.submit_some(10, "on-loop", "on-thread")
+        await arena.drained()
+    _, dump = await arena.judged(Terms(lease=LEASE))
+    assert_lost(dump.tasks[poison])
+    assert {dump.tasks[each].status for each in later} == {State.COMPLETED}
+
+
+@asynccontextmanager
+async def pool(arena: Arena) -> AsyncIterator[None]:
+    """Two processes and their supervisor, which ends in order."""
+    flags = ("--processes", "2", "--lease", str(LEASE))
+    supervisor = WorkerProcess(arena.app, arena.folder, arena.recorder, *flags)
+    try:
+        yield
+        assert supervisor.running
+        await supervisor.stop()
+    finally:
+        supervisor.discard()
+
+
+def assert_lost(task: Task) -> None:
+    assert task.error is not None
+    assert (task.status, task.error.reason) == (State.DEAD_LETTER, "worker_lost")
+    assert {each.outcome for each in task.attempts} <= {"lost", "returned"}

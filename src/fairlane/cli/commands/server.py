@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from fairlane.cli.apps import load_named
-from fairlane.cli.commands.worker import follow_supervisor
 from fairlane.cli.errors import note
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import (
@@ -31,7 +30,8 @@ from fairlane.cli.serving import (
     config_of,
 )
 from fairlane.cli.settings import Settings, resolve
-from fairlane.cli.shutdown import run, stop_on_signals
+from fairlane.cli.shutdown import KILLING_SECONDS, LEAVING_SECONDS, run, stop_on_signals
+from fairlane.cli.supervised import LEFT, READY, follow_supervisor, give_sign
 from fairlane.cli.supervisor import Supervisor
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
@@ -89,7 +89,8 @@ def server_command(descriptors: str | None, **flags: Any) -> None:
     if descriptors is not None:
         follow_supervisor()
         sockets = [inherited(int(number)) for number in descriptors.split(",")]
-        run(_serve(app, settings, sockets))
+        give_sign(READY)
+        run(_serve(app, settings, sockets, supervised=True))
         return
     run(_check(app, settings))
     sockets = bind(settings.host, settings.port)
@@ -125,11 +126,19 @@ async def _check(app: Fairlane, settings: Settings) -> None:
         await app.aclose()
 
 
-async def _serve(app: Fairlane, settings: Settings, sockets: Sequence[socket.socket]) -> None:
+async def _serve(
+    app: Fairlane,
+    settings: Settings,
+    sockets: Sequence[socket.socket],
+    *,
+    supervised: bool = False,
+) -> None:
     serving = Serving(app, config_of(settings), sockets)
     try:
         with stop_on_signals(serving.stop, ConnectionLimits().grace_seconds):
             await serving.run()
+        if supervised:
+            give_sign(LEFT)
     finally:
         await app.aclose()
 
@@ -141,6 +150,11 @@ async def _supervise(settings: Settings, sockets: Sequence[socket.socket]) -> in
     listed = ",".join(map(str, descriptors))
     command = [sys.executable, "-m", "fairlane", "server", "--descriptors", listed]
     supervisor = Supervisor(
-        command, environ, settings.workers, kind="server", descriptors=descriptors
+        command,
+        environ,
+        settings.workers,
+        kind="server",
+        descriptors=descriptors,
+        patience=ConnectionLimits().grace_seconds + LEAVING_SECONDS + KILLING_SECONDS,
     )
     return await supervisor.run()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,8 @@ from fairlane.cli.options import (
     retention_option,
 )
 from fairlane.cli.settings import PREFIX, Settings, resolve
-from fairlane.cli.shutdown import run, stop_on_signals
+from fairlane.cli.shutdown import KILLING_SECONDS, LEAVING_SECONDS, run, stop_on_signals
+from fairlane.cli.supervised import LEFT, READY, follow_supervisor, give_sign
 from fairlane.cli.supervisor import Supervisor
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
@@ -90,7 +90,7 @@ def worker_command(reload: bool, supervised: bool, **flags: Any) -> None:
         follow_supervisor()
     app = load_application(settings)
     log_to_stderr(settings, supervised=supervised)
-    run(work(app, config))
+    run(work(app, config, supervised=supervised))
 
 
 async def _supervise(settings: Settings, *, reload: bool) -> int:
@@ -98,30 +98,23 @@ async def _supervise(settings: Settings, *, reload: bool) -> int:
     environ = {**os.environ, **settings.environment(), PREFIX + "PROCESSES": "1"}
     command = [sys.executable, "-m", "fairlane", "worker", "--supervised"]
     watched = Path.cwd() if reload else None
-    return await Supervisor(command, environ, settings.processes, watched).run()
+    patience = settings.grace + LEAVING_SECONDS + KILLING_SECONDS
+    supervisor = Supervisor(command, environ, settings.processes, watched, patience=patience)
+    return await supervisor.run()
 
 
-async def work(app: Fairlane, config: Config) -> None:
-    """Run a worker until it is stopped."""
+async def work(app: Fairlane, config: Config, *, supervised: bool = False) -> None:
+    """Run a worker until it is stopped. `supervised`: give the supervisor signs."""
     try:
         try:
             # Raise errors that waiting would not cure before waiting for anything.
             await app.run(app.backend.ops.verify())
         except StoreUnavailable as error:
             note(f"{error.message} The worker waits for it.")
-        worker = Worker(app, config)
+        worker = Worker(app, config, partial(give_sign, READY) if supervised else None)
         with stop_on_signals(worker.stop, config.grace):
             await worker.run(signals=False)
+        if supervised:
+            give_sign(LEFT)
     finally:
         await app.aclose()
-
-
-def follow_supervisor() -> None:
-    """Stop when the supervisor is gone, which ends this process's standard input."""
-
-    def wait() -> None:
-        while os.read(0, 1024):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait, name="fairlane-supervisor", daemon=True).start()
