@@ -183,6 +183,17 @@ async def test_a_different_report_afterwards_is_refused(store: World, first: Out
     assert await store.task(task_id) == before
 
 
+async def test_another_result_afterwards_is_refused(store: World) -> None:
+    task_id = await store.submit()
+    task = await store.claim_one(await store.worker())
+    await store.settle(task, Completed(b'{"a":1,"b":[2]}'))
+    before = await store.task(task_id)
+    assert await store.settle(task, Completed(b'{ "b": [2], "a": 1 }')) is Verdict.APPLIED
+    for other in (b'{"a":1,"b":[3]}', b"null", b"2"):
+        assert await store.settle(task, Completed(other)) is Verdict.STALE
+    assert await store.task(task_id) == before
+
+
 async def test_a_repeat_is_known_after_the_task_went_on(store: World) -> None:
     worker = await store.worker()
     await store.submit()
@@ -298,6 +309,30 @@ async def test_of_two_reports_in_one_batch_the_first_counts(store: World) -> Non
 
 
 @pytest.mark.local
+async def test_the_first_and_the_last_runs_are_kept(store: World) -> None:
+    task_id = await store.submit()
+    worker = await store.worker()
+    runs = limits.FIRST_RUNS + limits.LAST_RUNS + 3
+    for _ in range(runs - 1):
+        assert await store.settle(await store.claim_one(worker), Released(), None)
+    # Not all at once, so that the first step with too many is seen to drop one, too.
+    kept = limits.FIRST_RUNS + limits.LAST_RUNS
+    assert len((await store.task(task_id)).attempts) == kept
+    assert await store.settle(await store.claim_one(worker), Failed(BOOM, after=0))
+    task = await store.task(task_id)
+    first = range(1, limits.FIRST_RUNS + 1)
+    last = range(runs - limits.LAST_RUNS + 1, runs + 1)
+    assert [each.number for each in task.attempts] == [*first, *last]
+    assert task.attempts[-1].error is not None
+    assert [each.attempt for each in task.trail] == list(last)
+    await store.claim_one(worker)
+    await store.run(store.ops.cancel([task_id]))
+    task = await store.task(task_id)
+    assert len(task.attempts) == kept
+    assert (task.attempts[-1].number, task.attempts[-1].outcome) == (runs + 1, "cancelled")
+
+
+@pytest.mark.local
 async def test_the_newest_runs_keep_their_times(store: World) -> None:
     task_id = await store.submit()
     worker = await store.worker()
@@ -306,7 +341,6 @@ async def test_the_newest_runs_keep_their_times(store: World) -> None:
         assert await store.settle(await store.claim_one(worker), Released(), None)
     task = await store.task(task_id)
     assert [each.attempt for each in task.trail] == list(range(4, runs + 1))
-    assert len(task.attempts) == runs
     await store.run(store.ops.cancel([task_id]))
     await store.run(store.ops.replay([task_id]))
     task = await store.task(task_id)

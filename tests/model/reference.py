@@ -417,6 +417,8 @@ class Model:
         self.lingering.pop((worker_id, task_id, attempt), None)
         if task is None:
             return "missing"
+        if outcome == "completed" and value != task.result:
+            return "stale"
         told = (attempt, worker_id, OUTCOMES.get(outcome, outcome))
         return (
             "applied"

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from fairlane.core import settlement
 from fairlane.core.machine import (
     DOOM,
     NOT_STARTED,
@@ -53,6 +54,9 @@ def _one_less(move: Move) -> int | None:
 
 
 FAULTS: dict[str, Break] = {
+    "another result is taken for a repetition": planting.replaced(
+        settlement, "_same_result", lambda *_: True
+    ),
     "a retry loses its place": move(Verb.RETRY, place=Place.RESET),
     "a retry comes at once": move(Verb.RETRY, after=0.0),
     "a retry keeps the progress": move(Verb.RETRY, clears=Clears.NOTHING),

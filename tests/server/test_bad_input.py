@@ -297,6 +297,7 @@ async def test_the_protocol_said_twice(kind: str, servers: Servers, tmp_path: Pa
         for _ in range(2):
             answer = told(await stage.call("result", report), 200)
             assert answer == {"acknowledged": True, "status": "completed"}
+        refused(await stage.call("result", {**HELD, "result": {"n": 2}}), 409, "lease_lost")
         fail = {**HELD, "status": "failed", "error": {"message": "no"}}
         refused(await stage.call("result", fail), 409, "lease_lost")
         # 34: more patience than there is. 53: a result of the limit.

@@ -13,6 +13,9 @@ from fairlane.core.retry import DEFAULT
 from fairlane.core.settlement import FencedMove, Settled, Settlement, judge_late, reaped, settle
 from tests.unit.make import NOON, TASK_ID, claimed, stored
 
+SEALED_ONCE = b'{"$sealed":"k1.AbCdEfGh.AAAA"}'
+SEALED_AGAIN = b'{"$sealed":"k1.AbCdEfGh.BBBB"}'
+
 
 class Engine:
     """Applies nothing, and keeps what it was asked to."""
@@ -94,6 +97,26 @@ class TestLateMoves:
     def test_a_report_that_was_applied_before_is_applied(self) -> None:
         task = stored(attempts=(self.past(1, "w0", "lost"), self.past(2, "w1", "completed")))
         assert judge_late(task, self.LATE) is Verdict.APPLIED
+
+    @pytest.mark.parametrize(
+        ("stored_result", "sent", "verdict"),
+        [
+            (None, b"null", Verdict.APPLIED),
+            (b"null", None, Verdict.APPLIED),
+            (b'{"a":1,"b":2}', b'{"b": 2, "a": 1}', Verdict.APPLIED),
+            (b"1", b"2", Verdict.STALE),
+            (b"1", None, Verdict.STALE),
+            (b'{"$zstd":"', b"1", Verdict.STALE),
+            (SEALED_ONCE, SEALED_AGAIN, Verdict.APPLIED),
+            (b"1", SEALED_AGAIN, Verdict.APPLIED),
+        ],
+    )
+    def test_a_completion_is_known_by_its_result(
+        self, stored_result: bytes | None, sent: bytes | None, verdict: Verdict
+    ) -> None:
+        task = stored(attempts=(self.past(2, "w1", "completed"),), result=stored_result)
+        late = FencedMove(TASK_ID, 2, "w1", COMPLETE, seconds=0.5, result=sent)
+        assert judge_late(task, late) is verdict
 
     @pytest.mark.parametrize(
         ("number", "worker_id", "outcome"),

@@ -72,6 +72,10 @@ FREE_RETURNS = 3
 TIMEOUT_GROWTH = 1.5
 TIMEOUT_GROWTH_CAP = 3600.0
 
+# Which runs of a task that did not complete are kept: the first and the last ones.
+FIRST_RUNS = 10
+LAST_RUNS = 100
+
 # How many earlier runs and replays of a task keep all their times.
 TRAIL_ENTRIES = 100
 

@@ -329,6 +329,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     result: bytes | None
     error: TaskError | None
     attempts: tuple[Attempt, ...]
+    """Its runs. Of those that did not complete, the first 10 and the last 100 are kept."""
     progress: Progress | None
     tags: Mapping[str, str]
     idempotency_key: str | None

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from fairlane.core import sealing
 from fairlane.core.flow import Flow, Op, writes
 from fairlane.core.machine import COMPLETE, Move, Standing, allows, decide
 from fairlane.core.model import Cause, Overdue, Task, Verdict
@@ -114,12 +115,25 @@ def _decide(item: Settlement) -> FencedMove:
 def judge_late(task: Task | None, late: FencedMove) -> Verdict:
     """Return the verdict on a move whose fence does not match the task as it stands.
 
-    A report whose answer got lost is sent again: if the task's history has this very run, the move
-    was applied before.
+    A report whose answer got lost is sent again: if the task's history has this very run, with the
+    same result, the move was applied before.
     """
     if task is None:
         return Verdict.MISSING
     run = (late.attempt, late.worker_id, late.move.run)
     if any((past.number, past.worker_id, past.outcome) == run for past in task.attempts):
-        return Verdict.APPLIED
+        same = late.move is not COMPLETE or _same_result(task.result, late.result)
+        return Verdict.APPLIED if same else Verdict.STALE
     return Verdict.STALE
+
+
+def _same_result(stored: bytes | None, sent: bytes | None) -> bool:
+    """Return whether two results are the same JSON. Sealed ones differ each time they are sealed:
+    they count as the same."""
+    one, other = stored or b"null", sent or b"null"
+    if one == other or sealing.parsed(one) is not None or sealing.parsed(other) is not None:
+        return True
+    try:
+        return bool(msgspec.json.decode(one) == msgspec.json.decode(other))
+    except msgspec.MsgspecError:
+        return False  # what is stored is damaged

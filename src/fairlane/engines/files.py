@@ -17,7 +17,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from fairlane.core import trail
+from fairlane.core import limits, trail
 from fairlane.core.states import NOWHERE, State
 from fairlane.core.tally import UNTIMED
 
@@ -27,6 +27,8 @@ _NUMBERS = {
     **{state.name: state.code for state in State},
     "NOWHERE": NOWHERE,
     "UNTIMED": UNTIMED,
+    "FIRST_RUNS": limits.FIRST_RUNS,
+    "LAST_RUNS": limits.LAST_RUNS,
     "TRAIL_BYTES": trail.BYTES,
     "TRAIL_STATES": trail.STATES,
 }

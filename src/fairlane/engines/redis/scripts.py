@@ -71,6 +71,8 @@ def _numbers() -> dict[str, int]:
         "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
         "JOURNAL_BYTES": JOURNAL_BYTES,
         "LINE": record.LINE.size,
+        "FIRST_RUNS": limits.FIRST_RUNS,
+        "LAST_RUNS": limits.LAST_RUNS,
         "TRAIL_BYTES": trail.BYTES,
         "TRAIL_STATES": trail.STATES,
     }

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fairlane.core import limits
 from fairlane.core.flow import Flow
 from fairlane.core.journal import Passage
 from fairlane.core.machine import Clears, Move, Place, Slot, Verb, allows
@@ -176,5 +177,7 @@ def _record_run(task: TaskRow, move: Move, now: int, error: bytes | None) -> Flo
     """Add the run that ended to the task's history; its slot may stay taken."""
     fence = (task.task_id, task.attempt, task.worker_id)
     yield Execute(SQL["record_attempt"], (*fence, task.started_at, now, move.run, error))
+    if task.attempt > limits.FIRST_RUNS + limits.LAST_RUNS:
+        yield Execute(SQL["drop_middle_attempts"], (task.task_id, task.attempt))
     if move.slot is Slot.LINGER:
         yield Execute(SQL["linger"], (task.worker_id, task.task_id, task.attempt, task.lane))

@@ -69,6 +69,19 @@ recorded AS (
     WHERE $7::text IS NOT NULL
     ON CONFLICT DO NOTHING
 ),
+dropped AS (
+    DELETE FROM fairlane.attempts AS run
+    USING released
+    CROSS JOIN LATERAL (
+        SELECT ctid AS tid FROM fairlane.attempts
+        WHERE
+            attempts.task_id = released.task_id
+            AND attempts.attempt > FIRST_RUNS
+            AND attempts.attempt <= released.attempt - LAST_RUNS
+        OFFSET 0
+    ) AS middle
+    WHERE released.attempt > FIRST_RUNS + LAST_RUNS AND run.ctid = middle.tid
+),
 lingers AS (
     INSERT INTO fairlane.lingering (worker_id, task_id, attempt, lane)
     SELECT worker_id, task_id, attempt, released.lane

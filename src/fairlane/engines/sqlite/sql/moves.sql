@@ -70,6 +70,9 @@ SELECT expires_at, number FROM content WHERE number = ? AND expires_at IS NOT NU
 INSERT INTO attempts (task_id, attempt, worker_id, started_at, ended_at, outcome, error)
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
+-- name: drop_middle_attempts
+DELETE FROM attempts WHERE task_id = ? AND attempt > FIRST_RUNS AND attempt <= ? - LAST_RUNS;
+
 -- name: linger
 INSERT INTO lingering (worker_id, task_id, attempt, lane)
 SELECT worker_id, ?2, ?3, ?4 FROM workers WHERE worker_id = ?1 AND status <> 'dead'

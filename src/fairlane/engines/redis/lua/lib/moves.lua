@@ -113,11 +113,29 @@ local function set_error(id, error)
     end
 end
 
+-- Return the stored runs of a task without those between its first and its last ones.
+local function without_middle(runs, newest)
+    local at, from = 1, nil
+    while at <= #runs do
+        local attempt, _, _, worker, outcome, problem, next = read('>I4I8I8BBI4', runs, at)
+        if attempt > newest - LAST_RUNS then
+            break
+        end
+        from = from or (attempt > FIRST_RUNS and at)
+        at = next + worker + outcome + problem
+    end
+    return from and sub(runs, 1, from - 1) .. sub(runs, at) or runs
+end
+
 -- Add a run that did not complete to the task's history.
 local function record_run(id, attempt, worker, started_at, outcome, problem)
     local run = attempt .. started_at .. stamp .. pack('>BBI4', #worker, #outcome, #problem)
-    local earlier = call('HGET', RUNS, id) or ''
-    later('HSET', RUNS, id, earlier .. run .. worker .. outcome .. problem)
+    local runs = (call('HGET', RUNS, id) or '') .. run .. worker .. outcome .. problem
+    local newest = read('>I4', attempt)
+    if newest > FIRST_RUNS + LAST_RUNS then
+        runs = without_middle(runs, newest)
+    end
+    later('HSET', RUNS, id, runs)
 end
 
 -- Return the entry of a run in the trail of its task: see core/trail.py.
