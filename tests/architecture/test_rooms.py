@@ -47,6 +47,7 @@ OWN = {
     "sqlite": {
         "driver_caller_transactions": "one file: its connections differ little from our own",
         "driver_database": "opens files and sets pragmas",
+        "driver_files": "files can be replaced below those who have them open",
         "driver_transaction": "a handler's transaction holds the writer",
         "lock": "writers of several processes take turns by a lock on a file",
         "notices": "inotify tells of writes by other processes",

@@ -36,6 +36,7 @@
         │   ├── StoreBusy
         │   ├── StoreFull
         │   ├── StoreReadOnly
+        │   ├── StoreReplaced
         │   └── BlobsUnavailable
         └── StoreUnusable             lasting: a person has to do something
             ├── DriverMissing
@@ -384,6 +385,13 @@ class StoreReadOnly(StoreUnavailable):
     """The store does not accept writes: it is read-only, or a replica."""
 
     code = "store_read_only"
+
+
+class StoreReplaced(StoreUnavailable):
+    """The store's files were replaced or deleted while they were open: the same call goes to those
+    that are there now."""
+
+    code = "store_replaced"
 
 
 class BlobsUnavailable(StoreUnavailable):

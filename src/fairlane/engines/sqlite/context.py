@@ -22,17 +22,30 @@ from fairlane.engines.sqlite.calls import Execute
 SQL = statements(__package__, "catalogue")
 
 
+class Epoch:
+    """Counts the files that the store has had: what was cached of one is not true of the next."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
 class Catalogue(threading.local):
     """A cache of lanes, controls and settings.
 
     Each thread sees its own state of the database, so each has a cache of its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, epoch: Epoch) -> None:
+        self._current = epoch
         self.forget()
+
+    def renew(self) -> None:
+        """Clear the caches of all threads: the store's file is another one."""
+        self._current.number += 1
 
     def forget(self) -> None:
         """Clear the cache: a transaction was rolled back, and with it perhaps a lane."""
+        self._epoch = self._current.number
         self._version = 0
         self._controls = Controls()
         self._lanes: dict[int, Lane] = {}
@@ -61,7 +74,7 @@ class Catalogue(threading.local):
         """Bring the cache up to date; `version` is the current one if the caller knows it."""
         if version is None:
             ((version,),) = yield Execute(SQL["version"])
-        if version != self._version:
+        if version != self._version or self._epoch != self._current.number:
             yield from self._load()
 
     def controls(self) -> Flow[Controls]:
@@ -80,7 +93,7 @@ class Catalogue(threading.local):
     def lanes_for(self, keys: Iterable[LaneKey]) -> Flow[dict[LaneKey, int]]:
         """Return the numbers of these lanes; those that do not exist yet are opened."""
         wanted = set(keys)
-        if not wanted.issubset(self._ids):
+        if self._epoch != self._current.number or not wanted.issubset(self._ids):
             yield from self.refresh()
         missing = wanted.difference(self._ids)
         if missing:
@@ -133,7 +146,7 @@ class Context:
     """Shared by all operations on one store."""
 
     def __init__(self) -> None:
-        self.catalogue = Catalogue()
+        self.catalogue = Catalogue(Epoch())
         self.clock_offset = 0
 
     def clock(self) -> int:

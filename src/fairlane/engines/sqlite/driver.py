@@ -12,6 +12,7 @@ into the next one, each operation under its own savepoint: one fsync serves them
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from typing import Any, TypeVar
 
 from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
-from fairlane.core.flow import Mode, Op, perform
+from fairlane.core.flow import Flow, Mode, Op, perform
 from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
 from fairlane.engines.sqlite.driver_caller_transactions import SqliteJoined
 from fairlane.engines.sqlite.driver_database import Database
@@ -38,6 +39,8 @@ T = TypeVar("T")
 
 _JOBS_PER_TRANSACTION = 100
 
+logger = logging.getLogger("fairlane.store")
+
 
 class SqliteDriver:
     """Performs operations on one SQLite file, or on memory when `path` is None."""
@@ -50,12 +53,14 @@ class SqliteDriver:
         *,
         verify: Callable[[], Op[None]],
         rolled_back: Callable[[], None],
+        replaced: Callable[[], None],
         synchronous: str = "FULL",
         patience: float = 10.0,
     ) -> None:
         self._database = Database(path, synchronous)
         self._verify = verify
         self._rolled_back = rolled_back
+        self._replaced = replaced
         self._patience = patience
         self._waiters = Waiters()
         self._commits = Commits()
@@ -65,6 +70,9 @@ class SqliteDriver:
         # The holder of this lock may use the connection that writes.
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        # The holder of this lock may use the connection that reads.
+        self._reading = threading.Lock()
+        self._read_connection: sqlite3.Connection | None = None
         self._lock = self._database.lock()
 
     # -- the two colours -----------------------------------------------------------------------
@@ -146,14 +154,42 @@ class SqliteDriver:
         """
         # Only now: callers may have given up while we waited for the lock.
         batch = [job for job in batch if job.take()]
+        files = self._database.files
         try:
+            if not files.trusted():
+                self._check_files()
             if self._connection is None:
-                self._connection = self._database.connect()
-            return self._write(self._connection, batch)
+                make = any(job.op.mode is Mode.SCHEMA for job in batch)
+                self._connection = self._database.open(make=make)
+                self._database.check_content(self._connection)
+            reports = self._write(self._connection, batch)
         except BaseException as error:  # noqa: BLE001 (the job's caller gets it)
             if isinstance(error, sqlite3.Error) and self._database.path is not None:
                 self._disconnect()
-            return self._failed(batch, error)
+            reports = self._failed(batch, error)
+        # What is in a file without a name is not acknowledged, and its errors mean nothing.
+        return reports if files.intact() else self._failed(batch, self._database.replaced())
+
+    def _check_files(self) -> None:
+        """Raise if the files are not those that were opened, or what is in them is not.
+
+        Raises StoreReplaced when they are closed, and StoreUnusable. Call this while holding the
+        turn and the file's lock.
+        """
+        if self._database.files.intact():
+            if self._connection is not None:
+                self._database.check_content(self._connection)
+            return
+        error = self._database.replaced()
+        with self._reading:
+            opened = [each for each in (self._connection, self._read_connection) if each]
+            self._database.give_up(opened)
+            self._connection = self._read_connection = None
+        logger.error("%s", error)
+        self._verified = False
+        self._replaced()
+        self._lock.close()
+        raise error
 
     def _failed(self, batch: list[Job], error: BaseException) -> list[Callable[[], None]]:
         translated = self._database.translated(error)
@@ -163,6 +199,7 @@ class SqliteDriver:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        self._verified = False
 
     def _write(self, connection: sqlite3.Connection, batch: list[Job]) -> list[Callable[[], None]]:
         """Perform jobs in one transaction. Returns how to report each result."""
@@ -221,19 +258,40 @@ class SqliteDriver:
     # -- the reading thread --------------------------------------------------------------------
 
     def _serve_reader(self, jobs: Inbox) -> None:
-        connection: sqlite3.Connection | None = None
         while batch := jobs.take(1):
             job = batch[0]
             if not job.take():
                 continue
             try:
-                if connection is None:
-                    connection = self._database.connect()
-                job.report(self._read(connection, job.op), None)
+                job.report(self._read_intact(job.op), None)
             except BaseException as error:  # noqa: BLE001 (the thread must outlive any job)
                 job.report(None, self._database.translated(error))
-        if connection is not None:
-            connection.close()
+        with self._reading:
+            self._stop_reading()
+
+    def _read_intact(self, op: Op[T]) -> T:
+        """Read from the files that have the names, before and after."""
+        files = self._database.files
+        if files.trusted() or files.intact():
+            with self._reading:
+                try:
+                    if self._read_connection is None:
+                        make = op.mode is Mode.SCHEMA
+                        self._read_connection = self._database.open(make=make)
+                    result = self._read(self._read_connection, op)
+                except sqlite3.Error:
+                    self._stop_reading()
+                    raise
+            if files.trusted() or files.intact():
+                return result
+        # Closing them takes the lock, and so the thread that writes.
+        self._once_sync(_LOOK)
+        raise self._database.replaced()
+
+    def _stop_reading(self) -> None:
+        if self._read_connection is not None:
+            self._read_connection.close()
+            self._read_connection = None
 
     def _read(self, connection: sqlite3.Connection, op: Op[T]) -> T:
         connection.execute("BEGIN")
@@ -261,13 +319,15 @@ class SqliteDriver:
     @contextmanager
     def _apart(self) -> Iterator[sqlite3.Connection]:
         """Return a connection of its own, under the file's lock."""
+        if not self._database.files.intact():
+            self._once_sync(_LOOK)
         self._database.leave_foreign_files_alone()
         lock = self._database.lock()
         with closing(lock):
             lock.acquire(wait=True)
             try:
                 # Closed under the lock: the last connection to leave checkpoints.
-                with closing(self._database.connect()) as connection:
+                with closing(self._database.open(make=False)) as connection:
                     yield connection
             finally:
                 lock.release()
@@ -277,7 +337,7 @@ class SqliteDriver:
         """Memory has but one connection: a turn of its own on that."""
         with self._turn:
             if self._connection is None:
-                self._connection = self._database.connect()
+                self._connection = self._database.open(make=False)
             try:
                 yield self._connection
             finally:
@@ -303,6 +363,14 @@ class SqliteDriver:
                 self._lock.acquire(wait=True)
                 self._disconnect()
             self._lock.close()
+
+
+def _nothing() -> Flow[None]:
+    yield from ()
+
+
+_LOOK: Op[None] = Op("look", Mode.TRANSACTION, _nothing)
+"""Does nothing: whoever performs it looks at the files first."""
 
 
 def _answer(future: Future[T] | asyncio.Future[T], result: T, error: BaseException | None) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from contextlib import closing, suppress
 from pathlib import Path
+from weakref import WeakSet
 
 from fairlane.core.backend import Durability
 from fairlane.core.errors import (
@@ -16,8 +18,11 @@ from fairlane.core.errors import (
     StoreError,
     StoreFull,
     StoreReadOnly,
+    StoreReplaced,
     StoreUnavailable,
+    StoreUnusable,
 )
+from fairlane.engines.sqlite.driver_files import StoreFiles
 from fairlane.engines.sqlite.lock import FileLock
 from fairlane.engines.sqlite.notices import Notices
 
@@ -37,7 +42,10 @@ class Database:
 
     def __init__(self, path: Path | None, synchronous: str) -> None:
         self.path = path
+        self.files = StoreFiles(path)
         self._synchronous = synchronous
+        self._opened = False
+        self._watches: WeakSet[FileWatch] = WeakSet()
 
     @property
     def name(self) -> str:
@@ -49,11 +57,53 @@ class Database:
         path = self.path
         return FileLock(None if path is None else path.with_name(path.name + ".lock"))
 
-    def connect(self) -> sqlite3.Connection:
-        """Return a connection with the settings that the store wants."""
+    def open(self, *, make: bool) -> sqlite3.Connection:
+        """Return a connection to the files that are there, and remember which they are.
+
+        A file that was there before and is missing now is not made again, unless `make` is set.
+        """
         if self.path is not None and not self.path.exists():
+            if self._opened and not make:
+                raise SchemaMissing(
+                    f"{self.name} was deleted: put it back, or run `fairlane migrate` to begin "
+                    "with an empty store."
+                )
             # Made with the right mode from the start: tasks may hold secrets.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        before = self.files.database()
+        connection = self.connect()
+        if self.files.database() != before or not self.files.intact():
+            connection.close()
+            raise self.replaced()
+        if not self.files.known:
+            self.files.note()
+        self._opened = True
+        return connection
+
+    def give_up(self, connections: list[sqlite3.Connection]) -> None:
+        """Close all connections to files that are no longer at their paths."""
+        for watch in self._watches:
+            watch.close()
+        self.files.give_up(connections)
+
+    def replaced(self) -> StoreReplaced:
+        """Return the error of a caller whose files were replaced."""
+        return StoreReplaced(
+            f"{self.name}, or a file beside it, was replaced or deleted while it was open. "
+            "It is opened again: repeat the call."
+        )
+
+    def check_content(self, connection: sqlite3.Connection) -> None:
+        """Raise StoreUnusable if another file was copied over the database. Under the lock."""
+        if self.files.overwritten(connection):
+            raise StoreUnusable(
+                f"Another file was copied over {self.name} while it was open. Stop every process "
+                "that uses it, delete the files beside it that end in -wal and -shm, copy the file "
+                "again, and start the processes."
+            )
+
+    def connect(self) -> sqlite3.Connection:
+        """Return a connection with the settings that the store wants."""
         connection = sqlite3.connect(
             ":memory:" if self.path is None else self.path,
             isolation_level=None,
@@ -90,7 +140,11 @@ class Database:
 
     def watch(self) -> FileWatch | None:
         """Return a watch on other processes' commits; None for memory."""
-        return None if self.path is None else FileWatch(self.path)
+        if self.path is None:
+            return None
+        watch = FileWatch(self.path, self.files)
+        self._watches.add(watch)
+        return watch
 
     def locked(self, patience: float) -> StoreBusy:
         """Return the error of a caller that did not get the lock in time."""
@@ -151,15 +205,28 @@ class Database:
 class FileWatch:
     """A connection that does nothing but look whether others have committed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: StoreFiles) -> None:
         self._path = path
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._files = files
+        self._guard = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
         self._last = 0
+        self.opened = 0
+        """How often the file was opened: other files need other notices."""
 
     def version(self) -> int:
         # SQLite recovers the file at this moment; the next look will succeed.
-        with suppress(sqlite3.OperationalError):
-            (self._last,) = self._connection.execute("PRAGMA data_version").fetchone()
+        with self._guard, suppress(sqlite3.Error):
+            if self._connection is None:
+                # Files that are being replaced are opened by the next write, or read, first.
+                if self._files.lost or not self._files.intact() or not self._path.exists():
+                    return self._last
+                self._connection = sqlite3.connect(
+                    self._path, isolation_level=None, check_same_thread=False
+                )
+                self.opened += 1
+            (found,) = self._connection.execute("PRAGMA data_version").fetchone()
+            self._last = self.opened << 32 | found
         return self._last
 
     def notices(self) -> Notices | None:
@@ -168,4 +235,8 @@ class FileWatch:
         return Notices.of(self._path.with_name(self._path.name + "-wal"))
 
     def close(self) -> None:
-        self._connection.close()
+        """Close the file; the next look opens the one that is there then."""
+        with self._guard:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None

@@ -99,6 +99,8 @@ class SqliteTransaction:
     def _commit(self) -> None:
         if self.connection.in_transaction:
             self.connection.execute("COMMIT")
+            if not self._database.files.intact():
+                raise self._database.replaced()
         if self._wake:
             self._committed()
 

@@ -78,6 +78,7 @@ def connect(
         path,
         verify=operations.verify,
         rolled_back=operations.catalogue.forget,
+        replaced=operations.catalogue.renew,
         synchronous=synchronous,
         patience=patience,
     )

@@ -43,6 +43,10 @@ class Commits:
 class CommitWatch(Protocol):
     """Notices commits of other processes."""
 
+    @property
+    def opened(self) -> int:
+        """How often the files were opened: other files need other notices."""
+
     def version(self) -> int:
         """Return a number that changes when another connection commits."""
 
@@ -66,6 +70,7 @@ class SqliteWakeup:
         """So many of our commits were over when the version was last looked at."""
         self._seen = self._version()
         self._notices = None if watch is None else watch.notices()
+        self._opened = 0 if watch is None else watch.opened
         self._hinted_at = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
         self._doubt: asyncio.TimerHandle | None = None
@@ -74,6 +79,8 @@ class SqliteWakeup:
         if self._hinted():
             return True
         if self._watch is not None:
+            if self._watch.opened != self._opened:
+                self._renew_notices(self._watch)
             self._look_again(self._pauses())
         try:
             async with asyncio.timeout(seconds):
@@ -83,6 +90,12 @@ class SqliteWakeup:
         finally:
             self._rest()
         return self._hinted()
+
+    def _renew_notices(self, watch: CommitWatch) -> None:
+        if self._notices is not None:
+            self._notices.close()
+        self._notices = watch.notices()
+        self._opened = watch.opened
 
     def _pauses(self) -> Iterator[float]:
         if self._notices is None:
