@@ -45,6 +45,29 @@ MADE = """() => {
     .map((one) => one.outerHTML);
 }"""
 """What no page here has of its own."""
+REVERSES = "\u202e"
+"""Everything after it is shown from right to left, up to the end of what isolates it."""
+EXPOSED = """(reverses) => {
+  const alone = (one) => getComputedStyle(one).unicodeBidi !== "normal"
+    || !["inline", "contents"].includes(getComputedStyle(one).display);
+  const isolated = (text) => {
+    let one = text.parentElement;
+    while (!alone(one)) one = one.parentElement;
+    return one;
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const texts = new Map();
+  while (walker.nextNode()) {
+    const text = walker.currentNode;
+    if (!text.data.trim() || text.parentElement.closest("script, style, svg, textarea")) continue;
+    const one = isolated(text);
+    texts.set(one, [...(texts.get(one) ?? []), text.data]);
+  }
+  return [...texts]
+    .filter(([, all]) => all.length > 1 && all.some((text) => text.includes(reverses)))
+    .map(([one, all]) => `${one.outerHTML.slice(0, 120)}: ${all.join(" | ")}`);
+}"""
+"""Texts that share what isolates them with a text that could reverse them."""
 TOLD = """() => {
   const told = (one) => [one.title, one.getAttribute("aria-label"), one.value, one.text];
   const quiet = document.querySelectorAll("[title], [aria-label], input, option");
@@ -56,7 +79,7 @@ TOLD = """() => {
 def evil(where: str) -> str:
     """A text that tries all there is to break out of wherever it is put, and tells where it was."""
     return (
-        f"{where}{{{{7*7}}}}</script><script>ran()</script><img src=x onerror=ran()>"
+        f"{where}{REVERSES}{{{{7*7}}}}</script><script>ran()</script><img src=x onerror=ran()>"
         "\"onmouseover='ran()'`${ran()}`"
     )
 
@@ -126,6 +149,7 @@ async def harmless(page: Page) -> str:
     await expect(page.locator("[aria-busy=true]")).to_have_count(0)
     await page.evaluate(TOUCH)
     assert await page.evaluate(MADE) == []
+    assert await page.evaluate(EXPOSED, REVERSES) == []
     told: str = await page.evaluate(TOLD)
     return told
 

@@ -20,6 +20,9 @@ const FEW = 8;
 const LEVELS = 3;
 const PREVIEWED = 3;
 
+// These turn the text after them around. They are shown as escapes, as JSON may have them.
+const DIRECTION_MARKS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
 /**
  * A document, as a tree or as text, with a button to copy it.
  *
@@ -27,7 +30,7 @@ const PREVIEWED = 3;
  */
 export function JsonPanel({ title, value }) {
   const [raw, setRaw] = useState(false);
-  const text = () => JSON.stringify(value, null, 2);
+  const text = () => encoded(value, 2);
   const tools = html`
     <button type="button" class="button small" aria-pressed=${raw} onClick=${() => setRaw(!raw)}>Raw</button>
     <${CopyButton} text=${text} what=${`the ${title.toLowerCase()}`} />`;
@@ -112,7 +115,7 @@ const Name = ({ name }) => name !== undefined && html`<span class="json-name">${
 /** @param {{ value: unknown }} props */
 function Leaf({ value }) {
   const [whole, setWhole] = useState(false);
-  const text = JSON.stringify(value);
+  const text = encoded(value);
   const kind = value === null ? "null" : typeof value === "object" ? "number" : typeof value;
   if (whole || text.length <= LONGEST_TEXT) return html`<span data-kind=${kind}>${text}</span>`;
   return html`<span data-kind=${kind}>${text.slice(0, LONGEST_TEXT)}…</span>
@@ -122,14 +125,21 @@ function Leaf({ value }) {
   </button>`;
 }
 
+/** @param {unknown} value @param {number} [indent] */
+const encoded = (value, indent) => escaped(JSON.stringify(value, null, indent));
+
+/** @param {string} text */
+const escaped = (text) =>
+  text.replace(DIRECTION_MARKS, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 /** Return the first fields, which tell one item of a list from the others. @param {Branch} value */
 const preview = (value) =>
   Object.entries(value)
     .slice(0, PREVIEWED)
     .filter(([, member]) => !isBranch(member))
     .map(([name, member]) => {
-      const text = JSON.stringify(member).slice(0, LONGEST_TEXT / 10);
-      return Array.isArray(value) ? text : `${name}: ${text}`;
+      const text = encoded(member).slice(0, LONGEST_TEXT / 10);
+      return Array.isArray(value) ? text : `${escaped(name)}: ${text}`;
     })
     .join(", ");
 

@@ -61,7 +61,7 @@ const Tags = ({ tags }) => html`<span class="row">
   ${Object.entries(tags).map(
     ([name, value]) =>
       html`<a key=${name} class="tag" href=${link("tasks", { tag: `${name}:${value}` })}>
-        ${name}: ${value}
+        <bdi>${name}</bdi>: <bdi>${value}</bdi>
       </a>`,
   )}
 </span>`;

@@ -54,7 +54,7 @@ export function Worker({ worker, refresh, open = false }) {
     </header>
     <dl class="facts">
       <dt>Host</dt>
-      <dd>${worker.host} <span class="muted">version ${worker.version}</span></dd>
+      <dd>${worker.host} <span class="muted">version <bdi>${worker.version}</bdi></span></dd>
       <dt>Serves</dt>
       <dd>
         <${Served} name="queue" some=${worker.queues} /> · <${Served} name="type" some=${worker.types} />
