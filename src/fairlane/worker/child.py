@@ -20,8 +20,9 @@ import msgspec
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import NotSupported
 from fairlane.core.model import Claimed
-from fairlane.core.outcomes import Outcome
+from fairlane.core.outcomes import Failed, Outcome
 from fairlane.runtime.execution import Call, Surroundings, enter_lifespans, execute, text_of
+from fairlane.worker.forks import Origin, watch_loop
 from fairlane.worker.loading import load
 from fairlane.worker.logs import send_to_worker
 from fairlane.worker.memory import explained, limit_memory, out_of_memory
@@ -73,10 +74,12 @@ class Child:
         self._app = app
         self._worker = worker
         self._busy = False
+        self._origin = Origin()
         self._orders: asyncio.Queue[Order | None] = asyncio.Queue()
 
     async def serve(self) -> None:
         """Run tasks until the worker closes the connection."""
+        watch_loop()
         app, loop = self._app, asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             shared = await enter_lifespans(app.lifespans, app.tasks.values(), stack)
@@ -84,6 +87,7 @@ class Child:
             threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
             while (ordered := await self._orders.get()) is not None:
                 outcome = await self._outcome(ordered.task, around)
+                self._origin.end_copy(failed=isinstance(outcome, Failed))
                 self._busy = False
                 self._worker.send(RunEnded.of(outcome))
         await app.aclose()

@@ -15,12 +15,13 @@ from contextlib import suppress
 from typing import Any
 
 from fairlane.core.backend import Backend
-from fairlane.core.outcomes import Outcome, Released, TimedOut
+from fairlane.core.outcomes import Failed, Outcome, Released, TimedOut
 from fairlane.runtime.execution import Surroundings, execute, raised
 from fairlane.runtime.task import TaskFunction
 from fairlane.telemetry.observer import Observer
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
+from fairlane.worker.forks import Origin
 from fairlane.worker.processes import Processes
 from fairlane.worker.runs import CurrentRun, Stop
 
@@ -57,6 +58,7 @@ class Executor:
         self._running: dict[tuple[str, int], CurrentRun] = {}
         self._consumers: set[asyncio.Task[None]] = set()
         self._dismissed = False
+        self._origin = Origin()
         self._quiet = asyncio.Event()
         self._quiet.set()
         self.long = 0
@@ -141,6 +143,7 @@ class Executor:
         this = asyncio.current_task()
         assert this is not None
         report, traces = self._committer.report, self._traces
+        end_copy = self._origin.end_copy
         while True:
             task = await self._buffer.take()
             run = CurrentRun(task, self._backend, report, this)
@@ -150,6 +153,7 @@ class Executor:
             definition = self._tasks[task.type]
             if definition.terms.isolation is None:
                 outcome = await execute(definition, run, self._around)
+                end_copy(failed=isinstance(outcome, Failed))
             else:
                 outcome = await self._processes.execute(run)
             if leave is not None:

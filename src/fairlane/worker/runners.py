@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from fairlane.worker.forks import Origin
+
 Call = Callable[[], Any]
 Answer = tuple[Any, BaseException | None]
 """What a call returned, and what it raised: a future cannot carry every exception."""
@@ -21,6 +23,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._origin = Origin()
         self._guard = threading.Lock()
         self._idle = 0
         self._started = 0
@@ -67,7 +70,7 @@ class Threads:
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
-            deliver = job.perform()
+            deliver = job.perform(self._origin)
             with self._guard:
                 job.ended = True
                 if job.abandoned:
@@ -97,13 +100,14 @@ class _Job:
         self.abandoned = False
         self.ended = False
 
-    def perform(self) -> Callable[[], None]:
+    def perform(self, origin: Origin) -> Callable[[], None]:
         """Make the call, and return a function that delivers its answer."""
         answer: Answer
         try:
             answer = self._context.run(self._call), None
         except BaseException as raised:  # noqa: BLE001 (whatever a handler raises is its outcome)
             answer = None, raised
+        origin.end_copy(failed=answer[1] is not None)
         return partial(self._deliver, answer)
 
     def _deliver(self, answer: Answer) -> None:

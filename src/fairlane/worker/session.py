@@ -21,6 +21,7 @@ from fairlane.worker.committer import Committer
 from fairlane.worker.config import Config
 from fairlane.worker.executor import Executor
 from fairlane.worker.fetcher import Fetcher, Prefetch
+from fairlane.worker.forks import watch_loop
 from fairlane.worker.health import Health
 from fairlane.worker.heartbeat import Heartbeat
 from fairlane.worker.isolation import Isolation
@@ -96,6 +97,7 @@ class WorkerSession:
 
     async def run(self, stopping: asyncio.Event, at_once: asyncio.Event) -> SessionEnd:
         """Work until stopped, drained by an operator, or declared dead."""
+        watch_loop()
         self._executor.add_consumers(self._config.concurrency)
         self._heartbeat.start()
         fetching = asyncio.create_task(self._fetch())
