@@ -110,7 +110,9 @@ function Progress({ task: { status, progress } }) {
 
 /** @param {{ tags: Record<string, string> }} props */
 const Tags = ({ tags }) =>
-  Object.entries(tags).map(([name, value]) => html`<span class="tag" key=${name}><bdi>${name}</bdi>:<bdi>${value}</bdi></span>`);
+  Object.entries(tags).map(
+    ([name, value]) => html`<span class="tag" key=${name}><bdi>${name}</bdi>:<bdi>${value}</bdi></span>`,
+  );
 
 /**
  * Return how often a task may run altogether: its attempts so far, and those that it has left.
