@@ -355,6 +355,31 @@ class Pair:
                 "progress",
             )
 
+    def disown(self, claim: int, *, stranger: bool = False) -> None:
+        task, worker_id = self._claimed(claim, stranger)
+        if task is not None:
+            run = (task.task_id, task.attempt)
+            self.both(
+                lambda: self.model.disown(worker_id, *run),
+                lambda: str(self.run(self.backend.ops.disown(worker_id, [run]))[0]),
+                "disown",
+            )
+
+    def holdings(self, worker: int) -> None:
+        worker_id = self._worker(worker)
+
+        def theirs() -> set[tuple[str, int]]:
+            runs: set[tuple[str, int]] = set()
+            cursor: str | None = None
+            while True:
+                page = self.run(self.backend.ops.holdings(worker_id, 2, cursor))
+                runs.update(page.runs)
+                if page.cursor is None:
+                    return runs
+                cursor = page.cursor
+
+        self.both(lambda: self.model.holdings(worker_id), theirs, "holdings")
+
     def settle(self, reports: Sequence[tuple[int, str, float | None, bool]]) -> None:
         """Several at once: number of the claim, outcome, seconds it asks for, by a stranger."""
         chosen = [

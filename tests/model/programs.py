@@ -124,6 +124,16 @@ def progress(choices: Choices) -> Do:
     return lambda pair: pair.progress(number, percent, stranger=stranger)
 
 
+def disown(choices: Choices) -> Do:
+    number, stranger = choices.number(12), choices.seldom(4)
+    return lambda pair: pair.disown(number, stranger=stranger)
+
+
+def holdings(choices: Choices) -> Do:
+    worker = choices.number()
+    return lambda pair: pair.holdings(worker)
+
+
 OUTCOMES = (
     *("completed", "completed", "completed", "failed", "failed", "fatal"),
     *("timed_out", "released", "snoozed"),
@@ -257,6 +267,8 @@ STEPS: tuple[tuple[Callable[[Choices], Do], int], ...] = (
     (start, 2),
     (progress, 1),
     (settle, 8),
+    (disown, 1),
+    (holdings, 1),
     (reap, 2),
     (move_due, 2),
     (cancel, 2),

@@ -426,6 +426,23 @@ class Model:
             else "stale"
         )
 
+    def disown(self, worker_id: str, task_id: str, attempt: int) -> str:
+        """The worker does not have a run that it holds."""
+        task = self.tasks.get(task_id)
+        if task is None:
+            return "missing"
+        if not self._held(task_id, attempt, worker_id):
+            return "stale"
+        self._apply(task, "lost" if task.started is not None else "returned", None)
+        return "applied"
+
+    def holdings(self, worker_id: str) -> set[tuple[str, int]]:
+        return {
+            (task.id, task.attempt)
+            for task in self.tasks.values()
+            if task.status == "executing" and task.worker == worker_id
+        }
+
     def reap(self) -> list[str]:
         """Bury the dead, take from them what they hold, end what takes too long; ids."""
         for worker_id, worker in self.workers.items():

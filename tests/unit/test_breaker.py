@@ -13,7 +13,16 @@ from fairlane.core.errors import InvalidLimit
 from fairlane.core.lanes import Rules, allowance
 from fairlane.core.machine import decide
 from fairlane.core.model import TaskError
-from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, Released, Snoozed, TimedOut
+from fairlane.core.outcomes import (
+    Completed,
+    Disowned,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    TimedOut,
+)
 from tests.unit.make import SECOND, claimed, quick
 
 BREAKER = Breaker(failures=3, within=10.0, cooldown=60.0)
@@ -32,6 +41,8 @@ class TestVerdict:
             (TimedOut(), False),
             (Lost(started=True), False),
             (Lost(started=False), None),
+            (Disowned(started=True), False),
+            (Disowned(started=False), None),
             (Released(), None),
             (Snoozed(5.0), None),
         ],

@@ -32,6 +32,7 @@ from fairlane.core.machine import (
 from fairlane.core.model import Cause, Claimed, Overdue, Spec, TaskError
 from fairlane.core.outcomes import (
     Completed,
+    Disowned,
     Failed,
     Lost,
     Outcome,
@@ -49,6 +50,7 @@ BROKEN = TaskError("cannot work", code="BROKEN", retriable=False)
 SLOW_DOWN = TaskError("too many requests", code="RATE_LIMIT")
 UNAVAILABLE = TaskError("try later", code="TEMPORARY_UNAVAILABLE")
 LOST = TaskError("The worker died while it held the task.", code="WORKER_LOST")
+DISOWNED = TaskError("The worker that held the task does not run it.", code="WORKER_LOST")
 IDLE = TaskError("The worker did not start the task in time.", code="NOT_STARTED")
 TOO_SLOW = TaskError("The attempt took longer than its time limit of 600 s.", code="TIMEOUT")
 
@@ -63,6 +65,8 @@ OUTCOMES: list[Outcome] = [
     Lost(started=True),
     Lost(started=False),
     Unstarted(),
+    Disowned(started=True),
+    Disowned(started=False),
     Released(),
     Snoozed(30.0),
 ]
@@ -388,6 +392,49 @@ class TestOutcomes:
                 id="not started in time, returns exhausted",
             ),
             pytest.param(
+                TASK,
+                Disowned(started=True),
+                again(
+                    Verb.RELEASE,
+                    State.QUEUED,
+                    "lost",
+                    2,
+                    1,
+                    600.0,
+                    label="worker_lost",
+                    error=DISOWNED,
+                ),
+                id="disowned after its start, retries left",
+            ),
+            pytest.param(
+                LAST,
+                Disowned(started=True),
+                ended(
+                    Verb.DEAD_LETTER,
+                    State.DEAD_LETTER,
+                    "lost",
+                    4,
+                    label="worker_lost",
+                    error=replace(DISOWNED, reason="worker_lost"),
+                ),
+                id="disowned after its start, retries exhausted",
+            ),
+            pytest.param(
+                LAST,
+                Disowned(started=False),
+                again(
+                    Verb.RELEASE,
+                    State.QUEUED,
+                    "returned",
+                    3,
+                    2,
+                    600.0,
+                    label="worker_lost",
+                    error=DISOWNED,
+                ),
+                id="disowned unstarted, returns left",
+            ),
+            pytest.param(
                 LAST,
                 Released(),
                 again(Verb.RELEASE, State.QUEUED, "released", 3, 1, 600.0),
@@ -590,7 +637,7 @@ class TestBudget:
     def test_a_task_goes_back_unstarted_three_times_then_dies(
         self, free: list[Outcome], max_retries: int
     ) -> None:
-        losses: list[Outcome] = [Lost(started=False), Unstarted()] * 5
+        losses: list[Outcome] = [Lost(started=False), Unstarted(), Disowned(started=False)] * 5
         moves = self.runs(claimed(max_retries=max_retries), free + losses)[len(free) :]
         assert [str(move.state) for move in moves] == ["queued"] * 3 + ["dead_letter"]
         assert [move.returns for move in moves] == [1, 2, 3, None]
@@ -616,7 +663,7 @@ class TestBudget:
             assert 0 <= then.returns - task.returns <= 1
             assert (then.timeout or 0) >= (task.timeout or 0)
             assert (move.error is not None) == isinstance(
-                outcome, Failed | TimedOut | Lost | Unstarted
+                outcome, Failed | TimedOut | Lost | Unstarted | Disowned
             )
             if move.ends:
                 break

@@ -11,6 +11,7 @@ from fairlane.core.machine import TRANSITIONS, Clears, Move, Slot, Verb, decide
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import (
     Completed,
+    Disowned,
     Failed,
     Lost,
     Outcome,
@@ -52,6 +53,14 @@ _OUTCOMES: list[tuple[str, _Task, Outcome]] = [
     ("the same, for the fourth time", _SPENT, Lost(started=False)),
     ("the worker did not start the task in time", _FRESH, Unstarted()),
     ("the same, for the fourth time", _SPENT, Unstarted()),
+    ("the worker lives, but does not have a run that started", _FRESH, Disowned(started=True)),
+    ("the same, no retries are left", _SPENT, Disowned(started=True)),
+    (
+        "the worker lives, but does not have a run that did not start",
+        _FRESH,
+        Disowned(started=False),
+    ),
+    ("the same, for the fourth time", _SPENT, Disowned(started=False)),
     ("the worker gave the task back", _FRESH, Released()),
     ("the handler asked to run later", _FRESH, Snoozed(60.0)),
 ]

@@ -7,6 +7,7 @@ from fairlane.core import (
     blobs,
     client_limits,
     facts,
+    holdings,
     queries,
     roles,
     schedules,
@@ -20,6 +21,7 @@ class Composed:
     """The base of every engine's operations: the engine adds those that touch its store."""
 
     settle = settlement.settle
+    disown = holdings.disown
     cancel_where = queries.cancel_where
     delete_where = queries.delete_where
     dlq_analysis = queries.dlq_analysis

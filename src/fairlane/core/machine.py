@@ -29,6 +29,7 @@ from fairlane.core import limits
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import (
     Completed,
+    Disowned,
     Failed,
     Lost,
     Outcome,
@@ -298,6 +299,8 @@ def decide(task: Standing, outcome: Outcome, jitter: float) -> Move:
             return _after_loss(task, _DIED, WORKER_LOST, started=started)
         case Unstarted():
             return _after_loss(task, _IDLE, NOT_STARTED, started=False)
+        case Disowned(started):
+            return _after_loss(task, _DISOWNED, WORKER_LOST, started=started)
         case Released():
             return _run_again(task, Verb.RELEASE, "released")
         case Snoozed(after):
@@ -333,6 +336,9 @@ def _after_timeout(task: Standing, running: bool, jitter: float) -> Move:
 
 
 _DIED = TaskError("The worker died while it held the task.", code="WORKER_LOST")
+# It counts like a lost run: nobody can tell whether the store lost the end of the run or the worker
+# the run itself, and a task that its workers keep losing must not run for ever.
+_DISOWNED = TaskError("The worker that held the task does not run it.", code="WORKER_LOST")
 _IDLE = TaskError("The worker did not start the task in time.", code="NOT_STARTED")
 
 

@@ -39,6 +39,15 @@ class Unstarted(msgspec.Struct, frozen=True):
     """The worker lives, but has not started the task within the time it has for that."""
 
 
+class Disowned(msgspec.Struct, frozen=True):
+    """The worker lives, but does not have the run that it holds by the store's word.
+
+    The store has lost the end of the run, or the reply to the claim never reached the worker.
+    """
+
+    started: bool
+
+
 class Released(msgspec.Struct, frozen=True):
     """The worker gave the task back: it is shutting down."""
 
@@ -49,4 +58,4 @@ class Snoozed(msgspec.Struct, frozen=True):
     after: float
 
 
-Outcome = Completed | Failed | TimedOut | Lost | Unstarted | Released | Snoozed
+Outcome = Completed | Failed | TimedOut | Lost | Unstarted | Disowned | Released | Snoozed

@@ -21,6 +21,7 @@ from fairlane.core.estimates import Position
 from fairlane.core.facts import Facts, Sample
 from fairlane.core.filters import Filter, Found, Page, Total
 from fairlane.core.flow import Op
+from fairlane.core.holdings import Holdings, Run
 from fairlane.core.lanes import Controls
 from fairlane.core.model import (
     Accepted,
@@ -108,6 +109,13 @@ class Store(Protocol):
     def heartbeat(self, beat: Beat) -> Op[Pulse]:
         """Renew a worker's lease, and with it its hold on all its tasks. Raises WorkerGone."""
 
+    def disown(self, worker_id: str, runs: Sequence[Run]) -> Op[list[Verdict]]:
+        """Take runs from a worker that does not have them, whatever the store says.
+
+        A run that has started counts as lost, and any other as returned: their tasks run again at
+        once, as those of a dead worker do.
+        """
+
     def expired(self, limit: int) -> Op[list[Overdue]]:
         """Return executing tasks to be taken from their workers.
 
@@ -141,6 +149,13 @@ class Inspect(Protocol):
 
     def workers(self) -> Op[list[Worker]]:
         """Return all known workers, including dead ones that have not been pruned yet."""
+
+    def holdings(self, worker_id: str, limit: int, cursor: str | None = None) -> Op[Holdings]:
+        """Return about `limit` (at most 500) of the runs that a worker holds, in any order.
+
+        Runs that it holds all the while are on one of the pages, and perhaps on several. A worker
+        that is unknown holds nothing. Raises InvalidCursor.
+        """
 
     def controls(self) -> Op[Controls]:
         """Return what is paused and limited."""

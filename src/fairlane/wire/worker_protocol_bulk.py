@@ -280,8 +280,29 @@ class Results(msgspec.Struct, frozen=True):
 class HeldRun(msgspec.Struct, frozen=True):
     """A run."""
 
-    task_id: str
-    attempt: int
+    task_id: TaskId
+    attempt: Attempt
+
+
+class ListHoldings(msgspec.Struct, frozen=True):
+    """A worker asks which runs it holds by the store's word. `cursor`: from the page before."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=limits.BATCH)] = limits.BATCH
+    cursor: str | None = None
+
+
+class HoldingsView(msgspec.Struct, frozen=True):
+    """A page of the runs that a worker holds, about as long as asked for. `cursor`: ask again with
+    it, there may be more."""
+
+    runs: tuple[HeldRun, ...]
+    cursor: str | None
+
+
+class DisownedRuns(msgspec.Struct, frozen=True):
+    """Runs that a worker does not have, although it holds them by the store's word."""
+
+    runs: Annotated[tuple[HeldRun, ...], SOME]
 
 
 class PulseView(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
+from fairlane.core.holdings import Run
 from fairlane.core.model import Claimed
 
 
@@ -60,6 +61,10 @@ class Buffer:
         tasks = list(self._tasks)
         self._tasks.clear()
         return tasks
+
+    def runs(self) -> frozenset[Run]:
+        """Return the runs that wait here."""
+        return frozenset((task.task_id, task.attempt) for task in self._tasks)
 
     def withdraw(self, runs: Iterable[tuple[str, int]]) -> list[Claimed]:
         """Remove and return those of these runs, (task id, attempt), that wait here."""

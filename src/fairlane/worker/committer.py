@@ -18,6 +18,7 @@ from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
 from fairlane.core.flow import Op
+from fairlane.core.holdings import Run
 from fairlane.core.model import Claimed, Report, Start, Verdict
 from fairlane.core.outcomes import Outcome
 from fairlane.core.settlement import Settlement
@@ -50,6 +51,8 @@ class Committer:
         self._settlements: list[Settlement] = []
         self._ended: list[Claimed] = []
         """The tasks of the settlements, in the same order."""
+        self._sent: list[Claimed] = []
+        """The tasks of settlements that the store has not answered yet."""
         self._begun: list[tuple[Claimed, float]] = []
         self._reports: dict[tuple[str, int], Report] = {}
         self._reports_due = False
@@ -67,6 +70,10 @@ class Committer:
         if self._reports:
             self._reports_due = True  # its last report must be stored before its end
         self._wake()
+
+    def runs(self) -> frozenset[Run]:
+        """Return the runs whose settlement the store has not confirmed yet."""
+        return frozenset((task.task_id, task.attempt) for task in (*self._ended, *self._sent))
 
     def start(self, begun: list[tuple[Claimed, float]]) -> None:
         """Report the start of runs, with the seconds since then."""
@@ -118,10 +125,12 @@ class Committer:
             await self._deliver(reports, lambda some: ops.progress(self._worker_id, some))
         if self._settlements:
             batch, tasks = _cut(self._settlements), _cut(self._ended)
+            self._sent = tasks
             since = 0 if self._observer is None else self._observer.now()
             answers = await self._deliver(
                 batch, ops.settle, lambda *one: _failed(batch, tasks, *one)
             )
+            self._sent = []
             if self._observer is not None:
                 self._observer.settled(tasks, batch, answers, since)
             if self._isolation is not None:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from fairlane.core.backend import Backend
+from fairlane.core.holdings import Run
 from fairlane.core.outcomes import Failed, Outcome, Released, TimedOut
 from fairlane.runtime.execution import Surroundings, execute, raised
 from fairlane.runtime.task import TaskFunction
@@ -55,7 +56,7 @@ class Executor:
         self._committer = committer
         self._observer = observer
         self._traces = observer if observer is not None and observer.traces else None
-        self._running: dict[tuple[str, int], CurrentRun] = {}
+        self._running: dict[Run, CurrentRun] = {}
         self._consumers: set[asyncio.Task[None]] = set()
         self._dismissed = False
         self._origin = Origin()
@@ -69,6 +70,11 @@ class Executor:
         """How many tasks are running."""
         return len(self._running)
 
+    def runs(self) -> tuple[frozenset[Run], frozenset[Run]]:
+        """Return what is running, and apart from it what a completing transaction has settled."""
+        done = frozenset(key for key, run in self._running.items() if run.done)
+        return frozenset(self._running) - done, done
+
     def add_consumers(self, count: int) -> None:
         """Start this many consumers."""
         for _ in range(count):
@@ -76,7 +82,7 @@ class Executor:
             self._consumers.add(consumer)
             consumer.add_done_callback(self._gone)
 
-    def let_go(self, runs: list[tuple[str, int]]) -> None:
+    def let_go(self, runs: list[Run]) -> None:
         """End these runs, (task id, attempt), whether they have started or not."""
         for each in runs:
             run = self._running.get(each)
@@ -146,8 +152,10 @@ class Executor:
         end_copy = self._origin.end_copy
         while True:
             task = await self._buffer.take()
-            run = CurrentRun(task, self._backend, report, this)
-            self._running[task.task_id, task.attempt] = run
+            key = task.task_id, task.attempt
+            if key in self._running:
+                continue  # a store that lost its last changes has given it a second time
+            run = self._running[key] = CurrentRun(task, self._backend, report, this)
             self._quiet.clear()
             leave = None if traces is None else traces.enter(task)
             definition = self._tasks[task.type]

@@ -84,6 +84,7 @@ class Fetcher:
         prefetch: Prefetch,
         poll_interval: float,
         observer: Observer | None = None,
+        doubt: Callable[[], None] = lambda: None,
     ) -> None:
         self._backend = backend
         self._like = like
@@ -91,9 +92,15 @@ class Fetcher:
         self._prefetch = prefetch
         self._poll_interval = poll_interval
         self._observer = observer
+        self._doubt = doubt
+        """Called when the store does not know the last claim."""
         self._waits = backend.driver.remote
         self._heard: deque[str] = deque([""], HEARD)
         """Ids of the last requests that were answered with tasks; each claim names the newest."""
+        self.asked = 0
+        """How many claims have been started."""
+        self.answered = 0
+        """How many of them are over, with their tasks in the buffer."""
 
     async def run(self) -> None:
         """Claim until cancelled. Raises WorkerGone when the worker has been declared dead."""
@@ -104,6 +111,7 @@ class Fetcher:
             while True:
                 grant = NOTHING if claim is None else await self._finish_claim(claim)
                 if not grant.tasks:
+                    self.answered += claim is not None
                     if claim is not None and room.slots:
                         await self._rest(wakeup, grant.next_due_in)
                     else:
@@ -114,13 +122,13 @@ class Fetcher:
                     continue
                 room = self._room(arriving=len(grant.tasks))
                 if len(grant.tasks) <= self._buffer.idle:
-                    self._buffer.put(grant.tasks)
+                    self._put(grant)
                     claim = self._start_claim(room)
                 else:
                     claim = self._start_claim(room)
                     # Only after the claim was sent, which these tasks would delay: the store finds
                     # the next tasks while these run.
-                    asyncio.get_running_loop().call_soon(self._buffer.put, grant.tasks)
+                    asyncio.get_running_loop().call_soon(self._put, grant)
         finally:
             await wakeup.aclose()
 
@@ -132,7 +140,14 @@ class Fetcher:
 
     def _start_claim(self, room: Room) -> asyncio.Future[Grant] | None:
         """Start a claim if there is room."""
-        return asyncio.ensure_future(self._claim(*room)) if any(room) else None
+        if not any(room):
+            return None
+        self.asked += 1
+        return asyncio.ensure_future(self._claim(*room))
+
+    def _put(self, grant: Grant) -> None:
+        self._buffer.put(grant.tasks)
+        self.answered += 1
 
     async def _finish_claim(self, claim: asyncio.Future[Grant]) -> Grant:
         """Wait for a claim. If this is cancelled, tasks that the claim was given are kept all the
@@ -172,6 +187,7 @@ class Fetcher:
             given = ask.request_id if grant.request_id is None else grant.request_id
             if given != ask.request_id and (given in self._heard or not grant.tasks):
                 # It is known, or nothing is left of it: let the store go on from there.
+                self._doubt()
                 self._heard.append(given)
                 ask = msgspec.structs.replace(ask, heard=given)
                 continue

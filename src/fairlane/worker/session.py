@@ -11,6 +11,7 @@ from typing import Any
 
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreError, WorkerGone
+from fairlane.core.holdings import InHand
 from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
 from fairlane.core.outcomes import Released
 from fairlane.maintenance import BlobSweeper, Maintenance, pace_of
@@ -26,6 +27,7 @@ from fairlane.worker.health import Health
 from fairlane.worker.heartbeat import Heartbeat
 from fairlane.worker.isolation import Isolation
 from fairlane.worker.processes import Processes
+from fairlane.worker.reconciler import Reconciler
 from fairlane.worker.runners import Threads
 
 logger = logging.getLogger("fairlane.worker")
@@ -75,9 +77,18 @@ class WorkerSession:
         self._executor = Executor(
             app.tasks, around, self._processes, backend, self._buffer, self._committer, observer
         )
+        self._reconciler = Reconciler(
+            backend, worker.worker_id, config.lease, self._in_hand, self._executor.let_go
+        )
         ask = Ask(worker.worker_id, "", 0, 0, worker.types, worker.queues, worker.capabilities)
         self._fetcher = Fetcher(
-            backend, ask, self._buffer, self._prefetch, config.poll_interval, observer
+            backend,
+            ask,
+            self._buffer,
+            self._prefetch,
+            config.poll_interval,
+            observer,
+            self._reconciler.doubt,
         )
         self._maintenance = Maintenance(backend, worker.worker_id, pace=pace_of(config.lease))
         self._sweeper = None if app.blobs is None else BlobSweeper(app, worker.worker_id)
@@ -135,6 +146,7 @@ class WorkerSession:
             self._committer.run(),
             self._executor.sweep(),
             self._health.watch(),
+            self._reconciler.run(),
             self._keep_lease(),
         ]
         if self._isolation is not None:
@@ -173,6 +185,15 @@ class WorkerSession:
         except StoreError as error:
             logger.warning("The worker could not deregister: %s", error)
 
+    def _in_hand(self) -> InHand:
+        running, done = self._executor.runs()
+        return InHand(
+            running | self._buffer.runs(),
+            done | self._committer.runs(),
+            self._fetcher.asked,
+            self._fetcher.answered,
+        )
+
     # -- called by the threads of the heartbeat and of the probe -----------------------------------
 
     def report(self) -> tuple[bool, dict[str, Any]]:
@@ -195,9 +216,13 @@ class WorkerSession:
         return self._health.status()
 
     def _hurried(self) -> bool:
-        """Return whether the next heartbeat is urgent: long runs may have been cancelled, or the
-        worker's status has changed."""
-        return self._executor.long > 0 or self._status() is not self._reported
+        """Return whether the next heartbeat is urgent: long runs may have been cancelled, the
+        worker's status has changed, or the store may be of another opinion about its tasks."""
+        return (
+            self._executor.long > 0
+            or self._reconciler.pending
+            or self._status() is not self._reported
+        )
 
     def _describe(self) -> dict[str, Any]:
         self._reported = self._status()
@@ -215,6 +240,7 @@ class WorkerSession:
 
     def _pulse(self, pulse: Pulse) -> None:
         self._executor.let_go(pulse.let_go)
+        self._reconciler.pulse()
         if pulse.status is WorkerStatus.DRAINING:
             self._drained.set()
 

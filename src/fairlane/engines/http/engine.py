@@ -19,6 +19,8 @@ class HttpOperations:
     progress = workers.progress
     heartbeat = workers.heartbeat
     register = workers.register
+    holdings = workers.holdings
+    disown = workers.disown
     forget = workers.forget
     mark = control.mark
     pause = control.pause

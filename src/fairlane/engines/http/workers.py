@@ -1,4 +1,4 @@
-"""register, claim, start, progress, settle, heartbeat, forget: the operations of workers."""
+"""register, claim, start, progress, settle, heartbeat, holdings, disown, forget: of workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from fairlane.core.errors import NotSupported, WorkerGone
-from fairlane.core.flow import Flow, writes
+from fairlane.core.flow import Flow, reads, writes
+from fairlane.core.holdings import Holdings, Run
 from fairlane.core.ids import checked_all
 from fairlane.core.leases import checked
 from fairlane.core.machine import TRANSITIONS, Move, Verb, bounded
@@ -24,6 +25,7 @@ from fairlane.core.model import (
 )
 from fairlane.core.outcomes import (
     Completed,
+    Disowned,
     Failed,
     Lost,
     Outcome,
@@ -37,6 +39,8 @@ from fairlane.engines.http.calls import MOST_BYTES, part, post
 from fairlane.wire.worker_protocol import Deregistered, Registered
 from fairlane.wire.worker_protocol_bulk import (
     ClaimAnswer,
+    HeldRun,
+    HoldingsView,
     MoveView,
     PulseView,
     Results,
@@ -148,6 +152,23 @@ def heartbeat(_: object, beat: Beat) -> Flow[Pulse]:
     return Pulse(answer.remaining_seconds, answer.status, let_go)
 
 
+@reads
+def holdings(_: object, worker_id: str, limit: int, cursor: str | None = None) -> Flow[Holdings]:
+    body = {"limit": limit, "cursor": cursor}
+    try:
+        answer = yield from post(f"{WORKERS}/{part(worker_id)}/holdings", body, HoldingsView)
+    except WorkerGone:
+        return Holdings([])
+    return Holdings([(each.task_id, each.attempt) for each in answer.runs], answer.cursor)
+
+
+@writes
+def disown(_: object, worker_id: str, runs: Sequence[Run]) -> Flow[list[Verdict]]:
+    checked_all([task_id for task_id, _ in runs])
+    sent = [HeldRun(task_id, attempt) for task_id, attempt in runs]
+    return (yield from _send(worker_id, "disown", {"runs": sent}, len(sent)))
+
+
 @writes
 def forget(_: object, worker_id: str) -> Flow[bool]:
     try:
@@ -181,7 +202,7 @@ def _encode_outcome(outcome: Outcome) -> dict[str, Any]:
             return {"status": RunStatus.RELEASED}
         case Snoozed(after):
             return {"status": RunStatus.SNOOZED, "after_seconds": bounded(after)}
-        case Lost() | Unstarted():
+        case Lost() | Unstarted() | Disowned():
             raise NotSupported("A server decides itself what follows from the end of a run.")
 
 

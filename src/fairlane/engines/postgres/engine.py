@@ -46,6 +46,7 @@ class PostgresOperations(Composed, Context):
     delete = deletion.delete
     get = inspect.get
     workers = inspect.workers
+    holdings = inspect.holdings
     controls = inspect.controls
     tail = events.tail
     events = events.events

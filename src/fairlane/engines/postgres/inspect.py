@@ -1,11 +1,13 @@
-"""get, workers, controls: reading tasks, workers and settings."""
+"""get, workers, holdings, controls: reading tasks, workers and settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fairlane.core import limits
+from fairlane.core.cursors import cursor_of, item_of
 from fairlane.core.flow import Flow, reads
+from fairlane.core.holdings import MARK, Holdings
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Task, Worker
@@ -51,6 +53,16 @@ def read_workers() -> Flow[list[Worker]]:
     held = dict((yield Query(SQL["held_by_worker"])))
     rows = yield Query(SQL["workers"])
     return [worker_of(row, sorted(held.get(row[1], ()))) for row in rows]
+
+
+@reads
+def holdings(
+    self: Context, worker_id: str, limit: int, cursor: str | None = None
+) -> Flow[Holdings]:
+    most = min(limit, limits.BATCH)
+    rows = yield Query(SQL["runs_of_worker"], (worker_id, item_of(MARK, cursor), most))
+    runs = [(task_id, attempt) for task_id, attempt in rows]
+    return Holdings(runs, cursor_of(MARK, runs[-1][0]) if len(runs) == most else None)
 
 
 @reads

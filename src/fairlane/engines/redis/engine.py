@@ -47,6 +47,7 @@ class RedisOperations(Composed, Context):
     delete = control.delete
     get = inspect.get
     workers = inspect.workers
+    holdings = inspect.holdings
     controls = inspect.controls
     tail = events.tail
     events = events.events

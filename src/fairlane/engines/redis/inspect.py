@@ -1,11 +1,14 @@
-"""get, workers, controls: read-only operations."""
+"""get, workers, holdings, controls: read-only operations."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from fairlane.core import limits
+from fairlane.core.errors import InvalidCursor
 from fairlane.core.flow import Flow, reads
+from fairlane.core.holdings import MARK, Holdings
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Task, Worker
@@ -14,6 +17,7 @@ from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.record import raw_id, unpacked
 from fairlane.engines.redis.rows import (
     WORKER_FIELDS,
+    run_of,
     task_of,
     worker_of,
 )
@@ -21,6 +25,7 @@ from fairlane.engines.redis.scripts import script
 
 GET = script("get")
 WORKERS = script("workers")
+HOLDINGS = script("holdings")
 
 
 def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task], int]]:
@@ -54,6 +59,23 @@ def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
 def workers(self: Context) -> Flow[list[Worker]]:
     now, rows = yield from self.call(WORKERS, *WORKER_FIELDS)
     return [worker_of(worker_id, row, runs, int(now)) for worker_id, row, runs in rows]
+
+
+@reads
+def holdings(
+    self: Context, worker_id: str, limit: int, cursor: str | None = None
+) -> Flow[Holdings]:
+    position = "0" if cursor is None else _position(cursor)
+    end, runs = yield from self.call(HOLDINGS, worker_id, position, min(limit, limits.BATCH))
+    return Holdings([run_of(run) for run in runs], None if end == b"0" else MARK + end.decode())
+
+
+def _position(cursor: str) -> str:
+    """Return where the scan of a set goes on."""
+    position = cursor[1:]
+    if cursor[:1] != MARK or not re.fullmatch("[0-9]{1,20}", position) or int(position) >= 2**64:
+        raise InvalidCursor
+    return position
 
 
 @reads

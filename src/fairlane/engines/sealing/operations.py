@@ -36,10 +36,12 @@ replace = msgspec.structs.replace
 PLAIN = frozenset(
     {
         # Store
-        *("start", "progress", "heartbeat", "move_due", "expired", "prune", "sample", "elect"),
+        *("start", "progress", "heartbeat", "disown", "move_due", "expired", "prune", "sample"),
+        "elect",
         # Inspect
         *(
             "workers",
+            "holdings",
             "controls",
             "settings",
             "events",

@@ -48,6 +48,7 @@ class SqliteOperations(Composed, Context):
     delete = deletion.delete
     get = inspect.get
     workers = inspect.workers
+    holdings = inspect.holdings
     controls = inspect.controls
     tail = events.tail
     events = events.events

@@ -1,4 +1,4 @@
-"""get, workers, controls: looking without touching."""
+"""get, workers, holdings, controls: looking without touching."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from collections.abc import Sequence
 
 from fairlane.core import limits
+from fairlane.core.cursors import cursor_of, item_of
 from fairlane.core.flow import Flow, reads
+from fairlane.core.holdings import MARK, Holdings
 from fairlane.core.ids import checked_all
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Attempt, Task, Worker
@@ -54,6 +56,16 @@ def all_workers(now: int) -> Flow[list[Worker]]:
         held.setdefault(worker_id, []).append(task_id)
     rows = (yield Execute(SQL["workers"])).fetchall()
     return [worker_of(row, held.get(row[0], []), now) for row in rows]
+
+
+@reads
+def holdings(
+    self: Context, worker_id: str, limit: int, cursor: str | None = None
+) -> Flow[Holdings]:
+    most = min(limit, limits.BATCH)
+    rows = yield Execute(SQL["runs_of_worker"], (worker_id, item_of(MARK, cursor) or "", most))
+    runs = rows.fetchall()
+    return Holdings(runs, cursor_of(MARK, runs[-1][0]) if len(runs) == most else None)
 
 
 @reads

@@ -27,8 +27,11 @@ from fairlane.wire.worker_protocol import Heartbeat, line
 from fairlane.wire.worker_protocol_bulk import (
     Claim,
     ClaimAnswer,
+    DisownedRuns,
     EndedRuns,
     HeldRun,
+    HoldingsView,
+    ListHoldings,
     ProgressReports,
     PulseView,
     Results,
@@ -98,6 +101,24 @@ async def pulse(services: Services, call: Call[Heartbeat, None]) -> Response:
     return Response(PulseView(beat.remaining, beat.status, gone))
 
 
+async def holdings(services: Services, call: Call[ListHoldings, None]) -> Response:
+    """Return which runs the worker holds by the store's word, to be compared with those that it
+    has."""
+    body, worker_id = call.body, caller(call)
+    found = await services.run(services.ops.holdings(worker_id, body.limit, body.cursor))
+    runs = tuple(HeldRun(task_id, attempt) for task_id, attempt in found.runs)
+    return Response(HoldingsView(runs, found.cursor))
+
+
+async def disown(services: Services, call: Call[DisownedRuns, None]) -> Response:
+    """Take runs from a worker that does not have them. Their tasks run again, as if the worker had
+    died."""
+    worker_id = caller(call)
+    runs = [(each.task_id, each.attempt) for each in _check_size(call.body.runs)]
+    verdicts = await services.run(services.ops.disown(worker_id, runs))
+    return await _verdicts(services, worker_id, verdicts)
+
+
 def _ask(body: Claim, worker_id: str, known: KnownWorker) -> Ask:
     def or_known(given: Any, registered: Any) -> Any:
         return registered if isinstance(given, msgspec.UnsetType) else given
@@ -135,4 +156,6 @@ OPERATIONS: Final = [
     operation("{worker_id}/starts", starts, StartReports, Verdicts),
     operation("{worker_id}/reports", reports, ProgressReports, Verdicts),
     operation("{worker_id}/pulse", pulse, Heartbeat, PulseView),
+    operation("{worker_id}/holdings", holdings, ListHoldings, HoldingsView),
+    operation("{worker_id}/disown", disown, DisownedRuns, Verdicts),
 ]

@@ -29,6 +29,12 @@ ORDER BY registered_at, worker_id;
 -- name: held_by_worker
 SELECT worker_id, array_agg(task_id::text) FROM fairlane.held GROUP BY worker_id;
 
+-- name: runs_of_worker
+SELECT task_id::text, attempt FROM fairlane.held
+WHERE worker_id = $1 AND ($2::text IS NULL OR held.task_id > $2::text::uuid)
+ORDER BY held.task_id
+LIMIT $3;
+
 -- name: tallies
 SELECT
     lane, level, source, target, label, bucket, sum(times)::bigint, sum(seconds)

@@ -21,5 +21,8 @@ ORDER BY registered_at, worker_id;
 -- name: holdings
 SELECT worker_id, task_id FROM held ORDER BY worker_id, task_id;
 
+-- name: runs_of_worker
+SELECT task_id, attempt FROM held WHERE worker_id = ? AND task_id > ? ORDER BY task_id LIMIT ?;
+
 -- name: tallies
 SELECT lane, level, source, target, label, bucket, times, seconds FROM tallies;
