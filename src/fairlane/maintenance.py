@@ -1,4 +1,4 @@
-"""Maintenance: due tasks, dead workers, time limits, retention, samples.
+"""Maintenance: due tasks, dead workers, time limits, retention, samples, the store's clock.
 
 Every worker and server is a candidate; a lease in the store elects one of them. All of it can be
 repeated and the store checks it again, so two that both believe to be elected do no harm.
@@ -11,12 +11,15 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlane.backoff import jitter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
+from fairlane.core.clocks import Watch
 from fairlane.core.errors import InvalidBlobStore, StoreError
+from fairlane.core.ids import new_id
 from fairlane.core.model import Verdict
 from fairlane.core.settlement import reaped
 
@@ -35,6 +38,19 @@ DUE_SECONDS = 1.0
 PRUNE_SECONDS = 60.0
 SWEEP_PAUSE_SECONDS = 0.05
 TERM_ROUNDS = 3
+BRING_BACK_SHARE = 0.5
+"""The part of a round's time that correcting times may take."""
+
+
+def boot_id() -> str:
+    """Return what all processes share whose monotonic clocks can be compared."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return new_id()  # another system: this process alone
+
+
+BOOT = boot_id()
 
 
 def pace_of(lease: float) -> float:
@@ -51,11 +67,15 @@ class Maintenance:
         candidate: str,
         clock: Callable[[], float] = time.monotonic,
         pace: float = REAP_SECONDS,
+        boot: str = BOOT,
     ) -> None:
         self._backend = backend
         self._candidate = candidate
         self._clock = clock
         self._pace = pace
+        self._boot = boot
+        self._corrected_since: int | None = None
+        self._correcting: str | None = ""
         self._suspects: set[str] = set()
         self._looked_at = float("-inf")
         self._prune_at = float("-inf")
@@ -81,11 +101,31 @@ class Maintenance:
 
     async def round(self) -> None:
         """Do everything that is due."""
-        await self._bury()
-        await self._reap()
+        watch = await self._backend.run(self._backend.ops.watch_clock(self._boot, self._clock))
+        if watch.step:
+            logger.warning(
+                "The store's clock was set %s by %.1f s: leases and time limits count from now",
+                "forward" if watch.step > 0 else "back",
+                abs(watch.step),
+            )
+        await self._bring_back(watch)
+        await self._bury(watch)
+        await self._reap(watch)
         await self._backend.run(self._backend.ops.sample())
-        if self._clock() >= self._prune_at and not await self._prune():
+        if self._clock() >= self._prune_at and not watch.spares and not await self._prune():
             self._prune_at = self._clock() + jitter(PRUNE_SECONDS)
+
+    async def _bring_back(self, watch: Watch) -> None:
+        """Correct times that lie ahead of now, once after each step and each unwatched time."""
+        if watch.since != self._corrected_since:
+            self._corrected_since = watch.since
+            self._correcting = "" if watch.fresh or watch.behind else None
+        ops, run = self._backend.ops, self._backend.run
+        until = self._clock() + self._pace * BRING_BACK_SHARE
+        while self._correcting is not None:  # in parts, so that others can write in between
+            self._correcting = await run(ops.bring_back(self._correcting or None))
+            if self._clock() >= until:
+                return
 
     async def _move_due(self, until: float) -> None:
         """Move tasks that are due or have expired, as soon as they are, until the next round."""
@@ -99,14 +139,15 @@ class Maintenance:
                 wait = min(wait, due.next_in)
             await asyncio.sleep(min(wait, DUE_SECONDS))
 
-    async def _bury(self) -> None:
-        """Declare workers dead that were silent in two checks.
+    async def _bury(self, watch: Watch) -> None:
+        """Declare workers dead that were silent in two checks, and for their lease on both clocks.
 
         After a pause of this process (or at its start) workers may seem dead that could not reach
         the store either. Then the first check does not count.
         """
         ops, run = self._backend.ops, self._backend.run
-        silent = {worker.worker_id for worker in await run(ops.workers()) if worker.lost}
+        workers = await run(ops.workers())
+        silent = {worker.worker_id for worker in workers if watch.confirms(worker)}
         now = self._clock()
         if now - self._looked_at <= 2 * self._pace:
             dead = sorted(silent & self._suspects)
@@ -115,10 +156,10 @@ class Maintenance:
                 logger.warning("Worker %s is dead: other workers take its tasks", worker_id)
         self._suspects, self._looked_at = silent, now
 
-    async def _reap(self) -> None:
+    async def _reap(self, watch: Watch) -> None:
         ops, run = self._backend.ops, self._backend.run
         while True:
-            overdue = await run(ops.expired(limits.BATCH))
+            overdue = await run(ops.expired(limits.BATCH, watch.since))
             if not overdue:
                 return
             settlements = [reaped(item, random.random()) for item in overdue]

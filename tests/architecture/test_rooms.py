@@ -21,6 +21,7 @@ ROOMS = {
     "claim",
     "claim_limits",
     "claim_order",
+    "clocks",
     "context",
     "control",
     "deletion",

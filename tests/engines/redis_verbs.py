@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -119,4 +120,8 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.bury([worker]))
     nothing = Retention(0, 0, 0, 0, 0, 0)
     await do(ops.prune(nothing))
+    await do(ops.watch_clock("boot", time.monotonic))
+    await do(ops.submit([new_task("ready"), new_task("waiting", delay_seconds=60)]))
+    await do(ops.shift_clock(-3600.0))
+    await do(ops.bring_back())
     return used

@@ -18,6 +18,7 @@ from redis import Redis
 from fairlane import engines
 from fairlane.core import machine
 from fairlane.core.backend import Backend
+from fairlane.core.breaker import Breaker
 from fairlane.core.dependencies import dependency_on
 from fairlane.core.ids import new_id
 from fairlane.core.lanes import Bucket, Rules, allowance, opens_in, refilled
@@ -161,10 +162,20 @@ def test_refilled(lua: Lua) -> None:
 def test_allowance_and_opens_in(lua: Lua) -> None:
     openings = (None, NOW - 1, NOW, NOW + 1, NOW + 30 * MICROSECONDS)
     cases = [
-        (Rules(rate=rate, concurrency=concurrency, open_until=until), bucket, held)
+        (
+            Rules(
+                rate=rate,
+                concurrency=concurrency,
+                breaker=Breaker(1, 1.0, cooldown),
+                open_until=until,
+            ),
+            bucket,
+            held,
+        )
         for rate in (0.0, *RATES)
         for concurrency in (0, 1, 3)
         for until in openings
+        for cooldown in (1.0, 30.0)
         for bucket in BUCKETS[::4]
         for held in (0, 1, 5)
     ]
@@ -173,6 +184,7 @@ def test_allowance_and_opens_in(lua: Lua) -> None:
         PUT_BUCKET
         + """
     local quota = {type = 'type', rate = row[2], slots = row[3], open_until = row[4], counted = {7}}
+    quota.opened_at = row[6]
     call('DEL', SLOTS .. 7)
     for run = 1, row[5] do
         call('SADD', SLOTS .. 7, run)
@@ -182,7 +194,10 @@ def test_allowance_and_opens_in(lua: Lua) -> None:
     return {left.most, opening_wait or -1}
 """,
         [
-            [_stored(bucket), rules.rate, rules.slots, rules.open_until or 0, held]
+            [
+                *(_stored(bucket), rules.rate, rules.slots, rules.open_until or 0, held),
+                rules.opened_at or 0,
+            ]
             for rules, bucket, held in cases
         ],
     )

@@ -190,6 +190,26 @@ class TestOpening:
         }
 
 
+class TestCircuit:
+    BREAKER = Breaker(5, 60.0, 30.0)
+
+    @pytest.mark.parametrize(
+        ("open_until", "opened_at", "cools"),
+        [
+            (None, None, False),
+            (100 * SECOND, 70 * SECOND, False),
+            (101 * SECOND, 71 * SECOND, True),
+            (131 * SECOND, 101 * SECOND, True),
+            (132 * SECOND, 102 * SECOND, False),  # opened while the clock was ahead
+        ],
+    )
+    def test_the_cool_down(
+        self, open_until: int | None, opened_at: int | None, cools: bool
+    ) -> None:
+        rules = Rules(breaker=self.BREAKER, open_until=open_until)
+        assert (rules.opened_at, rules.cools(100 * SECOND)) == (opened_at, cools)
+
+
 class TestBucket:
     @pytest.mark.parametrize(("rate", "most"), [(0.1, 1), (1, 1), (1.5, 1.5), (100, 100)])
     def test_the_burst_is_the_rate_and_at_least_one(self, rate: float, most: float) -> None:

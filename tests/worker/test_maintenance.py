@@ -17,12 +17,8 @@ from tests.fixtures.stores import World
 from tests.worker.kit import PATIENCE
 
 
-def candidate(world: World, name: str = "one") -> Maintenance:
-    return Maintenance(world.backend, name)
-
-
 async def test_one_is_elected_among_several(world: World) -> None:
-    candidates = [candidate(world, f"candidate-{n}") for n in range(3)]
+    candidates = [world.keeper(f"candidate-{n}") for n in range(3)]
     answers = [await each._elected() for each in candidates]
     assert answers == [True, False, False]
     assert await candidates[0]._elected()
@@ -35,8 +31,9 @@ async def test_dead_workers_are_reaped_on_the_second_look(world: World) -> None:
     worker_id = await world.worker(lease=30.0)
     task_id = await world.submit(max_retries=1)
     await world.start(await world.claim_one(worker_id))
+    await world.keeper("an earlier one").round()
     await world.advance(60)
-    keeper = candidate(world)
+    keeper = world.keeper()
     await keeper.round()
     assert await world.state(task_id) is State.EXECUTING
     await keeper.round()
@@ -48,8 +45,9 @@ async def test_dead_workers_are_reaped_on_the_second_look(world: World) -> None:
 
 async def test_a_worker_that_speaks_up_between_two_looks_lives(world: World) -> None:
     worker_id = await world.worker(lease=30.0)
+    keeper = world.keeper()
+    await keeper.round()
     await world.advance(60)
-    keeper = candidate(world)
     await keeper.round()
     await world.claim(worker_id)
     await keeper.round()
@@ -58,16 +56,16 @@ async def test_a_worker_that_speaks_up_between_two_looks_lives(world: World) -> 
 
 
 async def test_a_look_after_a_pause_of_one_s_own_does_not_count(memory: World) -> None:
-    now = 0.0
     await memory.worker(lease=30.0)
-    await memory.advance(60)
-    keeper = Maintenance(memory.backend, "one", lambda: now)
+    keeper = memory.keeper()
     await keeper.round()
-    now += 1000  # suspended
+    await memory.advance(60)
+    await keeper.round()
+    await memory.advance(1000)  # suspended
     await keeper.round()
     (worker,) = await memory.run(memory.ops.workers())
     assert worker.status is WorkerStatus.ACTIVE
-    now += 5
+    await memory.advance(4)
     await keeper.round()
     (worker,) = await memory.run(memory.ops.workers())
     assert worker.status is WorkerStatus.DEAD
@@ -105,8 +103,9 @@ async def test_runs_past_their_time_limit_are_ended(world: World) -> None:
     worker_id = await world.worker(lease=3600.0)
     task_id = await world.submit(timeout_seconds=10, max_retries=0)
     await world.start(await world.claim_one(worker_id))
+    await world.keeper().round()
     await world.advance(300)
-    await candidate(world).round()
+    await world.keeper("another").round()
     task = await world.task(task_id)
     assert task.error is not None
     assert (task.status, task.error.reason) == (State.DEAD_LETTER, "timeout")
@@ -117,7 +116,7 @@ async def test_what_ended_long_ago_is_pruned_and_counters_are_sampled(world: Wor
     task_id = await world.submit()
     await world.claim_and_settle(worker_id, Completed(b"1"))
     await world.advance(25 * 3600)
-    await candidate(world).round()
+    await world.keeper().round()
     assert await world.run(world.ops.get([task_id])) == [None]
     assert len(await world.run(world.ops.samples(0, 10))) == 1
 

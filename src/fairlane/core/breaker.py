@@ -14,6 +14,7 @@ from __future__ import annotations
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.clocks import ahead
 from fairlane.core.errors import InvalidLimit
 from fairlane.core.machine import Move, Verb
 from fairlane.core.priority import MICROSECONDS
@@ -51,15 +52,29 @@ def verdict(move: Move) -> bool | None:
 _FAILURES = frozenset({"failed", "timed_out", "lost"})
 
 
+def opened_at(open_until: int, breaker: Breaker) -> int:
+    """Return when a circuit opened that is open until a time."""
+    return open_until - int(breaker.cooldown * MICROSECONDS)
+
+
+def cools(open_until: int, breaker: Breaker, now: int) -> bool:
+    """Return whether the cool-down of a circuit that opened is not over yet.
+
+    If it opened while the clock was ahead, nobody knows how much of it is left: it is over.
+    """
+    return now < open_until and not ahead(opened_at(open_until, breaker), now)
+
+
 def after(circuit: Circuit, breaker: Breaker, good: int, bad: int, now: int) -> Circuit:
     """Return the circuit after `good` successes and `bad` failures that ended at `now`."""
     cooldown = int(breaker.cooldown * MICROSECONDS)
     if circuit.open_until is not None:
-        if now < circuit.open_until or not good + bad:
+        if cools(circuit.open_until, breaker, now) or not good + bad:
             return circuit  # what ends now began before it opened
         return Circuit(open_until=now + cooldown) if bad else CLOSED
     since = now - int(breaker.within * MICROSECONDS)
-    failures = tuple(at for at in circuit.failures if at > since) + (now,) * bad
+    recent = tuple(at for at in circuit.failures if at > since and not ahead(at, now))
+    failures = recent + (now,) * bad
     if len(failures) >= breaker.failures:
         return Circuit(open_until=now + cooldown)
     return Circuit(failures)

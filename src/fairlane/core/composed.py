@@ -6,6 +6,7 @@ from fairlane.core import (
     audit,
     blobs,
     client_limits,
+    clocks,
     facts,
     holdings,
     queries,
@@ -50,6 +51,7 @@ class Composed:
     record = audit.record
     audit = audit.audit
     elect = roles.elect
+    watch_clock = clocks.watch_clock
     reserve = client_limits.reserve
     sample = facts.sample
     samples = facts.samples

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.breaker import Breaker
+from fairlane.core.breaker import Breaker, cools, opened_at
 from fairlane.core.breaker import checked as checked_breaker
 from fairlane.core.errors import InvalidLimit
 from fairlane.core.model import Ask, Claimed
@@ -55,6 +55,21 @@ class Rules(msgspec.Struct, frozen=True):
     def slots(self) -> int:
         """The most that may be held at once; zero means unlimited."""
         return self.concurrency if self.open_until is None else 1
+
+    @property
+    def opened_at(self) -> int | None:
+        """When the circuit opened, if it is not closed."""
+        if self.open_until is None or self.breaker is None:
+            return None
+        return opened_at(self.open_until, self.breaker)
+
+    def cools(self, now: int) -> bool:
+        """Return whether nothing is claimed, because the circuit opened not long ago."""
+        if self.open_until is None:
+            return False
+        if self.breaker is None:
+            return now < self.open_until
+        return cools(self.open_until, self.breaker, now)
 
     @property
     def limited(self) -> bool:
@@ -160,14 +175,15 @@ def refilled(bucket: Bucket | None, rate: float, now: int) -> Bucket:
     """Return the bucket as it stands at `now`; a new one is full."""
     if bucket is None:
         return Bucket(burst(rate), now)
-    # A clock that steps back must not take tokens away, nor give them twice.
+    # A clock that steps back must not take tokens away, nor give them twice. (`bring_back` lets the
+    # refill go on.)
     gained = max(0, now - bucket.at) * rate / MICROSECONDS
     return Bucket(min(burst(rate), bucket.tokens + gained), max(now, bucket.at))
 
 
 def allowance(rules: Rules, bucket: Bucket | None, held: int, now: int) -> int:
     """Return how many more tasks may be claimed under `rules`; `bucket` is already refilled."""
-    if rules.open_until is not None and now < rules.open_until:
+    if rules.cools(now):
         return 0
     most = limits.BATCH
     if rules.slots > 0:
@@ -180,7 +196,7 @@ def allowance(rules: Rules, bucket: Bucket | None, held: int, now: int) -> int:
 def opens_in(rules: Rules, bucket: Bucket | None, now: int) -> float | None:
     """Return the seconds until more may be claimed, None if time alone does not help."""
     waits = []
-    if rules.open_until is not None and now < rules.open_until:
+    if rules.open_until is not None and rules.cools(now):
         waits.append((rules.open_until - now) / MICROSECONDS)
     if rules.rate > 0 and bucket is not None and bucket.tokens < 1:
         waits.append((1.0 - bucket.tokens) / rules.rate)

@@ -86,6 +86,12 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """It goes on even if a task it depends on did not complete."""
     timed: bool = False
     """The submitter named its timeout, so that the one of its type does not count."""
+    dated: bool = False
+    """The submitter named the time at which it is due, which no step of the clock changes."""
+
+    def waits_for_date(self, attempt: int) -> bool:
+        """Return whether a waiting task waits for the time that its submitter named."""
+        return self.dated and not attempt
 
     def encode(self) -> bytes | None:
         """Return the spec as engines store it: None for the most common task."""

@@ -8,7 +8,7 @@ list and InvalidTaskId for a malformed id; then it changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from fairlane.core.analysis import Analysis
@@ -16,6 +16,7 @@ from fairlane.core.audit import AuditPage, NewAudit
 from fairlane.core.blobs import BlobKeys
 from fairlane.core.breaker import Breaker
 from fairlane.core.client_limits import Rate, Share, Want
+from fairlane.core.clocks import Watch
 from fairlane.core.documents import Place
 from fairlane.core.estimates import Position
 from fairlane.core.facts import Facts, Sample
@@ -116,11 +117,26 @@ class Store(Protocol):
         once, as those of a dead worker do.
         """
 
-    def expired(self, limit: int) -> Op[list[Overdue]]:
+    def expired(self, limit: int, since: int = 0) -> Op[list[Overdue]]:
         """Return executing tasks to be taken from their workers.
 
         The worker is dead, the task has exceeded its timeout, or the worker has not started it in
-        the time it has for that (see `NewWorker.start_within`).
+        the time it has for that (see `NewWorker.start_within`). Both times count from `since`
+        (microseconds) at the earliest: since when the store's clock can be trusted.
+        """
+
+    def watch_clock(self, boot: str, clock: Callable[[], float]) -> Op[Watch]:
+        """Compare the store's clock with a clock that nobody can set.
+
+        `boot` names that clock: sightings under the same name can be compared, whoever made them.
+        """
+
+    def bring_back(self, cursor: str | None = None) -> Op[str | None]:
+        """Correct times in the store that lie ahead of now, because the clock was set back.
+
+        Signs of life, starts of runs, buckets of rate limits and queued tasks count as of now;
+        retries and delays wait their full time from now on. A due time that a submitter named
+        stays. Does a part, and returns a cursor to go on with, or None when it is done.
         """
 
     def prune(self, retention: Retention) -> Op[Pruned]:

@@ -119,6 +119,7 @@ def new_task(
             depends_on,
             on_parent_failure,
             timed=not isinstance(timeout_seconds, Unset),
+            dated=run_at is not None,
         ),
         unique=hold(type, encoded, unique),
     )
@@ -373,10 +374,11 @@ def _spec(
     on_parent_failure: str,
     *,
     timed: bool,
+    dated: bool,
 ) -> Spec:
     tolerant = checked_policy(on_parent_failure) is OnParentFailure.CONTINUE
     if (tags, trace_id, traceparent, policy, depends_on) == _NOTHING_SPECIAL and not tolerant:
-        return _TIMED if timed else PLAIN
+        return _USUAL[timed, dated]
     return Spec(
         retry=retry.DEFAULT if policy is None else retry.checked(policy),
         tags={} if tags is None else _checked_tags(tags),
@@ -385,10 +387,16 @@ def _spec(
         depends_on=checked_parents(depends_on),
         tolerant=tolerant,
         timed=timed,
+        dated=dated,
     )
 
 
-_TIMED = Spec(timed=True)
+_USUAL = {
+    (False, False): PLAIN,
+    (True, False): Spec(timed=True),
+    (False, True): Spec(dated=True),
+    (True, True): Spec(timed=True, dated=True),
+}
 _NOTHING_SPECIAL = (None, None, None, None, ())
 
 

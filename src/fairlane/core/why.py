@@ -95,8 +95,9 @@ def _limited(task: Task, facts: Facts) -> Iterator[Reason]:
     lanes = {lane.id for lane in facts.lanes.values() if lane.type == task.type}
     held = sum(count for lane, count in facts.held.items() if lane in lanes)
     if rules.open_until is not None:
-        seconds = max(0.0, (rules.open_until - facts.now) / MICROSECONDS)
-        then = f"for {seconds:,.0f} s more" if seconds else "but for one task at a time"
+        seconds = (rules.open_until - facts.now) / MICROSECONDS
+        cools = rules.cools(facts.now)
+        then = f"for {seconds:,.0f} s more" if cools else "but for one task at a time"
         yield Reason("breaker", f"Too many runs of {task.type} failed: it is left alone {then}.")
     if rules.concurrency and held >= rules.concurrency:
         yield Reason(

@@ -54,6 +54,8 @@ class HttpOperations:
     durability = inspect.durability
     move_due = unsupported("move_due", OWN)
     expired = unsupported("expired", OWN)
+    watch_clock = unsupported("watch_clock", OWN)
+    bring_back = unsupported("bring_back", OWN)
     prune = unsupported("prune", OWN)
     sample = unsupported("sample", OWN)
     elect = unsupported("elect", OWN)

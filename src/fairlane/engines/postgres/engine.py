@@ -7,6 +7,7 @@ from fairlane.core.composed import Composed
 from fairlane.engines.postgres import (
     apply,
     claim,
+    clocks,
     control,
     deletion,
     documents,
@@ -34,6 +35,7 @@ class PostgresOperations(Composed, Context):
     progress = leases.progress
     heartbeat = leases.heartbeat
     expired = leases.expired
+    bring_back = clocks.bring_back
     prune = deletion.prune
     register = leases.register
     mark = leases.mark

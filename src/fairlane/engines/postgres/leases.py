@@ -87,11 +87,11 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
 
 
 @reads
-def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
+def expired(self: Context, limit: int, since: int = 0) -> Flow[list[Overdue]]:
     most = min(limit, limits.BATCH)
     rows = list((yield Query(SQL["lost"], (most,))))
     for cause in ("timed_out", "unstarted"):
-        rows += yield Query(SQL[cause], (most - len(rows),))
+        rows += yield Query(SQL[cause], (most - len(rows), since))
     return [overdue_of(row) for row in rows]
 
 

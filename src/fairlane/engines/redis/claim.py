@@ -98,6 +98,7 @@ def _encode(found: Opening, catalogue: Catalogue) -> bytes:
             "rate": quota.rules.rate,
             "slots": quota.rules.slots,
             "open_until": quota.rules.open_until or 0,
+            "opened_at": quota.rules.opened_at or 0,
             "lanes": quota.lanes,
             "counted": [lane.id for lane in catalogue.lanes.values() if lane.type == quota.type],
         }

@@ -7,6 +7,7 @@ from fairlane.core.composed import Composed
 from fairlane.engines.redis import (
     apply,
     claim,
+    clocks,
     control,
     deletion,
     documents,
@@ -36,6 +37,7 @@ class RedisOperations(Composed, Context):
     progress = leases.progress
     heartbeat = leases.heartbeat
     expired = leases.expired
+    bring_back = clocks.bring_back
     register = leases.register
     mark = leases.mark
     bury = leases.bury

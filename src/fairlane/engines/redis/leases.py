@@ -89,8 +89,8 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
 
 
 @reads
-def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
-    found = yield from self.call(EXPIRED, min(limit, limits.BATCH))
+def expired(self: Context, limit: int, since: int = 0) -> Flow[list[Overdue]]:
+    found = yield from self.call(EXPIRED, min(limit, limits.BATCH), since)
     return [_overdue(*row) for row in found]
 
 

@@ -15,7 +15,7 @@ import re
 from hashlib import sha1
 from typing import NamedTuple
 
-from fairlane.core import limits, machine, trail
+from fairlane.core import clocks, limits, machine, trail
 from fairlane.core.facts import SAMPLE
 from fairlane.core.machine import Move, Place, Slot, sources_of
 from fairlane.core.records import stored_error
@@ -68,6 +68,7 @@ def _numbers() -> dict[str, int]:
         **{state.name: state.code for state in State},
         "NOWHERE": NOWHERE,
         "BATCH": limits.BATCH,
+        "STEP": clocks.STEP,
         "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
         "JOURNAL_BYTES": JOURNAL_BYTES,
         "LINE": record.LINE.size,

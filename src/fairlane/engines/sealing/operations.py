@@ -37,7 +37,7 @@ PLAIN = frozenset(
     {
         # Store
         *("start", "progress", "heartbeat", "disown", "move_due", "expired", "prune", "sample"),
-        "elect",
+        *("elect", "watch_clock", "bring_back"),
         # Inspect
         *(
             "workers",

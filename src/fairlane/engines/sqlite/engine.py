@@ -9,6 +9,7 @@ from fairlane.core.composed import Composed
 from fairlane.engines.sqlite import (
     apply,
     claim,
+    clocks,
     control,
     deletion,
     documents,
@@ -36,6 +37,7 @@ class SqliteOperations(Composed, Context):
     progress = leases.progress
     heartbeat = leases.heartbeat
     expired = leases.expired
+    bring_back = clocks.bring_back
     prune = deletion.prune
     register = leases.register
     mark = leases.mark

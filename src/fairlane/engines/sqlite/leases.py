@@ -105,11 +105,11 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
 
 
 @reads
-def expired(self: Context, limit: int) -> Flow[list[Overdue]]:
+def expired(self: Context, limit: int, since: int = 0) -> Flow[list[Overdue]]:
     most = min(limit, limits.BATCH)
     rows = (yield Execute(SQL["lost"], (most,))).fetchall()
     for cause in ("timed_out", "unstarted"):
-        rows += (yield Execute(SQL[cause], (self.clock(), most - len(rows)))).fetchall()
+        rows += (yield Execute(SQL[cause], (self.clock(), since, most - len(rows)))).fetchall()
     return [overdue_of(row) for row in rows]
 
 

@@ -106,7 +106,10 @@ JOIN fairlane.workers AS worker ON worker.worker_id = held.worker_id
 CROSS JOIN LATERAL (
     SELECT * FROM fairlane.content WHERE content.task_id = held.task_id OFFSET 0
 ) AS task
-WHERE held.deadline <= fairlane.now_us() AND worker.status <> 'dead'
+WHERE
+    held.deadline <= fairlane.now_us()
+    AND held.deadline - held.started_at <= fairlane.now_us() - $2::bigint
+    AND worker.status <> 'dead'
 ORDER BY held.deadline
 LIMIT $1;
 
@@ -123,7 +126,7 @@ WHERE
     worker.start_within IS NOT NULL
     AND worker.status <> 'dead'
     AND held.started_at IS NULL
-    AND held.claimed_at + worker.start_within <= fairlane.now_us()
+    AND greatest(held.claimed_at, $2::bigint) + worker.start_within <= fairlane.now_us()
 ORDER BY held.claimed_at
 LIMIT $1;
 

@@ -103,7 +103,7 @@ local function pick()
     -- A task that a worker holds ahead would use up tokens and slots before it runs.
     local most = math.min(opening.rate > 0 and slots or slots + ahead, batch)
     local limited_slots, types = {most = slots, taken = 0}, {}
-    local everything = allowance({type = '', rate = opening.rate, slots = 0, open_until = 0}, most)
+    local everything = allowance({type = '', rate = opening.rate, slots = 0, open_until = 0, opened_at = 0}, most)
     for i, quota in ipairs(opening.quotas) do
         types[i] = allowance(quota, batch, limited_slots)
     end

@@ -46,9 +46,12 @@ SELECT
 FROM held
 CROSS JOIN content AS task ON task.number = held.number
 CROSS JOIN workers AS worker ON worker.worker_id = held.worker_id
-WHERE held.deadline <= ? AND worker.status <> 'dead'
+WHERE
+    held.deadline <= ?1
+    AND held.deadline - held.started_at <= ?1 - ?2
+    AND worker.status <> 'dead'
 ORDER BY held.deadline
-LIMIT ?;
+LIMIT ?3;
 
 -- name: unstarted
 SELECT
@@ -59,10 +62,10 @@ CROSS JOIN content AS task ON task.number = held.number
 CROSS JOIN workers AS worker ON worker.worker_id = held.worker_id
 WHERE
     held.started_at IS NULL
-    AND held.claimed_at + worker.start_within <= ?
+    AND max(held.claimed_at, ?2) + worker.start_within <= ?1
     AND worker.status <> 'dead'
 ORDER BY held.claimed_at
-LIMIT ?;
+LIMIT ?3;
 
 -- name: register
 INSERT INTO workers (

@@ -33,7 +33,7 @@ local function allowance(quota, most, shared)
         left.most = math.min(left.most, math.floor(left.tokens))
         wait = (1 - left.tokens) / quota.rate * 1000000
     end
-    if quota.open_until > now then
+    if quota.open_until > now and quota.opened_at - now <= STEP then
         left.most = 0
         wait = math.max(wait, quota.open_until - now)
     end
