@@ -8,7 +8,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -83,10 +83,20 @@ class Seen:
 
 
 class Arena:
-    """Where one test takes place. `server`: what its workers are given in place of the store."""
+    """Where one test takes place. `server`: what its workers are given in place of the store.
 
-    def __init__(self, url: str, folder: Path, server: str | None = None) -> None:
+    `environment`: variables for the workers.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        server: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._server = server
+        self._environment = environment
         self.app = Fairlane(url)
         self.folder = folder
         self.recorder = Recorder(folder / "clients.jsonl")
@@ -133,7 +143,14 @@ class Arena:
     ) -> WorkerProcess:
         """A worker that is on its way."""
         flags = ("--concurrency", str(concurrency), "--lease", str(lease), "--grace", str(grace))
-        worker = WorkerProcess(self.app, self.folder, self.recorder, *flags, store=self._server)
+        worker = WorkerProcess(
+            self.app,
+            self.folder,
+            self.recorder,
+            *flags,
+            store=self._server,
+            environment=self._environment,
+        )
         self._workers.append(worker)
         return worker
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from fairlane import Fairlane
@@ -22,7 +23,13 @@ class WorkerProcess:
     """One process. What it says goes to a file, which a failing test shows."""
 
     def __init__(
-        self, app: Fairlane, folder: Path, recorder: Recorder, *flags: str, store: str | None = None
+        self,
+        app: Fairlane,
+        folder: Path,
+        recorder: Recorder,
+        *flags: str,
+        store: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._app = app
         self._recorder = recorder
@@ -35,6 +42,7 @@ class WorkerProcess:
                     **{name: each for name, each in os.environ.items() if "FAIRLANE" not in name},
                     "FAIRLANE_STORE": app.url if store is None else store,
                     HISTORY: str(folder / "handlers.jsonl"),
+                    **(environment or {}),
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=log,
