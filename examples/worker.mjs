@@ -17,7 +17,7 @@ const url = process.env.FAIRLANE_URL ?? 'http://127.0.0.1:8000'
 const headers = { 'content-type': 'application/json' }
 if (process.env.FAIRLANE_TOKEN) headers.authorization = `Bearer ${process.env.FAIRLANE_TOKEN}`
 const capacity = 5
-const running = new Map() // task id -> { stop, ended }
+const running = new Map() // task id -> { attempt, stop, ended }
 const polling = new AbortController() // aborted when no more tasks are wanted
 let id
 
@@ -43,7 +43,9 @@ async function register() {
 }
 
 async function beat() {
-  const { error, should_drain, cancelled = [] } = await call(`${id}/heartbeat`, { current_load: running.size })
+  // What the server has given to this worker and is not on this list is lost, and runs elsewhere.
+  const tasks = [...running].map(([task_id, { attempt }]) => ({ task_id, attempt }))
+  const { error, should_drain, cancelled = [] } = await call(`${id}/heartbeat`, { tasks })
   for (const task_id of error ? running.keys() : cancelled) running.get(task_id)?.stop.abort()
   if (error || should_drain) polling.abort() // declared dead, or sent home: either way it is over
 }
@@ -57,7 +59,7 @@ async function run({ task_id, task_type, attempt, parameters }, { signal }) {
   }
   const { error } = await call(`${id}/result`, report)
   if (error) console.error(`${task_id}: ${error.message}`)
-  running.delete(task_id)
+  if (running.get(task_id)?.attempt === attempt) running.delete(task_id)
 }
 
 const beating = await register()
@@ -68,7 +70,7 @@ while (!polling.signal.aborted) {
   if (error) polling.abort(console.error(error.message))
   for (const task of tasks) {
     const stop = new AbortController()
-    running.set(task.task_id, { stop, ended: run(task, stop) })
+    running.set(task.task_id, { attempt: task.attempt, stop, ended: run(task, stop) })
   }
   if (running.size === capacity) await Promise.race([...running.values()].map(({ ended }) => ended))
 }

@@ -7,7 +7,7 @@ worker gives up the runs that it does not know, and stops those that the store d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -30,6 +30,18 @@ class Holdings(msgspec.Struct, frozen=True):
 
     runs: list[Run]
     cursor: str | None = None
+
+
+async def read_all(page: Callable[[str | None], Awaitable[Holdings]]) -> frozenset[Run]:
+    """Return the runs on all pages. `page` returns the one after a cursor."""
+    runs: set[Run] = set()
+    cursor: str | None = None
+    while True:
+        found = await page(cursor)
+        runs.update(found.runs)
+        if found.cursor is None:
+            return frozenset(runs)
+        cursor = found.cursor
 
 
 class InHand(msgspec.Struct, frozen=True):

@@ -27,6 +27,7 @@ from fairlane.server.auth import TOKEN_SECONDS, Identity, TokenCache
 from fairlane.server.cached import Cached
 from fairlane.server.client_limits import ClientLimits
 from fairlane.server.config import ServerConfig
+from fairlane.server.holdings import HoldingsCheck
 from fairlane.server.long_polls import LongPolls
 from fairlane.server.places import Places
 from fairlane.server.reports import ReportResult, RunReport, settle_reports
@@ -70,6 +71,7 @@ class Services:
         self.stopping = asyncio.Event()
         """Set when the server is to stop: requests that wait for something stop waiting."""
         self.workers = Workers(self._workers, self._beat)
+        self.holdings = HoldingsCheck(self.store)
         self.polls = LongPolls(self.store, self.stopping)
         self.hub = Hub(self.store, self.stopping, config.listeners)
         self.reports = Batcher(self.settle_reports, limits.BATCH)

@@ -16,6 +16,7 @@ from typing import Final
 from fairlane.client.batching import Batcher
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
+from fairlane.core.holdings import Comparison
 from fairlane.core.ids import dashed, is_id
 from fairlane.core.model import Beat, NewWorker, Pulse, Worker, WorkerStatus
 from fairlane.server.auth import Identity
@@ -64,6 +65,8 @@ class KnownWorker:
 
     __slots__ = (
         "capabilities",
+        "compared_at",
+        "comparison",
         "lease",
         "queues",
         "seen_at",
@@ -81,6 +84,9 @@ class KnownWorker:
         self.start_within = worker.start_within
         self.seen_at = float("-inf")
         """When its last heartbeat was sent to the store."""
+        self.comparison = Comparison()
+        self.compared_at = float("-inf")
+        """When the tasks that it lists were last compared with the store."""
 
 
 class Workers:

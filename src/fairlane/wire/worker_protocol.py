@@ -13,6 +13,7 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.errors import InvalidPayload, InvalidResult, InvalidWorker, ResultTooLarge
+from fairlane.core.ids import checked_all
 from fairlane.core.model import Claimed, NewWorker, TaskError, WorkerStatus
 from fairlane.core.outcomes import Completed, Failed, Outcome
 from fairlane.core.states import State
@@ -211,19 +212,35 @@ class OwnStatus(StrEnum):
     UNHEALTHY = WorkerStatus.UNHEALTHY.value
 
 
+class ListedRun(msgspec.Struct, frozen=True):
+    """A task that a worker has. Without `attempt`: whichever run of it the worker holds."""
+
+    task_id: TaskId
+    attempt: Attempt | None = None
+
+
 class Heartbeat(msgspec.Struct, frozen=True):
     """A heartbeat. `current_load`: how many tasks a worker runs that holds tasks ahead; for others
-    the server counts what they hold. `health`: anything about CPU, memory and so on."""
+    the server counts what they hold. `health`: anything about CPU, memory and so on. `tasks`: all
+    tasks that the worker has and whose result was not acknowledged yet.
+    What the worker holds and does not list in two heartbeats goes to other workers."""
 
     current_load: Annotated[int, msgspec.Meta(ge=0, le=limits.CONCURRENCY)] | None = None
     status: OwnStatus | None = None
     health: Mapping[str, Any] | None = None
+    tasks: Annotated[tuple[ListedRun, ...], msgspec.Meta(max_length=MOST_AT_ONCE)] | None = None
 
     def checked_health(self) -> Mapping[str, Any] | None:
         """Return the health. Raises InvalidWorker if it is too large."""
         if self.health and len(msgspec.json.encode(self.health)) > HEALTH_BYTES:
             raise InvalidWorker(f"A worker's health has at most {HEALTH_BYTES:,} bytes of JSON.")
         return self.health
+
+    def checked_tasks(self) -> tuple[ListedRun, ...] | None:
+        """Return the tasks. Raises InvalidTaskId."""
+        if self.tasks:
+            checked_all([each.task_id for each in self.tasks], MOST_AT_ONCE)
+        return self.tasks
 
 
 class HeartbeatReply(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from fairlane.backoff import warn
 from fairlane.core import limits
 from fairlane.core.backend import Backend
-from fairlane.core.holdings import Comparison, Differences, InHand, Run
+from fairlane.core.holdings import Comparison, Differences, Holdings, InHand, Run, read_all
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -87,16 +87,12 @@ class Reconciler:
 
     async def _compare(self) -> Differences:
         before = self._in_hand()
-        listed: list[Run] = []
-        cursor: str | None = None
-        while True:
-            op = self._backend.ops.holdings(self._worker_id, limits.BATCH, cursor)
-            page = await self._backend.run(op)
-            listed += page.runs
-            cursor = page.cursor
-            if cursor is None:
-                break
+        listed = await read_all(self._page)
         asked, latest = self._in_hand().asked, time.monotonic() + CLAIM_SECONDS
         while self._in_hand().answered < asked and time.monotonic() < latest:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
-        return self._comparison.compare(frozenset(listed), before, self._in_hand())
+        return self._comparison.compare(listed, before, self._in_hand())
+
+    async def _page(self, cursor: str | None) -> Holdings:
+        op = self._backend.ops.holdings(self._worker_id, limits.BATCH, cursor)
+        return await self._backend.run(op)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from fairlane.core.errors import LeaseLost, WorkerGone
+from fairlane.core.holdings import Run
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.core.outcomes import Released
 from fairlane.core.text import NAME_RULE, is_name, shown
@@ -27,6 +28,7 @@ from fairlane.wire.worker_protocol import (
     HandedTask,
     Heartbeat,
     HeartbeatReply,
+    ListedRun,
     Poll,
     PollReply,
     Registered,
@@ -105,14 +107,26 @@ async def heartbeat(services: Services, call: Call[Heartbeat, None]) -> Response
     body, worker_id = call.body, caller(call)
     status = None if body.status is None else WorkerStatus(body.status)
     beat = Beat(worker_id, status=status, health=body.checked_health())
+    tasks = body.checked_tasks()
     pulse = await services.workers.beat(beat)
+    lost = pulse.let_go + await lost_runs(services, worker_id, tasks)
     return Response(
         HeartbeatReply(
             acknowledged=True,
             should_drain=pulse.status is WorkerStatus.DRAINING,
-            cancelled=[task_id for task_id, _ in pulse.let_go],
+            cancelled=list(dict.fromkeys(task_id for task_id, _ in lost)),
         )
     )
+
+
+async def lost_runs(
+    services: Services, worker_id: str, tasks: Sequence[ListedRun] | None
+) -> list[Run]:
+    """Return which of the tasks that a worker lists it has lost."""
+    if tasks is None:
+        return []
+    known = await services.workers.touch(worker_id)
+    return await services.holdings.compare(worker_id, known, tasks)
 
 
 async def deregister(services: Services, call: Call[None, None]) -> Response:

@@ -17,6 +17,7 @@ from fairlane.server.responses import Response
 from fairlane.server.routes.worker_protocol import (
     caller,
     check_names,
+    lost_runs,
     operation,
     touch,
     wait_seconds,
@@ -94,10 +95,12 @@ async def pulse(services: Services, call: Call[Heartbeat, None]) -> Response:
     """Record that a worker is alive. The response says until when, and which runs it has lost."""
     body, worker_id = call.body, caller(call)
     status = None if body.status is None else WorkerStatus(body.status)
+    tasks = body.checked_tasks()
     beat = await services.workers.beat(
         Beat(worker_id, body.current_load, status, body.checked_health())
     )
-    gone = tuple(HeldRun(task_id, attempt) for task_id, attempt in beat.let_go)
+    lost = dict.fromkeys(beat.let_go + await lost_runs(services, worker_id, tasks))
+    gone = tuple(HeldRun(task_id, attempt) for task_id, attempt in lost)
     return Response(PulseView(beat.remaining, beat.status, gone))
 
 
