@@ -131,7 +131,8 @@ def test_a_second_signal_ends_at_once_and_gives_back(shop: Cli) -> None:
 
 
 STUBBORN = """
-import asyncio, time
+import asyncio, threading, time
+from concurrent.futures import ThreadPoolExecutor
 from fairlane.client.app import Fairlane
 
 app = Fairlane("sqlite:///fairlane.db", synchronous="OFF")
@@ -151,6 +152,16 @@ async def busy() -> None:
     while True:
         time.sleep(0.01)
 
+@app.task()
+def leaving_a_thread() -> None:
+    threading.Thread(target=time.sleep, args=[3600], daemon=False).start()
+    print("begun", flush=True)
+
+@app.task()
+async def leaving_a_pool() -> None:
+    ThreadPoolExecutor().submit(time.sleep, 3600)
+    print("begun", flush=True)
+
 @app.task(timeout=None)
 async def blocking() -> None:
     print("begun", flush=True)
@@ -164,6 +175,8 @@ async def blocking() -> None:
         ("deaf", False, "Threads or tasks of handlers do not end", 0, "queued"),
         ("deaf", True, "Threads or tasks of handlers do not end", 0, "queued"),
         ("blocking", False, "Threads or tasks of handlers do not end", 0, "queued"),
+        ("leaving_a_thread", False, "Threads or tasks of handlers do not end", 0, "completed"),
+        ("leaving_a_pool", False, "Threads or tasks of handlers do not end", 0, "completed"),
         ("busy", True, "A handler keeps the event loop busy", 1, "executing"),
     ],
 )
@@ -191,6 +204,39 @@ def test_several_processes_are_kept_alive(shop: Cli) -> None:
         supervisor.wait_for("is ready for greet", times=3)
         assert result_of("greet") == {"hello": "you"}
         assert supervisor.stop() == 0
+
+
+HANGING = """
+import time
+from fairlane.client.app import Fairlane
+
+app = Fairlane("sqlite:///fairlane.db", synchronous="OFF")
+
+for number in range(8):
+    @app.task(name=f"hang-{number}")
+    def hang() -> None:
+        time.sleep(3600)
+
+@app.task()
+async def greet() -> dict:
+    return {"hello": "you"}
+"""
+
+
+def test_a_worker_whose_threads_hang_is_replaced(ready: Cli) -> None:
+    write_app(HANGING)
+    flags = ("--concurrency", "4", "--lease", "1", "--processes", "2")
+    with running("worker", "--app", "shop:app", *flags) as supervisor:
+        supervisor.wait_for("is ready for", times=2)
+        for number in range(8):
+            terms = ("--timeout", "0.1", "--max-retries", "0")
+            ready.ok("submit", f"hang-{number}", *terms, "--file", "-", input="{}\n" * 16)
+        supervisor.wait_for("Too many handlers hang in threads")
+        supervisor.wait_for("ended with exit code 1: it is restarted")
+        supervisor.wait_for("is ready for", times=3)
+        assert result_of("greet") == {"hello": "you"}
+        assert supervisor.stop() == 0
+        assert "Traceback" not in supervisor.said
 
 
 def test_children_do_not_outlive_their_supervisor(shop: Cli) -> None:

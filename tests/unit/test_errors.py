@@ -78,6 +78,7 @@ FAMILIES = {
         "DuplicateTask",
         "TooManyLanes",
         "WorkerGone",
+        "WorkerStuck",
         "SettingsConflict",
         "UnknownToken",
         "LeaseLost",
@@ -200,6 +201,7 @@ CODES = {
     "SettingsConflict": "settings_conflict",
     "UnknownToken": "unknown_token",
     "WorkerGone": "worker_gone",
+    "WorkerStuck": "worker_stuck",
 }
 """Programs compare these: a line may be added, and none may change."""
 

@@ -20,6 +20,7 @@ from fairlane.worker.committer import Committer
 from fairlane.worker.config import Config
 from fairlane.worker.executor import Executor
 from fairlane.worker.processes import Processes
+from fairlane.worker.runners import Threads
 from fairlane.worker.worker import Worker
 from tests.fixtures.stores import World
 from tests.worker.kit import PATIENCE, application, ended, happened, looked, seen, working
@@ -176,7 +177,7 @@ async def test_what_is_held_is_let_go_unrun_when_it_was_cancelled(memory: World)
     tasks = await memory.claim(worker_id)
     await memory.run(memory.ops.cancel([cancelled]))
     buffer, committer = Buffer(), Committer(memory.backend, worker_id)
-    around = Surroundings({}, [], asyncio.to_thread, application(memory).payload_blobs().read)
+    around = Surroundings({}, [], Threads().run, application(memory).payload_blobs().read)
     processes = Processes(None, memory.url)
     executor = Executor({}, around, processes, memory.backend, buffer, committer)
     buffer.put(tasks)

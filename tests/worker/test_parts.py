@@ -17,6 +17,7 @@ from fairlane.core.submission import new_task
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.fetcher import Fetcher, Prefetch
+from fairlane.worker.hanging import Hanging
 from fairlane.worker.runners import Threads
 from tests.fixtures.stores import World
 from tests.worker.kit import PATIENCE
@@ -249,23 +250,24 @@ async def test_the_last_report_of_a_run_comes_before_its_end(memory: World) -> N
 
 
 async def test_threads_are_kept_and_abandoned_ones_counted() -> None:
-    threads = Threads()
-    first = await threads.run(threading.get_ident)
-    assert await threads.run(threading.get_ident) == first
+    hangs = Hanging()
+    threads = Threads(hangs)
+    first = await threads.run("work", threading.get_ident)
+    assert await threads.run("work", threading.get_ident) == first
     begun, go_on = threading.Event(), threading.Event()
 
     def hang() -> None:
         begun.set()
         go_on.wait(PATIENCE)
 
-    hanging = asyncio.create_task(threads.run(hang))
+    hanging = asyncio.create_task(threads.run("work", hang))
     await asyncio.to_thread(begun.wait, PATIENCE)
     hanging.cancel()
     await asyncio.gather(hanging, return_exceptions=True)
-    assert threads.abandoned == 1
-    assert await threads.run(threading.get_ident) != first
+    assert hangs.threads == 1
+    assert await threads.run("work", threading.get_ident) != first
     go_on.set()
     async with asyncio.timeout(PATIENCE):
-        while threads.abandoned:  # noqa: ASYNC110 (a thread is about to say so)
+        while hangs.threads:  # noqa: ASYNC110 (a thread is about to say so)
             await asyncio.sleep(0.001)
     threads.stop()

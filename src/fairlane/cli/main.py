@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
@@ -111,4 +112,11 @@ def fairlane() -> None:
 
 def main() -> NoReturn:
     """Run the command line."""
-    fairlane.main(prog_name="fairlane")
+    try:
+        fairlane.main(prog_name="fairlane")
+    except SystemExit as end:
+        if threading.active_count() > 1:
+            from fairlane.cli.shutdown import end_despite_threads  # noqa: PLC0415 (rarely needed)
+
+            end_despite_threads(end.code if isinstance(end.code, int) else 1)
+        raise

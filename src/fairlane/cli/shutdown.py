@@ -27,17 +27,29 @@ HEARING_SECONDS = 2.0
 CLOSING_SECONDS = 2.0
 """How long threads and tasks that handlers left behind may take to end."""
 
+LEFT_BEHIND = "Threads or tasks of handlers do not end"
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a program. What it leaves behind does not keep the process alive."""
     runner = asyncio.Runner(loop_factory=_loop_factory())
+    code = 1
     try:
         runner.run(main)
+        code = 0
     finally:
-        with _at_most(CLOSING_SECONDS, "Threads or tasks of handlers do not end", code=0):
+        with _at_most(CLOSING_SECONDS, LEFT_BEHIND, code=code):
             runner.close()
+
+
+def end_despite_threads(code: int) -> None:
+    """Let the process end with this code soon, although threads of handlers may go on: Python would
+    wait for those that are no daemons."""
+    main = threading.main_thread()
+    if any(not each.daemon for each in threading.enumerate() if each is not main):
+        _end_in(CLOSING_SECONDS, LEFT_BEHIND, code)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class Inline:
         worker = NewWorker(new_id(), types=frozenset(self._tasks))
         async with AsyncExitStack() as stack:
             shared = await enter_lifespans(self._lifespans, self._tasks.values(), stack)
-            around = Surroundings(shared, self._middleware, asyncio.to_thread, self._load)
+            around = Surroundings(shared, self._middleware, _on_thread, self._load)
             worker_id = await run(ops.register(worker))
             runs = 0
             while runs < MOST_RUNS:
@@ -110,6 +110,10 @@ class InlineRun:
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         return completing_transaction(self._backend, self)
+
+
+async def _on_thread(_type: str, call: Callable[[], Any]) -> Any:
+    return await asyncio.to_thread(call)
 
 
 def run_in_thread(work: Coroutine[Any, Any, None]) -> None:

@@ -325,6 +325,13 @@ class WorkerGone(Conflict):
     code = "worker_gone"
 
 
+class WorkerStuck(Conflict):
+    """Too many handlers hang in threads, which nothing but the end of the process can end. The
+    worker has left: start the process again, and give those tasks `isolation="process"`."""
+
+    code = "worker_stuck"
+
+
 class UnknownToken(Conflict):
     """There is no such token, or it has expired: `fairlane token list` shows those there are."""
 

@@ -73,7 +73,7 @@ async def _outcome(definition: TaskFunction[..., Any], task: Claimed, threads: T
         async with limit:
             if definition.is_async:
                 return returned(await handler(**values))
-            return returned(await threads.run(lambda: handler(**values)))
+            return returned(await threads.run(task.type, lambda: handler(**values)))
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 (whatever a handler raises is its outcome)

@@ -57,7 +57,8 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     shared: Mapping[str, Any]
     middleware: Sequence[Middleware]
-    blocking: Callable[[Call], Awaitable[Any]]
+    blocking: Callable[[str, Call], Awaitable[Any]]
+    """Makes a blocking call for a task of a type, by its name."""
     load: Callable[[str, bytes], Awaitable[bytes]]
     """Reads what the payload of a task, by its id, refers to."""
 
@@ -102,14 +103,14 @@ async def _call(definition: TaskFunction[..., Any], run: Run, around: Surroundin
     if not arguments.wants_context and not around.middleware:
         if definition.is_async:
             return await handler(**values)
-        return await _call_blocking(lambda: handler(**values), around)
+        return await _call_blocking(definition.name, lambda: handler(**values), around)
     context = Context(run, definition.app, around.shared, logger.getChild(definition.name))
     given = (context,) if arguments.wants_context else ()
 
     async def innermost() -> Any:
         if definition.is_async:
             return await handler(*given, **values)
-        return await _call_blocking(lambda: handler(*given, **values), around)
+        return await _call_blocking(definition.name, lambda: handler(*given, **values), around)
 
     call: Callable[[], Awaitable[Any]] = innermost
     for middleware in reversed(around.middleware):
@@ -136,8 +137,8 @@ async def _load(task: Claimed, around: Surroundings) -> bytes:
         raise NotLoaded(Failed(_error(error, code=error.code.upper()))) from None
 
 
-async def _call_blocking(call: Call, around: Surroundings) -> Any:
-    value = await around.blocking(call)
+async def _call_blocking(type: str, call: Call, around: Surroundings) -> Any:
+    value = await around.blocking(type, call)
     # A decorator around an async handler may be an ordinary function that returns a coroutine.
     return await value if inspect.iscoroutine(value) else value
 

@@ -111,7 +111,7 @@ class Child:
         loop.call_soon_threadsafe(self._orders.put_nowait, None)
 
 
-async def _call_here(call: Call) -> Any:
+async def _call_here(_type: str, call: Call) -> Any:
     return call()
 
 

@@ -20,6 +20,7 @@ from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Grant
 from fairlane.telemetry.observer import Observer
 from fairlane.worker.buffer import Buffer
+from fairlane.worker.hanging import Hanging
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -85,9 +86,11 @@ class Fetcher:
         poll_interval: float,
         observer: Observer | None = None,
         doubt: Callable[[], None] = lambda: None,
+        hanging: Hanging | None = None,
     ) -> None:
         self._backend = backend
         self._like = like
+        self._hanging = hanging
         self._buffer = buffer
         self._prefetch = prefetch
         self._poll_interval = poll_interval
@@ -143,7 +146,22 @@ class Fetcher:
         if not any(room):
             return None
         self.asked += 1
-        return asyncio.ensure_future(self._claim(*room))
+        held = frozenset() if self._hanging is None else self._hanging.held
+        if not held:
+            return asyncio.ensure_future(self._claim(room, self._like))
+        return self._start_claim_without(held, room)
+
+    def _start_claim_without(self, held: frozenset[str], room: Room) -> asyncio.Future[Grant]:
+        """Start a claim while types are held back: for one task of such a type, if it is time to
+        try one, else for tasks of the others."""
+        assert self._hanging is not None
+        probe = self._hanging.probe() if room.slots else None
+        if probe is not None:
+            like = msgspec.structs.replace(self._like, types=frozenset({probe}))
+            return asyncio.ensure_future(self._claim(Room(1, 0), like, waits=False))
+        types = (self._like.types or frozenset()) - held
+        like = msgspec.structs.replace(self._like, types=types)
+        return asyncio.ensure_future(self._claim(room, like))
 
     def _put(self, grant: Grant) -> None:
         self._buffer.put(grant.tasks)
@@ -164,15 +182,15 @@ class Fetcher:
             claim.cancel()
             raise
 
-    async def _claim(self, slots: int, ahead: int) -> Grant:
+    async def _claim(self, room: Room, like: Ask, *, waits: bool = True) -> Grant:
         # The same request until it is answered: a lost reply costs no task.
         ask = msgspec.structs.replace(
-            self._like,
+            like,
             request_id=new_id(),
-            slots=slots,
-            ahead=ahead,
+            slots=room.slots,
+            ahead=room.ahead,
             # Without free slots do not wait: soon there may be some, and then more tasks qualify.
-            wait=WAIT_SECONDS if self._waits and slots else 0.0,
+            wait=WAIT_SECONDS if self._waits and waits and room.slots else 0.0,
             heard=self._heard[-1],
         )
         backoff = Backoff()

@@ -6,18 +6,20 @@ import asyncio
 import os
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fairlane.core.model import WorkerStatus
 from fairlane.worker.config import Config
-from fairlane.worker.runners import Threads
+from fairlane.worker.hanging import Hanging
 
 _STATM = Path("/proc/self/statm")
 _PAGE = resource.getpagesize()
 
-ABANDONED = 10
-"""From this many hanging threads on (or `concurrency`, if that is more) a worker is unhealthy."""
+ABANDONED = 20
+"""From this many hanging threads on (or twice `concurrency`, if that is more) it is unhealthy.
+One type alone does not get there quickly: it is held back before."""
 
 
 def memory() -> int:
@@ -31,19 +33,29 @@ def memory() -> int:
 class Health:
     """Measures the process, and decides whether it is healthy."""
 
-    def __init__(self, config: Config, threads: Threads) -> None:
+    def __init__(self, config: Config, hanging: Hanging) -> None:
         self._config = config
-        self._threads = threads
+        self._hanging = hanging
         self._lag = 0.0
         self._next = time.monotonic()
         self._cpu = (time.monotonic(), time.process_time())
 
-    async def watch(self, every: float = 0.5) -> None:
-        """Measure the lag of the event loop until cancelled."""
+    async def watch(self, stuck: Callable[[], None], every: float = 0.5) -> None:
+        """Measure the lag of the event loop until cancelled.
+
+        Call `stuck` once too many threads have been hanging for a whole lease.
+        """
+        overrun_since = None
         while True:
             self._next = time.monotonic() + every
             await asyncio.sleep(every)
             self._lag = time.monotonic() - self._next
+            if not self._overrun:
+                overrun_since = None
+            elif overrun_since is None:
+                overrun_since = time.monotonic()
+            elif time.monotonic() - overrun_since > self._config.lease:
+                stuck()
 
     @property
     def lag(self) -> float:
@@ -56,9 +68,13 @@ class Health:
         unhealthy = (
             self.lag > self._config.lag_limit
             or (most is not None and memory() > most)
-            or self._threads.abandoned >= max(ABANDONED, self._config.concurrency)
+            or self._overrun
         )
         return WorkerStatus.UNHEALTHY if unhealthy else WorkerStatus.ACTIVE
+
+    @property
+    def _overrun(self) -> bool:
+        return self._hanging.threads >= max(ABANDONED, 2 * self._config.concurrency)
 
     def report(self) -> dict[str, Any]:
         """Return what operators see."""
@@ -69,6 +85,6 @@ class Health:
             "memory_bytes": memory(),
             "cpu_share": round(cpu, 3),
             "loop_lag_seconds": round(self.lag, 3),
-            "abandoned_threads": self._threads.abandoned,
+            "abandoned_threads": self._hanging.threads,
             "pid": os.getpid(),
         }

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from fairlane.worker.forks import Origin
+from fairlane.worker.hanging import Hanging
 
 Call = Callable[[], Any]
 Answer = tuple[Any, BaseException | None]
@@ -21,24 +22,23 @@ Answer = tuple[Any, BaseException | None]
 class Threads:
     """A pool of threads that grows as needed. A thread that hangs is replaced, not waited for."""
 
-    def __init__(self) -> None:
+    def __init__(self, hanging: Hanging | None = None) -> None:
+        self._hanging = Hanging() if hanging is None else hanging
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._origin = Origin()
         self._guard = threading.Lock()
         self._idle = 0
         self._started = 0
         self._stopped = False
-        self.abandoned = 0
-        """How many threads still run a call that nobody waits for."""
 
-    async def run(self, call: Call) -> Any:
-        """Make a call on a thread, and return or raise what it does.
+    async def run(self, type: str, call: Call) -> Any:
+        """Make a call for a task of a type on a thread, and return or raise what it does.
 
         If this is cancelled, the call goes on.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
-        job = _Job(call, contextvars.copy_context(), loop, answer)
+        job = _Job(type, call, contextvars.copy_context(), loop, answer)
         with self._guard:
             if self._idle:
                 self._idle -= 1
@@ -54,8 +54,9 @@ class Threads:
             with self._guard:
                 if not job.ended:
                     job.abandoned = True
-                    self.abandoned += 1
+                    self._hanging.abandon(type)
             raise
+        self._hanging.succeed(type)
         if error is not None:
             raise error
         return value
@@ -74,7 +75,7 @@ class Threads:
             with self._guard:
                 job.ended = True
                 if job.abandoned:
-                    self.abandoned -= 1
+                    self._hanging.finish(job.type)
                 if not self._stopped:
                     self._idle += 1
             deliver()  # only now: the receiver may need a thread at once
@@ -84,15 +85,17 @@ class Threads:
 
 
 class _Job:
-    __slots__ = ("_answer", "_call", "_context", "_loop", "abandoned", "ended")
+    __slots__ = ("_answer", "_call", "_context", "_loop", "abandoned", "ended", "type")
 
     def __init__(
         self,
+        type: str,
         call: Call,
         context: contextvars.Context,
         loop: asyncio.AbstractEventLoop,
         answer: asyncio.Future[Answer],
     ) -> None:
+        self.type = type
         self._call = call
         self._context = context
         self._loop = loop

@@ -23,6 +23,7 @@ from fairlane.worker.config import Config
 from fairlane.worker.executor import Executor
 from fairlane.worker.fetcher import Fetcher, Prefetch
 from fairlane.worker.forks import watch_loop
+from fairlane.worker.hanging import Hanging
 from fairlane.worker.health import Health
 from fairlane.worker.heartbeat import Heartbeat
 from fairlane.worker.isolation import Isolation
@@ -42,6 +43,8 @@ class SessionEnd(Enum):
     """The worker was stopped, or drained by an operator."""
     LOST = "lost"
     """It was declared dead: the worker starts another session."""
+    STUCK = "stuck"
+    """Too many of its threads hang: only the end of the process can end them."""
     BROKEN = "broken"
     """A part of it failed: the worker starts another session after a pause."""
 
@@ -50,7 +53,12 @@ class WorkerSession:
     """Puts the parts of a worker together and runs them under one id."""
 
     def __init__(
-        self, app: Fairlane, config: Config, worker: NewWorker, shared: Mapping[str, Any]
+        self,
+        app: Fairlane,
+        config: Config,
+        worker: NewWorker,
+        shared: Mapping[str, Any],
+        hanging: Hanging,
     ) -> None:
         self._backend = backend = app.backend
         self._config = config
@@ -58,7 +66,7 @@ class WorkerSession:
         self._loop = asyncio.get_running_loop()
         self._prefetch = Prefetch()
         self._buffer = Buffer()
-        self._threads = Threads()
+        self._threads = Threads(hanging)
         self._processes = Processes(
             config.target,
             app.url,
@@ -68,7 +76,7 @@ class WorkerSession:
             app.blobs if isinstance(app.blobs, str) else None,
         )
         observer = new_observer()
-        self._health = Health(config, self._threads)
+        self._health = Health(config, hanging)
         self._isolation = Isolation(backend, config.breaker) if config.breaker else None
         self._committer = Committer(
             backend, worker.worker_id, self._prefetch.finished, observer, self._isolation
@@ -89,11 +97,13 @@ class WorkerSession:
             config.poll_interval,
             observer,
             self._reconciler.doubt,
+            hanging,
         )
         self._maintenance = Maintenance(backend, worker.worker_id, pace=pace_of(config.lease))
         self._sweeper = None if app.blobs is None else BlobSweeper(app, worker.worker_id)
         self._lost = asyncio.Event()
         self._drained = asyncio.Event()
+        self._stuck = asyncio.Event()
         self._leaving = False
         self._reported: WorkerStatus | None = None
         self._heartbeat = Heartbeat(
@@ -113,7 +123,8 @@ class WorkerSession:
         self._heartbeat.start()
         fetching = asyncio.create_task(self._fetch())
         background = [fetching, *(asyncio.create_task(work) for work in self._background())]
-        ends = [asyncio.create_task(each.wait()) for each in (stopping, self._lost, self._drained)]
+        reasons = (stopping, self._lost, self._drained, self._stuck)
+        ends = [asyncio.create_task(each.wait()) for each in reasons]
         given_up = None
         try:
             try:
@@ -131,6 +142,8 @@ class WorkerSession:
             await self._finish(at_once)
             if given_up is not None:
                 raise given_up
+            if self._stuck.is_set() and not stopping.is_set():
+                return SessionEnd.STUCK
             return SessionEnd.BROKEN if broken else SessionEnd.LEFT
         finally:
             # Outcomes that are not delivered by now are dropped: others may have the tasks already.
@@ -145,7 +158,7 @@ class WorkerSession:
         works = [
             self._committer.run(),
             self._executor.sweep(),
-            self._health.watch(),
+            self._health.watch(self._stuck.set),
             self._reconciler.run(),
             self._keep_lease(),
         ]

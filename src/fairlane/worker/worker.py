@@ -13,10 +13,11 @@ import msgspec
 
 from fairlane.backoff import Backoff
 from fairlane.client.app import Fairlane
-from fairlane.core.errors import AccessDenied, StoreError, StoreUnusable
+from fairlane.core.errors import AccessDenied, StoreError, StoreUnusable, WorkerStuck
 from fairlane.core.flow import Op
 from fairlane.runtime.execution import enter_lifespans
 from fairlane.worker.config import Config
+from fairlane.worker.hanging import Hanging
 from fairlane.worker.loading import Tasks, check_processes, select_tasks
 from fairlane.worker.probe import Probe
 from fairlane.worker.session import SessionEnd, WorkerSession
@@ -45,6 +46,7 @@ class Worker:
         """Called whenever the store has accepted it as a worker."""
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
+        self._hanging = Hanging()
         self._known = False
         """Whether the store has accepted it as a worker before."""
         self._session: WorkerSession | None = None
@@ -59,7 +61,8 @@ class Worker:
         """Run tasks until stopped or drained by an operator. `signals`: SIGTERM and SIGINT stop it.
 
         Raises StoreUnusable if the store can never be used, InvalidHandler or InvalidWorker if the
-        application cannot be run with this configuration.
+        application cannot be run with this configuration, and WorkerStuck if too many handlers
+        hang in threads: it has left then, and the process should end.
         """
         loop = asyncio.get_running_loop()
         if signals:
@@ -87,6 +90,8 @@ class Worker:
                     end = await self._run_session(tasks, shared)
                     if end is SessionEnd.LEFT:
                         return
+                    if end is SessionEnd.STUCK:
+                        raise WorkerStuck
                     if end is SessionEnd.BROKEN:
                         await self._pause(backoff.next())
 
@@ -141,7 +146,9 @@ class Worker:
             self._ready()
         logger.info("Worker %s is ready for %s", worker_id, ", ".join(tasks))
         worker = msgspec.structs.replace(new, worker_id=worker_id)
-        self._session = session = WorkerSession(self._app, self._config, worker, shared)
+        self._session = session = WorkerSession(
+            self._app, self._config, worker, shared, self._hanging
+        )
         try:
             return await session.run(self._stopping, self._at_once)
         finally:
