@@ -52,24 +52,29 @@ def jitter(seconds: float, share: float = 0.1) -> float:
     return seconds * random.uniform(1 - share, 1 + share)
 
 
-def persist(attempt: Callable[[], T], patience: float) -> T:
-    """Repeat an attempt that raises StoreUnavailable, for up to `patience` seconds."""
+def persist(attempt: Callable[[], T], patience: float, longest: float = math.inf) -> T:
+    """Repeat an attempt that raises StoreUnavailable, for up to `patience` seconds.
+
+    No pause is longer than `longest` seconds, whatever the store asks for.
+    """
     backoff = Backoff(0.05, 2.0, patience)
     while True:
         try:
             return attempt()
         except StoreUnavailable as error:
-            time.sleep(backoff.after(error))
+            time.sleep(min(backoff.after(error), longest))
 
 
-async def persist_async(attempt: Callable[[], Awaitable[T]], patience: float) -> T:
+async def persist_async(
+    attempt: Callable[[], Awaitable[T]], patience: float, longest: float = math.inf
+) -> T:
     """`persist` for asyncio."""
     backoff = Backoff(0.05, 2.0, patience)
     while True:
         try:
             return await attempt()
         except StoreUnavailable as error:
-            await asyncio.sleep(backoff.after(error))
+            await asyncio.sleep(min(backoff.after(error), longest))
 
 
 async def listen(driver: Driver) -> Wakeup:

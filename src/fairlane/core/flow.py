@@ -48,19 +48,27 @@ class Op(Generic[T_co]):
     try took effect, so every operation is written to be repeatable.
     """
 
-    __slots__ = ("_limit", "_start", "mode", "name")
+    __slots__ = ("_limit", "_start", "mode", "name", "pause")
 
     def __init__(
-        self, name: str, mode: Mode, start: Callable[[], Flow[T_co]], limit: float = math.inf
+        self,
+        name: str,
+        mode: Mode,
+        start: Callable[[], Flow[T_co]],
+        limit: float = math.inf,
+        pause: float = math.inf,
     ) -> None:
         self.name = name
         self.mode = mode
         self._start = start
         self._limit = limit
+        self.pause = pause
+        """The longest pause between two attempts while the store is unavailable."""
 
-    def within(self, seconds: float) -> Op[T_co]:
-        """Return the same operation with a limit on retries while the store is unavailable."""
-        return Op(self.name, self.mode, self._start, seconds)
+    def within(self, seconds: float, pause: float = math.inf) -> Op[T_co]:
+        """Return the same operation with limits on retries while the store is unavailable: how long
+        it is repeated, and the longest pause in between."""
+        return Op(self.name, self.mode, self._start, seconds, pause)
 
     def patience(self, usual: float) -> float:
         """Return how many seconds to retry while the store is unavailable."""

@@ -19,6 +19,10 @@ logger = logging.getLogger("fairlane.worker")
 MARGIN = 0.1
 """The share of a lease that is left when the worker gives up on its own."""
 HURRIED_SECONDS = 1.0
+PAUSE_SECONDS = 1.0
+PAUSE_SHARE = 20
+"""A heartbeat that failed is repeated after a second or 1/20 of the lease: the store may answer in
+the last moment before the worker gives up."""
 
 
 class Heartbeat:
@@ -40,6 +44,7 @@ class Heartbeat:
         self._backend = backend
         self._worker_id = worker_id
         self._lease = lease
+        self._pause = min(PAUSE_SECONDS, lease / PAUSE_SHARE)
         self._describe = describe
         self._pulse = pulse
         self._lost = lost
@@ -81,11 +86,13 @@ class Heartbeat:
     def _beat(self) -> None:
         beat = Beat(self._worker_id, **self._describe())
         sent = time.monotonic()
-        pulse = self._backend.run_sync(self._backend.ops.heartbeat(beat))
+        # It is repeated without long pauses as long as the lease can be kept.
+        op = self._backend.ops.heartbeat(beat).within(max(self.left, self._pause), self._pause)
+        pulse = self._backend.run_sync(op)
         self._valid_until = sent + pulse.remaining
         self._due = time.monotonic() + jitter(self._lease / 3)
         self._pulse(pulse)
 
     def _retry_soon(self, error: Exception) -> None:
         warn(logger, "Cannot send a heartbeat", error)
-        self._due = time.monotonic() + jitter(self._lease / 10)
+        self._due = time.monotonic() + jitter(self._pause)

@@ -66,10 +66,12 @@ class HttpDriver:
         self._patience = patience
 
     async def run(self, op: Op[T]) -> T:
-        return await persist_async(lambda: self._async.attempt(op), op.patience(self._patience))
+        return await persist_async(
+            lambda: self._async.attempt(op), op.patience(self._patience), op.pause
+        )
 
     def run_sync(self, op: Op[T]) -> T:
-        return persist(lambda: self._sync.attempt(op), op.patience(self._patience))
+        return persist(lambda: self._sync.attempt(op), op.patience(self._patience), op.pause)
 
     def join(self, connection: Any) -> NoReturn:  # noqa: ARG002
         raise NotSupported(_ALONE)

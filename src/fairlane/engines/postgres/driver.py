@@ -95,7 +95,7 @@ class PostgresDriver:
     # -- asyncio -------------------------------------------------------------------------------
 
     async def run(self, op: Op[T]) -> T:
-        return await persist_async(lambda: self._attempt(op), op.patience(self._patience))
+        return await persist_async(lambda: self._attempt(op), op.patience(self._patience), op.pause)
 
     async def _attempt(self, op: Op[T]) -> T:
         afterwards: set[Afterwards] = set()
@@ -129,7 +129,7 @@ class PostgresDriver:
     # -- ordinary code -------------------------------------------------------------------------
 
     def run_sync(self, op: Op[T]) -> T:
-        return persist(lambda: self._attempt_sync(op), op.patience(self._patience))
+        return persist(lambda: self._attempt_sync(op), op.patience(self._patience), op.pause)
 
     def _attempt_sync(self, op: Op[T]) -> T:
         afterwards: set[Afterwards] = set()

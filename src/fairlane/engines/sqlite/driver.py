@@ -78,10 +78,10 @@ class SqliteDriver:
     # -- the two colours -----------------------------------------------------------------------
 
     async def run(self, op: Op[T]) -> T:
-        return await persist_async(lambda: self._once(op), op.patience(self._patience))
+        return await persist_async(lambda: self._once(op), op.patience(self._patience), op.pause)
 
     def run_sync(self, op: Op[T]) -> T:
-        return persist(lambda: self._once_sync(op), op.patience(self._patience))
+        return persist(lambda: self._once_sync(op), op.patience(self._patience), op.pause)
 
     async def _once(self, op: Op[T]) -> T:
         loop = asyncio.get_running_loop()
