@@ -39,7 +39,8 @@ RENAMED = {
 ADDED: dict[str, dict[str, Any]] = {
     "lease": {"start_within": None},
     "completed_last_minute": {"completed_last_hour": 0},
-    "attempts": {"trail": []},
+    "attempts": {"trail": [], "owner": None},
+    "exempt": {"subject": None, "own": False, "queues": None, "tags": {}},
     "open_until": {"timeout": 0.0},
 }
 """Fields that were added since, with their values, by a field that was there before."""

@@ -113,7 +113,7 @@ class TestAdmitsLane:
 
 
 class TestAdmitsSpec:
-    SPEC = Spec(tags={"team": "blue", "n": "1"}, workflow_id="w", schedule_id="s")
+    SPEC = Spec(tags={"team": "blue", "n": "1"}, workflow_id="w", schedule_id="s", owner="o")
 
     @pytest.mark.parametrize(
         ("filter", "admitted"),
@@ -129,12 +129,15 @@ class TestAdmitsSpec:
             (Filter(workflow_id="s"), False),
             (Filter(schedule_id="s"), True),
             (Filter(schedule_id="w"), False),
+            (Filter(owner="o"), True),
+            (Filter(owner="w"), False),
+            (Filter(owner="o", schedule_id="x"), False),
             (Filter(workflow_id="w", schedule_id="s", tags={"n": "1"}), True),
             (Filter(workflow_id="w", schedule_id="x", tags={"n": "1"}), False),
             (Filter(workflow_id="x", schedule_id="s", tags={"n": "1"}), False),
         ],
     )
-    def test_by_tags_workflow_and_schedule(self, filter: Filter, admitted: bool) -> None:
+    def test_by_tags_workflow_schedule_and_owner(self, filter: Filter, admitted: bool) -> None:
         assert filter.admits_spec(self.SPEC.encode()) is admitted
 
     @pytest.mark.parametrize(
@@ -145,6 +148,7 @@ class TestAdmitsSpec:
             (Filter(tags={"team": "blue"}), False),
             (Filter(workflow_id="w"), False),
             (Filter(schedule_id="s"), False),
+            (Filter(owner="o"), False),
         ],
     )
     def test_the_most_common_task_has_nothing_of_it(self, filter: Filter, admitted: bool) -> None:
@@ -174,6 +178,7 @@ ONE_OF_EACH: dict[str, Any] = {
     "ended_before": 0,
     "workflow_id": "w",
     "schedule_id": "s",
+    "owner": "o",
 }
 
 
@@ -196,9 +201,9 @@ class TestWhatAFilterAsksFor:
         assert not Filter(**ONE_OF_EACH).countable
 
     @pytest.mark.parametrize("part", ONE_OF_EACH)
-    def test_specs_tell_of_tags_workflow_and_schedule(self, part: str) -> None:
+    def test_specs_tell_of_tags_workflow_schedule_and_owner(self, part: str) -> None:
         filter = Filter(**{part: ONE_OF_EACH[part]})
-        assert filter.reads_spec is (part in {"tags", "workflow_id", "schedule_id"})
+        assert filter.reads_spec is (part in {"tags", "workflow_id", "schedule_id", "owner"})
 
     def test_everything_asks_for_nothing(self) -> None:
         assert not EVERYTHING.reads_spec
@@ -235,6 +240,7 @@ class TestInACallersWords:
             ),
             ({"workflow_id": "w 1"}, Filter(workflow_id="w 1")),
             ({"schedule_id": "s" * 255}, Filter(schedule_id="s" * 255)),
+            ({"owner": "Acme, Inc."}, Filter(owner="Acme, Inc.")),
         ],
     )
     def test_one_value_or_several(self, words: dict[str, Any], filter: Filter) -> None:
@@ -253,6 +259,7 @@ class TestInACallersWords:
             ended_before=datetime(1970, 1, 1, tzinfo=UTC),
             workflow_id="w",
             schedule_id="s",
+            owner="o",
         ) == Filter(**ONE_OF_EACH)
 
     def test_values_may_come_one_by_one(self) -> None:
@@ -306,7 +313,7 @@ class TestInACallersWords:
     def test_times_without_a_zone_are_refused(self, field: str, time: Any) -> None:
         self.refuse(f"{field} is a datetime with a time zone. Got ", field, time)
 
-    @pytest.mark.parametrize("field", ["workflow_id", "schedule_id"])
+    @pytest.mark.parametrize("field", ["workflow_id", "schedule_id", "owner"])
     @pytest.mark.parametrize("text", ["", "a\n", "x" * 256, "\ud800", 5, True, ["a"]], ids=ascii)
     def test_ids_that_nothing_has_are_refused(self, field: str, text: Any) -> None:
         self.refuse(f"{field} is a short text. Got ", field, text)

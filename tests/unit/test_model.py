@@ -81,6 +81,7 @@ class TestSpec:
             Spec(traceparent="00-ab-cd-01"),
             Spec(workflow_id="w"),
             Spec(schedule_id="s"),
+            Spec(owner="acme"),
             Spec(depends_on=(TASK_ID,)),
             Spec(tolerant=True),
             Spec(

@@ -402,6 +402,7 @@ class TestSweeps:
             ended_before=3,
             workflow_id="w",
             schedule_id="s",
+            owner="o",
         )
         engine = Engine(found=always(1))
         sweep(engine, verb, filter)

@@ -117,9 +117,9 @@ def test_what_was_submitted_with_it_comes_back() -> None:
 
 
 def test_what_it_depends_on_and_belongs_to_comes_back() -> None:
-    spec = Spec(workflow_id="w", schedule_id="s", depends_on=(TASK_ID,), tolerant=True)
+    spec = Spec(workflow_id="w", schedule_id="s", depends_on=(TASK_ID,), tolerant=True, owner="o")
     task = record(State.SCHEDULED, spec=spec.encode()).task(LANE, [], None, Aging(), NOW)
-    assert (task.workflow_id, task.schedule_id) == ("w", "s")
+    assert (task.workflow_id, task.schedule_id, task.owner) == ("w", "s", "o")
     assert (task.depends_on, task.tolerant) == ((TASK_ID,), True)
 
 

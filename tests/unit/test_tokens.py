@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from fairlane.core import limits, tokens
 from fairlane.core.errors import InvalidToken, UnknownToken
 from fairlane.core.model import moment
+from fairlane.core.ownership import Bounds
 from fairlane.core.text import concealed, shown
 from fairlane.core.tokens import (
     NewToken,
@@ -75,6 +76,15 @@ class TestIssued:
         assert secret not in repr(token)
         assert re.fullmatch(r"fl_[A-Za-z0-9_-]{32}", secret), "192 bits"
 
+    def test_for_a_subject_and_within_bounds(self) -> None:
+        token, _ = issued("ci", "submit", subject="acme", own=True, queues=["q"], tags={"a": "b"})
+        assert (token.subject, token.own, token.queues) == ("acme", True, frozenset({"q"}))
+        assert token.bounds == Bounds("acme", own=True, queues=frozenset({"q"}), tags={"a": "b"})
+        plain, _ = issued("ci", "submit")
+        assert (plain.subject, plain.bounds) == ("ci", None), "its name"
+        workers, _ = issued("w", "worker", queues=["q"])
+        assert workers.bounds == Bounds("w", queues=frozenset({"q"}))
+
     def test_no_two_are_alike(self) -> None:
         made = [issued("ci", ["read"]) for _ in range(100)]
         assert len({secret for _, secret in made}) == 100
@@ -122,6 +132,17 @@ class TestChecked:
             (replace(NEW, lifetime=1e-9), "some time"),
             (replace(NEW, lifetime=-1.0), "number of seconds"),
             (replace(NEW, parent_id=task_id(1)), "session has a lifetime"),
+            (replace(NEW, subject=""), "subject"),
+            (replace(NEW, subject=" "), "subject"),
+            (replace(NEW, subject="a\x1fb"), "subject"),
+            (replace(NEW, subject="a" * 256), "subject"),
+            (replace(NEW, queues=frozenset()), "bound to no queue"),
+            (replace(NEW, queues=frozenset({"a b"})), "queues by name"),
+            (replace(NEW, tags={"a": "b\n"}), "bound to these tags"),
+            (replace(NEW, tags=dict.fromkeys(map(str, range(65)), "")), "bound to these tags"),
+            (replace(NEW, own=True, scopes=frozenset({Scope.READ, Scope.ADMIN})), "scope admin"),
+            (replace(NEW, own=True, scopes=frozenset({Scope.WORKER})), "scope worker"),
+            (replace(NEW, tags={"a": "b"}, scopes=frozenset({Scope.WORKER})), "scope worker"),
         ],
     )
     def test_tokens_that_cannot(self, bad: NewToken, said: str) -> None:
@@ -158,6 +179,23 @@ class TestSessions:
             more = replace(SESSION, scopes=frozenset({Scope.READ, scope}))
             with pytest.raises(InvalidToken, match="no scope"):
                 checked_parent(more, stored(NEW))
+
+    @pytest.mark.parametrize(
+        "parent",
+        [
+            PARENT,
+            replace(PARENT, subject="acme"),
+            replace(PARENT, scopes=NEW.scopes, subject="acme", own=True, tags={"a": "b"}),
+            replace(PARENT, scopes=NEW.scopes, subject="acme", queues=frozenset({"q"})),
+        ],
+    )
+    def test_have_the_subject_and_the_bounds_of_their_token(self, parent: NewToken) -> None:
+        shelf = Shelf()
+        token = shelf.run(tokens.put_token(shelf, parent))
+        for wanted in (SESSION, replace(SESSION, subject="other", queues=frozenset({"r"}))):
+            session = shelf.run(tokens.put_token(shelf, wanted))
+            assert (session.subject, session.bounds) == (token.subject, token.bounds)
+            shelf.run(tokens.drop_token(shelf, session.token_id))
 
     def test_are_made_from_a_token_that_is_there(self) -> None:
         with pytest.raises(UnknownToken, match="token list"):
@@ -201,6 +239,13 @@ class TestStored:
                 SESSION,
                 b'{"name":"ci","scopes":["read"],"lifetime":60.0,"parent_id":"%b"}'
                 % PARENT.token_id.encode(),
+            ),
+            (
+                replace(NEW, subject="acme", own=True, queues=frozenset("ba"), tags={"k": "v"}),
+                (
+                    b'{"name":"ci","scopes":["read"],"subject":"acme","own":true,"queues":["a","b"],'
+                    b'"tags":{"k":"v"}}'
+                ),
             ),
         ],
     )
@@ -276,6 +321,7 @@ class TestSuccessor:
         old = stored(replace(NEW, lifetime=90.0, exempt=True))
         new, secret = successor(old)
         assert (new.name, new.scopes, new.exempt) == (old.name, old.scopes, True)
+        assert (new.subject, new.bounds) == ("ci", None), "from before there were subjects"
         assert new.lifetime == 90.0, "as it was given, whatever is left of it"
         assert new.digest == digest_of(secret) != old.digest
         assert new.token_id != old.token_id

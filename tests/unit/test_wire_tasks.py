@@ -47,6 +47,7 @@ FULL = make.stored(
     retry=RetryPolicy(1.0, 2.0, 3.0, 0.5),
     workflow_id="wf",
     schedule_id="s",
+    owner="o",
     depends_on=("d",),
     tolerant=True,
 )

@@ -71,7 +71,10 @@ def filter_options(*, states: bool = True) -> Callable[[F], F]:
     return decorate
 
 
-_NAMES = ("status", "type", "queue", "priority", "tag", "worker", "since", "until", "ended_before")
+_NAMES = (
+    *("status", "type", "queue", "priority", "tag", "worker", "owner"),
+    *("since", "until", "ended_before"),
+)
 
 
 def _filters(*, states: bool) -> list[Callable[[F], F]]:
@@ -93,6 +96,7 @@ def _filters(*, states: bool) -> list[Callable[[F], F]]:
         ),
         click.option("--tag", multiple=True, metavar="K=V", help="Only tasks with this tag."),
         click.option("--worker", metavar="ID", help="Only tasks that this worker holds."),
+        click.option("--owner", metavar="SUBJECT", help="Only tasks submitted with its tokens."),
         click.option(
             "--since",
             type=past,

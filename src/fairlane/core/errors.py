@@ -17,6 +17,7 @@
     │   ├── InvalidSetting
     │   ├── InvalidSchedule
     │   ├── InvalidToken
+    │   ├── OutOfBounds
     │   ├── InvalidConnection
     │   ├── InvalidKey
     │   ├── InvalidBlobStore
@@ -24,6 +25,7 @@
     ├── Conflict                      understood, but the present state does not allow it
     │   ├── IdempotencyConflict
     │   ├── DuplicateTask
+    │   ├── TaskIdTaken
     │   ├── TooManyLanes
     │   ├── WorkerGone
     │   ├── UnknownToken
@@ -269,6 +271,12 @@ class InvalidToken(InvalidInput):
     code = "invalid_token"
 
 
+class OutOfBounds(InvalidInput):
+    """The token is bound, and this is outside of its bounds."""
+
+    code = "out_of_bounds"
+
+
 class InvalidConnection(InvalidInput):
     """A caller's own connection leads to the store's database and is of a driver that is known."""
 
@@ -310,6 +318,12 @@ class DuplicateTask(Conflict):
     """A unique task like this one exists already: wait for it, or submit with another mode."""
 
     code = "duplicate_task"
+
+
+class TaskIdTaken(Conflict):
+    """This task id is taken: choose another one, or let Fairlane choose it."""
+
+    code = "task_id_taken"
 
 
 class TooManyLanes(Conflict):

@@ -43,6 +43,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     ended_before: int | None = None
     workflow_id: str | None = None
     schedule_id: str | None = None
+    owner: str | None = None
 
     @property
     def countable(self) -> bool:
@@ -54,7 +55,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reads_spec(self) -> bool:
         """Whether it asks for what only a task's spec tells: see `admits_spec`."""
-        return bool(self.tags) or self.workflow_id is not None or self.schedule_id is not None
+        asked = (self.workflow_id, self.schedule_id, self.owner)
+        return bool(self.tags) or asked != (None, None, None)
 
     def admits_lane(self, lane: Lane) -> bool:
         """Return whether tasks of this lane may match."""
@@ -69,6 +71,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
             self.tags.items() <= spec.tags.items()
             and (self.workflow_id is None or spec.workflow_id == self.workflow_id)
             and (self.schedule_id is None or spec.schedule_id == self.schedule_id)
+            and (self.owner is None or spec.owner == self.owner)
         )
 
     def admits(
@@ -130,6 +133,7 @@ def new_filter(
     ended_before: datetime | None = None,
     workflow_id: str | None = None,
     schedule_id: str | None = None,
+    owner: str | None = None,
 ) -> Filter:
     """Return a checked filter from what a caller gave: one value or several."""
     return Filter(
@@ -144,6 +148,7 @@ def new_filter(
         ended_before=_time("ended_before", ended_before),
         workflow_id=_text("workflow_id", workflow_id),
         schedule_id=_text("schedule_id", schedule_id),
+        owner=_text("owner", owner),
     )
 
 

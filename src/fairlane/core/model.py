@@ -88,6 +88,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """The submitter named its timeout, so that the one of its type does not count."""
     dated: bool = False
     """The submitter named the time at which it is due, which no step of the clock changes."""
+    owner: str | None = None
+    """The subject of the token that it was submitted with."""
 
     def waits_for_date(self, attempt: int) -> bool:
         """Return whether a waiting task waits for the time that its submitter named."""
@@ -344,6 +346,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy
     workflow_id: str | None = None
     schedule_id: str | None = None
+    owner: str | None = None
     depends_on: tuple[str, ...] = ()
     tolerant: bool = False
     trail: tuple[Past, ...] = ()

@@ -27,6 +27,7 @@ from fairlane.core.model import (
     moment,
     moment_or_none,
 )
+from fairlane.core.ownership import shown_key
 from fairlane.core.priority import MICROSECONDS, Aging
 from fairlane.core.states import State
 from fairlane.core.trail import trail_of
@@ -114,12 +115,13 @@ class TaskRecord(msgspec.Struct, frozen=True):
             attempts=tuple(runs),
             progress=progress,
             tags=spec.tags,
-            idempotency_key=self.idempotency_key,
+            idempotency_key=shown_key(self.idempotency_key),
             trace_id=spec.trace_id or self.task_id.replace("-", ""),
             traceparent=spec.traceparent,
             retry=spec.retry,
             workflow_id=spec.workflow_id,
             schedule_id=spec.schedule_id,
+            owner=spec.owner,
             depends_on=spec.depends_on,
             tolerant=spec.tolerant,
             trail=trail_of(self.trail),

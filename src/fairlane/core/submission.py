@@ -341,7 +341,8 @@ def _checked_key(key: object) -> str | None:
     raise InvalidIdempotencyKey(f"{InvalidIdempotencyKey.__doc__} Got {shown(key)}.")
 
 
-def _checked_tags(tags: object) -> dict[str, str]:
+def checked_tags(tags: object) -> dict[str, str]:
+    """Return tags that a task may have."""
     if not isinstance(tags, Mapping) or len(tags) > limits.TAGS:
         raise InvalidTags(f"Tags are a dict with at most {limits.TAGS} entries.")
     for name, value in tags.items():
@@ -381,7 +382,7 @@ def _spec(
         return _USUAL[timed, dated]
     return Spec(
         retry=retry.DEFAULT if policy is None else retry.checked(policy),
-        tags={} if tags is None else _checked_tags(tags),
+        tags={} if tags is None else checked_tags(tags),
         trace_id=_checked_trace(trace_id),
         traceparent=_checked_trace(traceparent),
         depends_on=checked_parents(depends_on),

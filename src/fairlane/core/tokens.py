@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -22,12 +22,14 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.documents import Document, Documents, Written, every, rewrites, write
-from fairlane.core.errors import InvalidToken, UnknownToken
+from fairlane.core.errors import InvalidTags, InvalidToken, UnknownToken
 from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import is_id, new_id
 from fairlane.core.model import moment, moment_or_none
+from fairlane.core.ownership import Bounds
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.text import SECRET_PREFIX, is_plain, shown
+from fairlane.core.submission import checked_tags
+from fairlane.core.text import SECRET_PREFIX, is_name, is_plain, shown
 
 replace = msgspec.structs.replace
 
@@ -51,6 +53,8 @@ class NewToken(msgspec.Struct, frozen=True):
     """A token to be stored: see `issued`. `lifetime` is in seconds, None for ever.
 
     `parent_id`: the token that a session is made from. `exempt`: not refused by admission control.
+    `subject`: whom it stands for; its tasks belong to it. `own`, `queues` and `tags` are what it is
+    bound to: see `ownership`.
     """
 
     token_id: str
@@ -60,6 +64,15 @@ class NewToken(msgspec.Struct, frozen=True):
     lifetime: float | None = None
     parent_id: str | None = None
     exempt: bool = False
+    subject: str | None = None
+    own: bool = False
+    queues: frozenset[str] | None = None
+    tags: Mapping[str, str] = {}
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What it is bound to; None if it is not."""
+        return _bounds(self)
 
 
 class _Terms(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,6 +83,10 @@ class _Terms(msgspec.Struct, frozen=True, omit_defaults=True):
     lifetime: float | None = None
     exempt: bool = False
     parent_id: str | None = None
+    subject: str | None = None
+    own: bool = False
+    queues: frozenset[str] | None = None
+    tags: dict[str, str] = {}
 
 
 _terms = msgspec.json.Encoder(order="deterministic")
@@ -90,6 +107,15 @@ class Token(msgspec.Struct, frozen=True):
     lifetime: float | None
     parent_id: str | None
     exempt: bool
+    subject: str | None = None
+    own: bool = False
+    queues: frozenset[str] | None = None
+    tags: Mapping[str, str] = {}
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What it is bound to; None if it is not."""
+        return _bounds(self)
 
     @property
     def kind(self) -> Literal["token", "session"]:
@@ -116,7 +142,17 @@ def _token_of(stored: Document, now: int) -> Token:
         lifetime=terms.lifetime,
         parent_id=terms.parent_id,
         exempt=terms.exempt,
+        subject=terms.subject,
+        own=terms.own,
+        queues=terms.queues,
+        tags=terms.tags,
     )
+
+
+def _bounds(token: NewToken | Token) -> Bounds | None:
+    if not token.own and token.queues is None and not token.tags:
+        return None
+    return Bounds(token.subject or token.name, token.own, token.queues, token.tags)
 
 
 def _counting(stored: Document | None, now: int) -> Token | None:
@@ -134,19 +170,49 @@ def issued(
     *,
     parent_id: str | None = None,
     exempt: bool = False,
+    subject: str | None = None,
+    own: bool = False,
+    queues: Iterable[str] | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> tuple[NewToken, str]:
-    """Return a token to be stored, and its secret, which is nowhere else."""
+    """Return a token to be stored, and its secret, which is nowhere else.
+
+    Without a `subject`, its name is the subject.
+    """
     secret = SECRET_PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
-    digest = digest_of(secret)
-    token = NewToken(new_id(), name, digest, _scopes(scopes), lifetime, parent_id, exempt)
+    token = NewToken(
+        new_id(),
+        name,
+        digest_of(secret),
+        _scopes(scopes),
+        lifetime,
+        parent_id,
+        exempt,
+        name if subject is None else subject,
+        own,
+        None if queues is None else frozenset(queues),
+        {} if tags is None else dict(tags),
+    )
     return checked(token), secret
 
 
 def successor(token: Token) -> tuple[NewToken, str]:
-    """Make a token like this one with a new secret. Store it, then retire the old one."""
+    """Make a token like this one with a new secret. Store it, then retire the old one.
+
+    One that was made before there were subjects gets its name for one.
+    """
     if token.kind == "session":
         raise InvalidToken("A session has no successor: sign in again.")
-    return issued(token.name, token.scopes, token.lifetime, exempt=token.exempt)
+    return issued(
+        token.name,
+        token.scopes,
+        token.lifetime,
+        exempt=token.exempt,
+        subject=token.subject,
+        own=token.own,
+        queues=token.queues,
+        tags=token.tags,
+    )
 
 
 def digest_of(secret: str) -> bytes:
@@ -170,20 +236,52 @@ def checked(token: NewToken) -> NewToken:
             raise InvalidToken("A session has a lifetime.")
     elif not checked_seconds(token.lifetime):
         raise InvalidToken("A token has to count for some time: leave its lifetime out for ever.")
+    if token.subject is not None and not (is_plain(token.subject) and token.subject.strip()):
+        raise InvalidToken(
+            f"A token's subject is a text of 1 to {limits.NAME_LENGTH} characters without control "
+            f"characters. Got {shown(token.subject)}."
+        )
+    if token.bounds is not None:
+        _check_bounds(token)
     return token
+
+
+def _check_bounds(token: NewToken) -> None:
+    for queue in token.queues or ():
+        if not is_name(queue):
+            raise InvalidToken(f"A token is bound to queues by name. Got {shown(queue)}.")
+    if token.queues is not None and not token.queues:
+        raise InvalidToken("A token that is bound to no queue can see nothing: name one, or none.")
+    try:
+        checked_tags(token.tags)
+    except InvalidTags as error:
+        raise InvalidToken(f"A token cannot be bound to these tags. {error.message}") from None
+    if Scope.ADMIN in token.scopes:
+        raise InvalidToken(
+            "A token with the scope admin sees everything, and cannot be bound: give it the scopes "
+            "submit and read, or leave the bounds out."
+        )
+    if Scope.WORKER in token.scopes and (token.own or token.tags):
+        raise InvalidToken(
+            "A token with the scope worker can be bound to queues only, because workers claim by "
+            "queue: make one token for workers and another one for the rest."
+        )
 
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
-def checked_parent(token: NewToken, parent: Token | None) -> None:
-    """Raise unless a session may be made from this token."""
+def checked_parent(token: NewToken, parent: Token | None) -> NewToken:
+    """Return a session as it is made from this token: it has its subject and its bounds."""
     if parent is None:
         raise UnknownToken
     if parent.kind == "session":
         raise InvalidToken("A session is made from a token, not from another session.")
     if not all(parent.may(scope) for scope in token.scopes):
         raise InvalidToken("A session has no scope that its token does not have.")
+    return replace(
+        token, subject=parent.subject, own=parent.own, queues=parent.queues, tags=parent.tags
+    )
 
 
 def checked_id(token_id: object) -> str:
@@ -244,7 +342,7 @@ def put_token(self: Documents, token: NewToken) -> Flow[Token]:
     if stored is not None:
         return _token_of(stored, now)
     for parent in found:
-        checked_parent(token, _counting(parent, now))
+        token = checked_parent(token, _counting(parent, now))
     new = _document_of(token, now, found)
     # Sessions leave room for tokens. The token of a session is written again, unchanged: a process
     # that retires or drops the token at this moment finds a new version, starts again, and then
@@ -294,7 +392,17 @@ def _document_of(token: NewToken, now: int, parents: Iterable[Document | None]) 
     """Return a token as it is stored. A session expires with its token at the latest."""
     ends = [None if token.lifetime is None else now + int(token.lifetime * MICROSECONDS)]
     ends += [parent.expires_at for parent in parents if parent is not None]
-    terms = _Terms(token.name, token.scopes, token.lifetime, token.exempt, token.parent_id)
+    terms = _Terms(
+        token.name,
+        token.scopes,
+        token.lifetime,
+        token.exempt,
+        token.parent_id,
+        token.subject,
+        token.own,
+        token.queues,
+        dict(token.tags),
+    )
     return Document(
         id=token.token_id,
         value=_terms.encode(terms),

@@ -16,6 +16,7 @@ from fairlane.core.text import shown
 from fairlane.wire.times import Instant
 from fairlane.wire.values import (
     SOME,
+    Key,
     Level,
     Listed,
     Mark,
@@ -44,6 +45,7 @@ class FilterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     priority: tuple[PriorityText, ...] = ()
     tag: tuple[TagPair, ...] = ()
     worker: NameText | UnsetType = UNSET
+    owner: Key | UnsetType = UNSET
     since: Instant | UnsetType = UNSET
     until: Instant | UnsetType = UNSET
     ended_before: Instant | UnsetType = UNSET
@@ -56,6 +58,7 @@ class FilterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             priority=[priority_of(each) for each in self.priority] or UNSET,
             tags=_tags(self.tag) or UNSET,
             worker=self.worker,
+            owner=self.owner,
             since=self.since,
             until=self.until,
             ended_before=self.ended_before,
@@ -118,6 +121,7 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ) = UNSET
     tags: Tags | UnsetType = UNSET
     worker: NameText | UnsetType = UNSET
+    owner: Key | UnsetType = UNSET
     since: Instant | UnsetType = UNSET
     until: Instant | UnsetType = UNSET
     ended_before: Instant | UnsetType = UNSET
@@ -132,6 +136,7 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             priority=self.priority,
             tags=self.tags,
             worker=self.worker,
+            owner=self.owner,
             since=self.since,
             until=self.until,
             ended_before=self.ended_before,

@@ -72,6 +72,8 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
     on_parent_failure: OnParentFailure
     workflow_id: str | None
     schedule_id: str | None
+    owner: str | None
+    """The subject of the token that it was submitted with."""
 
 
 class TaskView(TaskSummary, frozen=True, kw_only=True):
@@ -139,6 +141,7 @@ FIELDS: Final = (
     ),
     Field("workflow_id", "workflow_id"),
     Field("schedule_id", "schedule_id"),
+    Field("owner", "owner"),
     Field("parameters", "payload", msgspec.Raw, bytes),
     Field("result", "result", raw_result, bytes),
     Field("attempts", "attempts", encode_attempts, decode_attempts),

@@ -229,5 +229,6 @@ def _facts(task: Task, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
     yield "needs", ", ".join(task.capabilities)
     yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(task.tags.items()))
     yield "key", task.idempotency_key or ""
+    yield "owner", task.owner or ""
     yield "depends on", ", ".join(task.depends_on)
     yield "trace", "" if task.traceparent is None else task.trace_id

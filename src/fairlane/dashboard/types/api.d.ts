@@ -111,6 +111,7 @@ export interface DeadReplay {
   priority?: "critical" | "high" | "medium" | "low" | "normal" | number | Array<"critical" | "high" | "medium" | "low" | "normal" | number>;
   tags?: Record<string, string>;
   worker?: string;
+  owner?: string;
   since?: string;
   until?: string;
   ended_before?: string;
@@ -374,6 +375,7 @@ export interface TaskDetail {
   on_parent_failure: OnParentFailure;
   workflow_id: string | null;
   schedule_id: string | null;
+  owner: string | null;
   parameters: Record<string, unknown>;
   result: unknown;
   attempts: Array<AttemptView>;
@@ -396,6 +398,7 @@ export interface TaskReplay {
   priority?: "critical" | "high" | "medium" | "low" | "normal" | number | Array<"critical" | "high" | "medium" | "low" | "normal" | number>;
   tags?: Record<string, string>;
   worker?: string;
+  owner?: string;
   since?: string;
   until?: string;
   ended_before?: string;
@@ -472,6 +475,7 @@ export interface TaskSummary {
   on_parent_failure: OnParentFailure;
   workflow_id: string | null;
   schedule_id: string | null;
+  owner: string | null;
 }
 
 export interface TaskSweep {
@@ -480,6 +484,7 @@ export interface TaskSweep {
   priority?: "critical" | "high" | "medium" | "low" | "normal" | number | Array<"critical" | "high" | "medium" | "low" | "normal" | number>;
   tags?: Record<string, string>;
   worker?: string;
+  owner?: string;
   since?: string;
   until?: string;
   ended_before?: string;
@@ -524,6 +529,7 @@ export interface TaskView {
   on_parent_failure: OnParentFailure;
   workflow_id: string | null;
   schedule_id: string | null;
+  owner: string | null;
   parameters: Record<string, unknown>;
   result: unknown;
   attempts: Array<AttemptView>;
@@ -648,7 +654,7 @@ export interface Get {
   "api/v1/audit": { query: "limit" | "cursor"; body: {}; answer: AuditList };
   "api/v1/capabilities/{}/backlog": { query: "queue"; body: {}; answer: CapabilityBacklog };
   "api/v1/control": { query: never; body: {}; answer: ControlsView };
-  "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "since" | "until" | "ended_before" | "failure" | "limit" | "cursor"; body: {}; answer: TaskPage };
+  "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "failure" | "limit" | "cursor"; body: {}; answer: TaskPage };
   "api/v1/dlq/analysis": { query: never; body: {}; answer: AnalysisView };
   "api/v1/events": { query: "cursor" | "type" | "task_id" | "queue" | "limit"; body: {}; answer: EventPage };
   "api/v1/queue/stats": { query: never; body: {}; answer: Stats };
@@ -656,9 +662,9 @@ export interface Get {
   "api/v1/queues/{}/backlog": { query: never; body: {}; answer: Backlog };
   "api/v1/settings": { query: never; body: {}; answer: StoreSettings };
   "api/v1/stats/history": { query: "since" | "limit"; body: {}; answer: SampleList };
-  "api/v1/tasks": { query: "type" | "queue" | "priority" | "tag" | "worker" | "since" | "until" | "ended_before" | "status" | "limit" | "cursor"; body: {}; answer: TaskPage };
-  "api/v1/tasks/count": { query: "type" | "queue" | "priority" | "tag" | "worker" | "since" | "until" | "ended_before" | "status"; body: {}; answer: Total };
-  "api/v1/tasks/summaries": { query: "type" | "queue" | "priority" | "tag" | "worker" | "since" | "until" | "ended_before" | "status" | "limit" | "cursor"; body: {}; answer: SummaryPage };
+  "api/v1/tasks": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "status" | "limit" | "cursor"; body: {}; answer: TaskPage };
+  "api/v1/tasks/count": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "status"; body: {}; answer: Total };
+  "api/v1/tasks/summaries": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "status" | "limit" | "cursor"; body: {}; answer: SummaryPage };
   "api/v1/tasks/{}": { query: "include_history"; body: {}; answer: TaskDetail };
   "api/v1/tasks/{}/result": { query: "wait"; body: {}; answer: TaskResult };
   "api/v1/tasks/{}/why": { query: never; body: {}; answer: WhyView };
@@ -694,7 +700,7 @@ export interface Patch {
 }
 
 export interface Delete {
-  "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "since" | "until" | "ended_before" | "failure" | "all" | "cursor"; body: {}; answer: SweptView };
+  "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "failure" | "all" | "cursor"; body: {}; answer: SweptView };
   "api/v1/tasks/{}": { query: never; body: {}; answer: CancelledView };
   "auth/session": { query: never; body: {}; answer: null };
 }

@@ -44,6 +44,7 @@ def _parameters(filter: Filter) -> dict[str, Any]:
         "priority": None if filter.levels is None else sorted(filter.levels),
         "tags": dict(filter.tags) or None,
         "worker": filter.worker_id,
+        "owner": filter.owner,
     }
     for name in ("since", "until", "ended_before"):
         time = getattr(filter, name)

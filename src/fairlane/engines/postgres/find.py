@@ -231,5 +231,6 @@ def _needles(filter: Filter) -> list[bytes]:
         *filter.tags.items(),
         ("workflow_id", filter.workflow_id),
         ("schedule_id", filter.schedule_id),
+        ("owner", filter.owner),
     ]
     return [msgspec.json.encode({name: value})[1:-1] for name, value in wanted if value is not None]

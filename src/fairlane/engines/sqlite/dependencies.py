@@ -24,9 +24,8 @@ def dependencies_of(tasks: Sequence[NewTask]) -> Flow[Dependencies]:
     wanted = parents_elsewhere(tasks)
     rows = yield Execute(SQL["parents"], (json.dumps(wanted),))
     states = {task_id: State.of(state) for task_id, state in rows}
-    missing = [parent for parent in wanted if parent not in states]
-    if missing:
-        raise UnknownDependency(f"{UnknownDependency.__doc__} Not found: {missing[0]}.")
+    if len(states) < len(wanted):
+        raise UnknownDependency
     return Dependencies(states)
 
 
