@@ -76,7 +76,38 @@ def test_for_programs(ready: Cli) -> None:
     assert set(made) == {
         *("token_id", "name", "kind", "scopes"),
         *("created_at", "expires_at", "parent_id", "exempt"),
+        *("subject", "own", "queues", "tags"),
     }
+    assert (made["subject"], made["own"], made["queues"], made["tags"]) == ("a b", False, None, {})
+
+
+def test_bound_tokens(ready: Cli) -> None:
+    bounds = ["--subject", "acme", "--own", "--queue", "b", "--queue", "a", "--tag", "team=blue"]
+    made = ready.json("token", "create", "--name", "shop", "--scope", "submit", *bounds)
+    assert (made["subject"], made["own"], made["queues"]) == ("acme", True, ["a", "b"])
+    assert made["tags"] == {"team": "blue"}
+    shown = "the tasks of 'acme' in the queues a, b with the tag 'team': 'blue'"
+    ready.ok("token", "create", "--name", "all", "--scope", "admin")
+    listed = ready.ok("token", "list")
+    assert f" {shown} " in listed
+    assert " everything " in listed
+    again = ready.json("token", "rotate", "shop")
+    assert {name: again[name] for name in ("subject", "own", "queues", "tags")} == {
+        name: made[name] for name in ("subject", "own", "queues", "tags")
+    }
+    detail = {"scopes": ["submit"], "token_subject": "acme", "bound_to": shown}
+    assert told(ready)[0][2] == {"token_id": made["token_id"], **detail}
+    for flags, why in {
+        ("--scope", "admin", "--own"): "the scope admin sees everything, and cannot be bound",
+        ("--scope", "worker", "--tag", "a=b"): "can be bound to queues only",
+        ("--scope", "read", "--queue", "a b"): "bound to queues by name",
+        ("--scope", "read", "--subject", ""): "subject is a text",
+        ("--scope", "read", "--tag", "a"): "A tag is given as name=value",
+    }.items():
+        refused = ready("token", "create", "--name", "x", *flags)
+        assert refused.exit_code != 0
+        assert why in refused.stderr
+    assert len(ready.json("token", "list")["tokens"]) == 3
 
 
 def test_rotation_leaves_the_old_secret_for_a_while(ready: Cli) -> None:

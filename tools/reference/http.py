@@ -19,13 +19,17 @@ def render() -> str:
     for tag, operations in sorted(tags.items()):
         parts += [
             f"## {tag}",
-            table(("call", "scopes", "body", "query", "response", "what"), map(_row, operations)),
+            table(
+                ("call", "scopes", "bound", "body", "query", "response", "what"),
+                map(_row, operations),
+            ),
         ]
     return page(
         "HTTP",
         "All routes of the server. A running server describes bodies, queries and responses in "
         "full: `/openapi.json` for programs, `/docs` for people. *Scopes*: the token needs "
-        "one of them; `admin` includes `submit` and `read`. "
+        "one of them; `admin` includes `submit` and `read`. *Bound*: the same for "
+        "[bound tokens](../security.md#tenants), which are refused where there is none. "
         "Live events also come over the WebSocket `/ws` (scope `read`). How to use it "
         "is in [Use it over HTTP](../howto/http.md), and what can go wrong in [Errors](errors.md).",
         *parts,
@@ -37,6 +41,7 @@ def _row(operation: Operation) -> tuple[str, ...]:
     return (
         code(f"{operation.method} {operation.path}"),
         ", ".join(sorted(operation.scopes)) or "(public)",
+        ", ".join(sorted(operation.bound or ())),
         code(_name(operation.body)),
         code(_name(operation.query)),
         f"{statuses} {code(_name(operation.returns))}".strip(),

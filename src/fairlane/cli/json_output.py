@@ -41,4 +41,8 @@ def token(found: Token) -> dict[str, Any]:
         "expires_at": iso_or_none(found.expires_at),
         "parent_id": found.parent_id,
         "exempt": found.exempt,
+        "subject": found.subject,
+        "own": found.own,
+        "queues": None if found.queues is None else sorted(found.queues),
+        "tags": found.tags,
     }

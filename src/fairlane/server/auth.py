@@ -15,6 +15,8 @@ from typing import Final
 import msgspec
 
 from fairlane.core.errors import StoreError
+from fairlane.core.model import NewTask
+from fairlane.core.ownership import Bounds, stamped
 from fairlane.core.tokens import Scope, Token, digest_of
 from fairlane.server.cached import Cached
 from fairlane.server.config import ServerConfig
@@ -42,6 +44,16 @@ class Identity(msgspec.Struct, frozen=True):
     scopes: frozenset[Scope] = frozenset(Scope)
     exempt: bool = False
     """Not refused by admission control."""
+    subject: str | None = None
+    """Whom the tasks belong to that it submits."""
+    bounds: Bounds | None = None
+    """What the token is bound to, if it is."""
+
+    def owned(self, task: NewTask) -> NewTask:
+        """Return a new task as it is stored for this caller. Raises OutOfBounds."""
+        if self.bounds is not None:
+            return self.bounds.own_task(task)
+        return task if self.subject is None else stamped(task, self.subject)
 
 
 ANYONE: Final = Identity("anyone")
@@ -97,11 +109,16 @@ class Authenticator:
         self._tokens = tokens
 
     async def authenticate(
-        self, method: str | None, headers: Headers, scopes: frozenset[Scope] | None
+        self,
+        method: str | None,
+        headers: Headers,
+        scopes: frozenset[Scope] | None,
+        bound: frozenset[Scope] | None = None,
     ) -> Identity:
         """Return the caller. Raises WrongHost, Forbidden or Unauthorized.
 
         `scopes`: the token needs one of them; an empty set means public, None an unknown path.
+        `bound`: the same for a bound token; None means that bound tokens are refused.
         `method` is None for a WebSocket, which is treated like a write: a browser opens one from
         any page, without asking first and with the cookies of this site.
         """
@@ -115,10 +132,16 @@ class Authenticator:
         if public or not required:
             return ANYONE
         token = await self._token(headers)
-        if scopes is not None and not any(map(token.may, scopes)):
-            needed = " or ".join(sorted(scopes))
-            raise Forbidden(f"This takes a token with the scope {needed}.")
-        return Identity(token.name, token.token_id, token.scopes, exempt=token.exempt)
+        bounds = token.bounds
+        if scopes is not None:
+            if bounds is not None:
+                scopes = _open_to(bounds, bound)
+            if not any(map(token.may, scopes)):
+                needed = " or ".join(sorted(scopes))
+                raise Forbidden(f"This takes a token with the scope {needed}.")
+        return Identity(
+            token.name, token.token_id, token.scopes, token.exempt, token.subject, bounds
+        )
 
     async def _token(self, headers: Headers) -> Token:
         secret = secret_of(headers)
@@ -153,6 +176,16 @@ class Authenticator:
         elif safe and headers.get(b"sec-fetch-mode") == b"navigate":
             return  # a link to this server: the page that holds it cannot read the response
         raise Forbidden("Pages from elsewhere may not do this.")
+
+
+def _open_to(bounds: Bounds, bound: frozenset[Scope] | None) -> frozenset[Scope]:
+    """Return the scopes of which a bound token needs one."""
+    if bound is None:
+        raise Forbidden(
+            f"This token is bound to {bounds}, and this concerns the tasks of others, too: it "
+            "takes a token without bounds."
+        )
+    return bound
 
 
 def may_keep_reading(tokens: TokenCache, headers: Headers) -> Callable[[], Awaitable[bool]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from typing import Any, Final
@@ -76,6 +76,10 @@ def _section(document: dict[str, Any], tag: str, group: Iterable[Found]) -> str:
     return f'<h2 id="{escape(tag)}">{escape(tag)}</h2>{entries}'
 
 
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(f"<code>{name}</code>" for name in names)
+
+
 def _entry(document: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
     head = f"<b>{method}</b><code>{escape(path)}</code><span>{escape(operation['summary'])}</span>"
     more = operation["description"]
@@ -86,7 +90,8 @@ def _entry(document: dict[str, Any], method: str, path: str, operation: dict[str
     ]
     scopes = [name for each in operation.get("security", ()) for name in each["token"]]
     if scopes:
-        parts.append(f"<p>Scope: {' or '.join(f'<code>{name}</code>' for name in scopes)}</p>")
+        bound = operation.get("x-bound-token")
+        parts.append(f"<p>Scope: {_either(scopes)}; bound tokens: {_either(bound or ['no'])}</p>")
     if "parameters" in operation:
         rows = [
             (each["name"], each["schema"], each["required"]) for each in operation["parameters"]

@@ -7,6 +7,7 @@ from functools import partial
 
 from fairlane.server.audit import record
 from fairlane.server.auth import Authenticator
+from fairlane.server.bound_services import within
 from fairlane.server.errors import MethodNotAllowed, NotFound, response_to
 from fairlane.server.operations import Call, Operation
 from fairlane.server.requests import (
@@ -54,8 +55,8 @@ class Endpoint:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         operation = self._operations.get(method)
         headers = headers_of(scope)
-        scopes = None if operation is None else operation.scopes
-        identity = await self._auth.authenticate(scope["method"], headers, scopes)
+        scopes, bound = (None, None) if operation is None else (operation.scopes, operation.bound)
+        identity = await self._auth.authenticate(scope["method"], headers, scopes, bound)
         if operation is None:
             allow = ((b"allow", self._allowed.encode()),)
             raise MethodNotAllowed(f"This address takes {self._allowed}.", headers=allow)
@@ -71,7 +72,9 @@ class Endpoint:
             secure=scope.get("scheme") == "https",
             left=partial(wait_until_gone, receive),
         )
-        response = await operation.handler(self._services, call)
+        bounds = identity.bounds
+        services = self._services if bounds is None else within(self._services, bounds)
+        response = await operation.handler(services, call)
         if operation.action is not None:
             await record(self._services, operation.action, call)
         return response

@@ -15,6 +15,7 @@ from fairlane.core.errors import (
     IdempotencyConflict,
     InvalidCursor,
     InvalidInput,
+    OutOfBounds,
     PayloadTooLarge,
     ResultTooLarge,
     StoreError,
@@ -171,6 +172,8 @@ def _status_of(error: FairlaneError, invalid: int) -> int:
             return 413
         case InvalidCursor():
             return 400
+        case OutOfBounds():
+            return 403
         case InvalidInput() | IdempotencyConflict():
             return invalid
         case Conflict():

@@ -56,14 +56,17 @@ Handler = Callable[[Services, Call[Any, Any]], Awaitable[Response]]
 class Operation(msgspec.Struct, frozen=True):
     """A method on a path.
 
-    `scopes`: the token needs one of them; an empty set means public. `body`, `query` and `returns`
-    are the types of body, query and response. `invalid` is the status of invalid requests.
+    `scopes`: the token needs one of them; an empty set means public. `bound`: the same for a bound
+    token, which sees only tasks within its bounds here; None means that it is refused. `body`,
+    `query` and `returns` are the types of body, query and response. `invalid` is the status of
+    invalid requests.
     """
 
     method: str
     path: str
     handler: Handler
     scopes: frozenset[Scope]
+    bound: frozenset[Scope] | None = None
     body: Any = None
     query: Any = None
     returns: Any = None

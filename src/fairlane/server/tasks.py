@@ -1,12 +1,12 @@
-"""What several routes do with tasks: find them, change them, submit them as part of a trace."""
+"""What several routes do with tasks: find them, change them, submit them for a caller."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -18,7 +18,9 @@ from fairlane.core.machine import TRANSITIONS, Verb
 from fairlane.core.model import NewTask, Swept, Task
 from fairlane.core.priority import level_of
 from fairlane.core.states import State
+from fairlane.server.auth import ANYONE
 from fairlane.server.errors import StateConflict, TaskNotFound
+from fairlane.server.operations import Call
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.telemetry.tracing import submitting
@@ -122,12 +124,14 @@ async def sweep_batches(
             return Response(SweptView(matched=matched, applied=changed, next_cursor=cursor))
 
 
-def trace_submission(
-    headers: Mapping[bytes, bytes], tasks: Sequence[NewTask]
+def submission(
+    call: Call[Any, Any], tasks: Sequence[NewTask]
 ) -> AbstractContextManager[Sequence[NewTask]]:
-    """Return a block in which the tasks of a request are submitted. It yields the tasks, as part of
-    the trace in the request's `traceparent` header."""
-    given = headers.get(b"traceparent")
+    """Return a block in which the tasks of a request are submitted. It yields the tasks, which then
+    belong to the caller and to the trace in the request's `traceparent` header."""
+    if call.identity is not ANYONE:
+        tasks = [call.identity.owned(task) for task in tasks]
+    given = call.headers.get(b"traceparent")
     found = None if given is None else _TRACEPARENT.fullmatch(given)
     if found is not None:
         tasks = [_join_trace(task, found[0].decode(), found[1].decode()) for task in tasks]

@@ -133,15 +133,19 @@ class Workers:
             await self.beat(Beat(worker_id))
         return known
 
+    async def find(self, worker_id: str) -> Worker:
+        """Return a worker as the store knows it. Raises WorkerGone."""
+        found = await self._finding.send(worker_id)
+        if found is None:
+            raise WorkerGone
+        return found
+
     async def _get(self, worker_id: str) -> KnownWorker:
         known = self._known.get(worker_id)
         if known is not None:
             self._known.move_to_end(worker_id)
             return known
-        found = await self._finding.send(worker_id)
-        if found is None:
-            raise WorkerGone
-        return self._put(worker_id, KnownWorker(found))
+        return self._put(worker_id, KnownWorker(await self.find(worker_id)))
 
     def _put(self, worker_id: str, known: KnownWorker) -> KnownWorker:
         self._known[worker_id] = known

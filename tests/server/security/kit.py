@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairlane.core.filters import EVERYTHING
-from fairlane.core.model import NewWorker, TaskError
+from fairlane.core.model import Claimed, NewWorker, TaskError
 from fairlane.core.outcomes import Failed
+from fairlane.core.ownership import Bounds
+from fairlane.core.submission import new_task
 from fairlane.core.tokens import Scope, digest_of, issued
 from fairlane.dashboard.assets import assets
 from fairlane.server.auth import ANYONE, Identity
@@ -104,17 +106,31 @@ class Scene(NamedTuple):
         return None if operation.body is None else bodies.get(operation.path, {})
 
 
-async def scene(world: World, owner: Identity = ANYONE) -> Scene:
-    """Tasks in several states, and a worker, of whoever has this token, that holds one."""
+async def scene(world: World, owner: Identity = ANYONE, whose: Bounds | None = None) -> Scene:
+    """Tasks in several states, and a worker, of whoever has this token, that holds one.
+
+    `whose`: they are within the bounds of a token, and in a queue that others do not use.
+    """
+    queue = "default" if whose is None else min(whose.queues or [whose.subject])
+    queues = frozenset({queue})
     worker = new_worker_id(owner)
-    await world.run(world.ops.register(NewWorker(worker)))
-    done = await world.submit()
-    await world.claim_and_settle(worker)
-    dead = await world.submit(max_retries=0)
-    await world.claim_and_settle(worker, Failed(TaskError("broken", "ValueError")))
-    held = await world.submit()
-    await world.claim_one(worker)
-    return Scene(await world.submit(), held, done, dead, worker)
+    await world.run(world.ops.register(NewWorker(worker, queues=queues)))
+
+    async def submit(**options: Any) -> str:
+        task = new_task("work", queue=queue, **options)
+        (task_id,) = await world.submit_all([task if whose is None else whose.own_task(task)])
+        return task_id
+
+    async def claim() -> Claimed:
+        return await world.claim_one(worker, queues=queues)
+
+    done = await submit()
+    await world.settle(await claim())
+    dead = await submit(max_retries=0)
+    await world.settle(await claim(), Failed(TaskError("broken", "ValueError")))
+    held = await submit()
+    await claim()
+    return Scene(await submit(), held, done, dead, worker)
 
 
 async def snapshot(world: World) -> Any:

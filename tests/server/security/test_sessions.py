@@ -75,9 +75,10 @@ async def test_signing_in_and_out(server: Guarded) -> None:
         "required": True,
         "name": None,
         "scopes": [],
+        "bound_to": None,
     }
     answer = told(await browser.sign_in(server.secrets["admin"]), 200)
-    assert answer == {"required": True, "name": "admin", "scopes": ["admin"]}
+    assert answer == {"required": True, "name": "admin", "scopes": ["admin"], "bound_to": None}
     assert told(await browser.ask("GET", "/auth/session"), 200) == answer
     assert await browser.status() == 200
     assert (await browser.ask("POST", "/api/v1/tasks", TASK)).status == 201

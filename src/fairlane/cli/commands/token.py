@@ -8,7 +8,7 @@ from fairlane.cli import json_output
 from fairlane.cli.audit_log import record
 from fairlane.cli.errors import CommandFailed, note
 from fairlane.cli.options import json_option, store_option, utc_option
-from fairlane.cli.parsing import duration
+from fairlane.cli.parsing import duration, tags_of
 from fairlane.cli.render import Cell, Column, console, names, span, table, when
 from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
@@ -21,6 +21,7 @@ COLUMNS = (
     Column("token"),
     Column("name", least=8),
     Column("scopes", least=6, wide=60),
+    Column("bound to", least=8, wide=110),
     Column("created", wide=85),
     Column("expires", wide=75),
     Column("kind", wide=100),
@@ -48,6 +49,12 @@ def token_command() -> None:
     "--expires", type=duration, metavar="T", help="Valid for 12h, 90d. [default: forever]"
 )
 @click.option("--exempt", is_flag=True, help="Accept its tasks even if too many are queued.")
+@click.option(
+    "--subject", metavar="TEXT", help="Whom it stands for: the owner of its tasks. [default: NAME]"
+)
+@click.option("--own", is_flag=True, help="Bind it to the tasks of its subject.")
+@click.option("--queue", multiple=True, metavar="NAME", help="Bind it to a queue. May be repeated.")
+@click.option("--tag", multiple=True, metavar="K=V", help="Bind it to a tag. May be repeated.")
 @store_option
 @json_option
 def create_command(
@@ -55,11 +62,28 @@ def create_command(
     scopes: tuple[str, ...],
     expires: float | None,
     exempt: bool,
+    subject: str | None,
+    own: bool,
+    queue: tuple[str, ...],
+    tag: tuple[str, ...],
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Create a token and print its secret, once."""
-    new, secret = issued(name, scopes, expires, exempt=exempt)
+    """Create a token and print its secret, once.
+
+    A token that is bound (--own, --queue, --tag) sees, submits and changes only the tasks that meet
+    all of its bounds. Its idempotency keys and unique keys belong to its subject.
+    """
+    new, secret = issued(
+        name,
+        scopes,
+        expires,
+        exempt=exempt,
+        subject=subject,
+        own=own,
+        queues=queue or None,
+        tags=tags_of(tag),
+    )
     with open_store(store) as app:
         token = app.run_sync(app.backend.ops.put_token(new))
         record(app, Action.CREATE_TOKEN, token.name, **_detail(token))
@@ -87,6 +111,7 @@ def list_command(sessions: bool, store: str | None, utc: bool, as_json: bool) ->
             token.token_id,
             token.name,
             names(token.scopes),
+            "everything" if token.bounds is None else str(token.bounds),
             Cell(when(token.created_at, utc=utc), "dim"),
             "never" if token.expires_at is None else when(token.expires_at, utc=utc),
             token.kind,
@@ -130,7 +155,8 @@ def revoke_command(which: str, store: str | None, as_json: bool) -> None:
 def rotate_command(which: str, overlap: float, store: str | None, as_json: bool) -> None:
     """Print a new secret for a token; the old one works for a while.
 
-    Name, scopes and lifetime stay the same. Sessions made with the old secret end with it.
+    Name, scopes, subject, bounds and lifetime stay the same. Sessions made with the old secret end
+    with it.
     """
     with open_store(store) as app:
         old, *others = _find_tokens(app, which)
@@ -170,6 +196,8 @@ def _detail(token: Token) -> dict[str, object]:
         "token_id": token.token_id,
         "scopes": sorted(token.scopes),
         "expires_at": iso_or_none(token.expires_at),
+        "token_subject": None if token.subject == token.name else token.subject,
+        "bound_to": None if token.bounds is None else str(token.bounds),
     }
 
 

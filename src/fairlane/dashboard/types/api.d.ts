@@ -277,6 +277,7 @@ export interface Session {
   required: boolean;
   name: string | null;
   scopes: Array<Scope>;
+  bound_to?: string | null;
 }
 
 export interface SettingsPatch {

@@ -46,7 +46,7 @@ class HttpOperations:
     tail = events.tail
     audit = events.audit
     events = events.events
-    total = queries.total
+    total = inspect.total
     position = queries.position
     version = inspect.version
     migrate = inspect.migrate

@@ -12,7 +12,7 @@ from fairlane.core.analysis import Analysis
 from fairlane.core.backend import Durability
 from fairlane.core.errors import AccessDenied, InvalidFilter
 from fairlane.core.facts import Sample
-from fairlane.core.filters import Filter, Found, Page
+from fairlane.core.filters import Filter, Found, Page, Total
 from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import checked, checked_all
 from fairlane.core.lanes import Controls
@@ -67,6 +67,13 @@ def page(_: object, filter: Filter, limit: int, cursor: str | None = None) -> Fl
 def find(_: object, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Found]:
     found = yield from _page(filter, limit, cursor)
     return Found([task.task_id for task in found.tasks], found.next_cursor)
+
+
+@reads
+def total(_: object, filter: Filter) -> Flow[Total]:
+    if admits_nothing(filter):
+        return Total(0, exact=True)
+    return (yield from get(f"{TASKS}/count", Total, query_of(filter)))
 
 
 @reads

@@ -26,6 +26,6 @@ def describe(table: Sequence[Operation]) -> list[Operation]:
         return Response(shown(), kind=b"text/html; charset=utf-8", guards=PAGE_GUARDS)
 
     return [
-        Operation("GET", "/openapi.json", openapi, READ),
-        Operation("GET", "/docs", docs, READ),
+        Operation("GET", "/openapi.json", openapi, READ, READ),
+        Operation("GET", "/docs", docs, READ, READ),
     ]

@@ -12,7 +12,7 @@ from fairlane.core.audit import Action
 from fairlane.core.filters import Filter, Page, cursor_of
 from fairlane.core.flow import Op
 from fairlane.core.model import Swept
-from fairlane.server.operations import ADMIN, READ, Call, Operation
+from fairlane.server.operations import ADMIN, READ, SUBMIT, Call, Operation
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.server.tasks import get_page, new_level, replay_task, sweep, sweep_batches
@@ -105,7 +105,7 @@ async def replay(services: Services, call: Call[ReplayTerms, None]) -> Response:
 
 
 OPERATIONS: Final = [
-    Operation("GET", "/api/v1/dlq", list_dead, READ, query=DeadListQuery, returns=TaskPage),
+    Operation("GET", "/api/v1/dlq", list_dead, READ, READ, query=DeadListQuery, returns=TaskPage),
     Operation(
         "DELETE",
         "/api/v1/dlq",
@@ -130,6 +130,7 @@ OPERATIONS: Final = [
         "/api/v1/dlq/{task_id}/replay",
         replay,
         ADMIN,
+        SUBMIT,
         body=ReplayTerms,
         optional_body=True,
         returns=ReplayedView,

@@ -27,11 +27,20 @@ class SignIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """Who is signed in. `required`: requests need a token."""
+    """Who is signed in. `required`: requests need a token. `bound_to`: what a bound token may
+    see, in words; null for one that is not bound."""
 
     required: bool
     name: str | None
     scopes: list[Scope]
+    bound_to: str | None = None
+
+    @classmethod
+    def of(cls, token: Token, *, required: bool) -> Session:
+        """Return what is to be known of a token."""
+        bounds = token.bounds
+        bound_to = None if bounds is None else str(bounds)
+        return cls(required, token.name, sorted(token.scopes), bound_to)
 
 
 async def sign_in(services: Services, call: Call[SignIn, None]) -> Response:
@@ -48,8 +57,9 @@ async def sign_in(services: Services, call: Call[SignIn, None]) -> Response:
     except UnknownToken:  # revoked a moment ago
         raise Unauthorized(UNKNOWN) from None
     await _record(services, call, Action.SIGN_IN, token)
-    body = Session(required=True, name=token.name, scopes=sorted(token.scopes))
-    return Response(body, headers=_cookie(call, secret, SESSION_SECONDS))
+    return Response(
+        Session.of(token, required=True), headers=_cookie(call, secret, SESSION_SECONDS)
+    )
 
 
 async def sign_out(services: Services, call: Call[None, None]) -> Response:
@@ -69,7 +79,7 @@ async def show(services: Services, call: Call[None, None]) -> Response:
     token = None if secret is None else await services.tokens.token(secret)
     required = await services.tokens.required()
     if token is not None:
-        return Response(Session(required, token.name, sorted(token.scopes)))
+        return Response(Session.of(token, required=required))
     return Response(Session(required, None, [] if required else list(Scope)))
 
 

@@ -15,7 +15,7 @@ from fairlane.server.errors import HttpError, TaskNotFound
 from fairlane.server.operations import ADMIN, OWN, READ, SUBMIT, Call, Operation
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.server.tasks import get_task, task_id_of, trace_submission
+from fairlane.server.tasks import get_task, submission, task_id_of
 from fairlane.wire import spec
 from fairlane.wire.times import Moment, iso_of
 from fairlane.wire.values import Attempts, Due, NameText, Rate
@@ -121,7 +121,7 @@ async def create(services: Services, call: Call[SpecRequest, None]) -> Response:
         max_attempts=body.options.max_attempts,
         run_after=body.options.run_after,
     )
-    with trace_submission(call.headers, (new,)) as (task,):
+    with submission(call, (new,)) as (task,):
         await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
     if accepted.state is State.QUEUED:
@@ -255,14 +255,22 @@ def _operation(method: str, path: str, handler: Any, **more: Any) -> Operation:
 
 OPERATIONS: Final = [
     _operation(
-        "POST", "", create, scopes=SUBMIT, body=SpecRequest, returns=SpecAccepted, status=201
+        "POST",
+        "",
+        create,
+        scopes=SUBMIT,
+        bound=SUBMIT,
+        body=SpecRequest,
+        returns=SpecAccepted,
+        status=201,
     ),
-    _operation("GET", "", page, scopes=READ, query=SpecListQuery, returns=SpecPage),
+    _operation("GET", "", page, scopes=READ, bound=READ, query=SpecListQuery, returns=SpecPage),
     _operation(
         "DELETE",
         "",
         clean_up,
         scopes=ADMIN,
+        bound=SUBMIT,
         query=SpecCleanup,
         returns=SpecDeleted,
         action=Action.DELETE,
@@ -279,13 +287,16 @@ OPERATIONS: Final = [
         returns=SpecRate,
         action=Action.LIMIT,
     ),
-    _operation("GET", "/{task_id}", show, scopes=OWN, returns=spec.SpecTask),
-    _operation("DELETE", "/{task_id}", delete, scopes=ADMIN, status=204, action=Action.DELETE),
+    _operation("GET", "/{task_id}", show, scopes=OWN, bound=OWN, returns=spec.SpecTask),
+    _operation(
+        "DELETE", "/{task_id}", delete, scopes=ADMIN, bound=SUBMIT, status=204, action=Action.DELETE
+    ),
     _operation(
         "POST",
         "/{task_id}/retry",
         replay,
         scopes=ADMIN,
+        bound=SUBMIT,
         returns=SpecRetried,
         action=Action.REPLAY,
     ),
@@ -294,6 +305,7 @@ OPERATIONS: Final = [
         "/{task_id}/cancel",
         cancel,
         scopes=ADMIN,
+        bound=SUBMIT,
         returns=spec.SpecTask,
         action=Action.CANCEL,
     ),

@@ -137,26 +137,34 @@ async def _leave(call: Call[Any, Any]) -> None:
 
 
 OPERATIONS: Final = [
-    Operation("GET", "/api/v1/tasks", list_tasks, READ, query=TaskListQuery, returns=TaskPage),
+    Operation(
+        "GET", "/api/v1/tasks", list_tasks, READ, READ, query=TaskListQuery, returns=TaskPage
+    ),
     Operation(
         "GET",
         "/api/v1/tasks/summaries",
         list_summaries,
         READ,
+        READ,
         query=TaskListQuery,
         returns=SummaryPage,
     ),
-    Operation("GET", "/api/v1/tasks/count", count, READ, query=TaskQuery, returns=Total),
-    Operation("POST", "/api/v1/tasks/lookup", lookup, OWN, body=TaskLookup, returns=TasksFound),
-    Operation("GET", "/api/v1/tasks/{task_id}", detail, OWN, query=DetailQuery, returns=TaskDetail),
+    Operation("GET", "/api/v1/tasks/count", count, READ, READ, query=TaskQuery, returns=Total),
+    Operation(
+        "POST", "/api/v1/tasks/lookup", lookup, OWN, OWN, body=TaskLookup, returns=TasksFound
+    ),
+    Operation(
+        "GET", "/api/v1/tasks/{task_id}", detail, OWN, OWN, query=DetailQuery, returns=TaskDetail
+    ),
     Operation(
         "GET",
         "/api/v1/tasks/{task_id}/result",
         result,
         OWN,
+        OWN,
         query=ResultQuery,
         returns=TaskResult,
         further=(202,),
     ),
-    Operation("GET", "/api/v1/tasks/{task_id}/why", why, OWN, returns=WhyView),
+    Operation("GET", "/api/v1/tasks/{task_id}/why", why, OWN, OWN, returns=WhyView),
 ]

@@ -18,7 +18,7 @@ from fairlane.server.operations import BATCH_BYTES, SUBMIT, Call, Operation
 from fairlane.server.requests import decode
 from fairlane.server.responses import Headers, Response
 from fairlane.server.services import Services
-from fairlane.server.tasks import trace_submission
+from fairlane.server.tasks import submission
 from fairlane.wire.submission import (
     BatchAccepted,
     BatchItem,
@@ -36,7 +36,7 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
     """Submit a task. A second request with the same idempotency key returns the same task."""
-    with trace_submission(call.headers, (call.body.task(_key_of(call)),)) as (task,):
+    with submission(call, (call.body.task(_key_of(call)),)) as (task,):
         await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
         while accepted.known:
@@ -62,7 +62,7 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
 
 async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Response:
     """Submit up to 1,000 tasks, all or none. The response names invalid tasks by their index."""
-    with trace_submission(call.headers, _batch(call.body.tasks)) as tasks:
+    with submission(call, _batch(call.body.tasks)) as tasks:
         await services.admit(call.identity, call.address, tasks)
         accepted = await services.run(services.ops.submit(tasks))
     for task, each in zip(tasks, accepted, strict=True):
@@ -145,6 +145,7 @@ OPERATIONS: Final = [
         "/api/v1/tasks",
         submit,
         SUBMIT,
+        SUBMIT,
         body=DescribedTask,
         returns=TaskAccepted,
         status=201,
@@ -154,6 +155,7 @@ OPERATIONS: Final = [
         "POST",
         "/api/v1/tasks/batch",
         submit_batch,
+        SUBMIT,
         SUBMIT,
         body=BatchRequest,
         most=BATCH_BYTES,

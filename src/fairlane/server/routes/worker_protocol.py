@@ -132,11 +132,8 @@ async def lost_runs(
 async def deregister(services: Services, call: Call[None, None]) -> Response:
     """Remove a worker. Its tasks go to other workers, and lose no retry."""
     worker_id = caller(call)
-    workers = await services.run(services.ops.workers())
-    held = [each.current_tasks for each in workers if each.worker_id == worker_id]
-    if not held:
-        raise WorkerGone
-    reports = [RunReport(worker_id, each, None, Released(), None) for each in held[0]]
+    held = (await services.workers.find(worker_id)).current_tasks
+    reports = [RunReport(worker_id, each, None, Released(), None) for each in held]
     settled = await asyncio.gather(*map(services.reports.send, reports))
     await services.run(services.ops.forget(worker_id))
     services.workers.forget(worker_id)
@@ -218,6 +215,7 @@ def operation(
         "POST",
         f"/internal/workers/{name}",
         handler,
+        WORKER,
         WORKER,
         body=body,
         returns=returns,
