@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
         StoreUnusable,
         TaskFailed,
+        TaskIdConflict,
     )
     from fairlane.core.model import Task
     from fairlane.core.priority import Aging
@@ -61,6 +62,7 @@ __all__ = [
     "Task",
     "TaskFailed",
     "TaskFunction",
+    "TaskIdConflict",
     "Unique",
     "__version__",
 ]
@@ -93,6 +95,7 @@ _HOMES = {
     "Task": "fairlane.core.model",
     "TaskFailed": "fairlane.core.errors",
     "TaskFunction": "fairlane.runtime.task",
+    "TaskIdConflict": "fairlane.core.errors",
     "Unique": "fairlane.core.uniqueness",
 }
 

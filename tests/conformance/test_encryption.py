@@ -12,6 +12,7 @@ from fairlane.core.errors import (
     InvalidPayload,
     KeyMissing,
     SealBroken,
+    TaskIdConflict,
 )
 from fairlane.core.filters import EVERYTHING
 from fairlane.core.model import NewTask
@@ -146,6 +147,16 @@ async def test_sealed_payloads_are_not_submitted_again(store: World) -> None:
     sealed = (await store.task(await world.submit(payload=WORDS))).payload
     with pytest.raises(InvalidPayload, match="sealed already"):
         await world.submit(payload=sealed)
+    assert await store.depth() == 1
+
+
+async def test_an_id_stands_for_one_payload(store: World) -> None:
+    task_id = await keyed(store, OLD).submit(payload=WORDS)
+    for keys in ((OLD,), (OLD, NEW), (NEW, OLD)):
+        world = keyed(store, *keys)
+        assert await world.submit(payload=WORDS, task_id=task_id) == task_id
+        with pytest.raises(TaskIdConflict):
+            await world.submit(payload={"said": "no"}, task_id=task_id)
     assert await store.depth() == 1
 
 

@@ -11,6 +11,7 @@ from fairlane.core.errors import (
     BatchTooLarge,
     IdempotencyConflict,
     InvalidTaskId,
+    TaskIdConflict,
     TooManyLanes,
 )
 from fairlane.core.ids import new_id
@@ -131,6 +132,32 @@ async def test_the_same_submission_again_is_the_same_task(store: World) -> None:
     assert (later.task_id, later.state, later.known) == (task.task_id, State.COMPLETED, True)
     assert first.created_at == later.created_at
     assert await store.census() == {State.COMPLETED: 1}
+
+
+@pytest.mark.parametrize(
+    ("type", "payload"), [("work", {"n": 2}), ("work", {}), ("other", {"n": 1, "m": 2})]
+)
+async def test_an_id_of_another_task_is_refused(
+    store: World, type: str, payload: dict[str, int]
+) -> None:
+    task_id = await store.submit("work", {"n": 1, "m": 2})
+    other = new_task(type, payload, task_id=task_id)
+    for batch in ([other], [new_task("work"), other]):
+        with pytest.raises(TaskIdConflict):
+            await store.submit_all(batch)
+    await store.claim_and_settle(await store.worker())
+    with pytest.raises(TaskIdConflict):
+        await store.submit_all([other])
+    assert await store.census() == {State.COMPLETED: 1}
+
+
+async def test_an_id_with_the_same_payload_is_the_same_task(store: World) -> None:
+    task_id = await store.submit("work", {"n": 1, "m": 2})
+    same = new_task("work", b'{"m": 2,  "n": 1}', task_id=task_id, priority="high")
+    accepted = await store.run(store.ops.submit([same, new_task("work")]))
+    assert [answer.known for answer in accepted] == [True, False]
+    assert accepted[0].task_id == task_id
+    assert await store.census() == {State.QUEUED: 2}
 
 
 async def test_an_id_twice_in_a_batch_is_refused(store: World) -> None:

@@ -107,6 +107,19 @@ async def test_the_same_key_answers_with_the_same_task(served: Api) -> None:
     assert (ended["status"], ended["queue_position"]) == ("cancelled", None)
 
 
+async def test_an_id_stands_for_one_task(served: Api) -> None:
+    sent = {"task_type": "resize", "parameters": {"b": 1, "a": 2}, "task_id": new_id()}
+    first = await served.post(TASKS, sent, 201)
+    again = await served.ask("POST", TASKS, sent)
+    assert told(again, 200)["task_id"] == first["task_id"]
+    changes: list[dict[str, Any]] = [{"parameters": {}}, {"task_type": "crop"}]
+    for changed in changes:
+        refused(await served.ask("POST", TASKS, {**sent, **changed}), 422, "task_id_conflict")
+        batch = {"tasks": [{"task_type": "resize"}, {**sent, **changed}]}
+        refused(await served.ask("POST", f"{TASKS}/batch", batch), 422, "task_id_conflict")
+    assert await served.world.depth() == 1
+
+
 async def test_a_key_whose_task_was_just_deleted_is_free(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

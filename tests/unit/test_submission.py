@@ -3,6 +3,7 @@
 import json
 import math
 from collections import OrderedDict
+from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta, timezone
 from types import MappingProxyType
 from typing import Any
@@ -32,11 +33,12 @@ from fairlane.core.errors import (
     InvalidUnique,
     PayloadTooDeep,
     PayloadTooLarge,
+    TaskIdConflict,
 )
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.model import PLAIN, NewTask, Spec, moment
 from fairlane.core.retry import RetryPolicy
-from fairlane.core.submission import UNSET, fingerprint, new_form, new_task
+from fairlane.core.submission import UNSET, check_repeated, fingerprint, new_form, new_task
 from fairlane.core.uniqueness import Mode, Unique, hold
 from tests.unit.make import NOON, TASK_ID, quick, task_id, texts
 
@@ -818,3 +820,26 @@ class TestForm:
     def test_what_goes_with_one_payload_has_no_place_in_it(self, option: str) -> None:
         with pytest.raises(AssertionError):
             new_form("email", **{option: TASK_ID})
+
+
+class TestRepeated:
+    """A submission under an id that is stored already."""
+
+    STORED = b'{"b": 1, "a": [1, 2]}'
+
+    @pytest.mark.parametrize("payload", [STORED, b'{"a":[1,2],"b":1}'])
+    def test_the_same_again(self, payload: bytes) -> None:
+        check_repeated(new_task("work", payload), "work", self.STORED)
+
+    @pytest.mark.parametrize(
+        ("type", "payload"), [("other", STORED), ("work", b"{}"), ("work", b'{"b":1,"a":[2,1]}')]
+    )
+    def test_another_task(self, type: str, payload: bytes) -> None:
+        with pytest.raises(TaskIdConflict):
+            check_repeated(new_task(type, payload), "work", self.STORED)
+
+    @pytest.mark.parametrize("same", [True, False])
+    def test_whoever_sealed_a_payload_compares_it(self, same: bool) -> None:
+        task = msgspec.structs.replace(new_task("work"), matches=lambda _: same)
+        with nullcontext() if same else pytest.raises(TaskIdConflict):
+            check_repeated(task, "work", b"sealed")

@@ -24,6 +24,7 @@
     │   └── InvalidStoreURL
     ├── Conflict                      understood, but the present state does not allow it
     │   ├── IdempotencyConflict
+    │   │   └── TaskIdConflict
     │   ├── DuplicateTask
     │   ├── TaskIdTaken
     │   ├── TooManyLanes
@@ -312,6 +313,12 @@ class IdempotencyConflict(Conflict):
     """This idempotency key was used for a different task: use a new key for a new request."""
 
     code = "idempotency_conflict"
+
+
+class TaskIdConflict(IdempotencyConflict):
+    """A different task has this id: choose another id, or none, for a new task."""
+
+    code = "task_id_conflict"
 
 
 class DuplicateTask(Conflict):

@@ -10,7 +10,7 @@ collector need not visit them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -127,6 +127,8 @@ class NewTask(msgspec.Struct, frozen=True, gc=False):
     fingerprint: bytes | None = None
     spec: Spec = PLAIN
     unique: Hold | None = None
+    matches: Callable[[bytes], bool] | None = None
+    """Whether a payload in the store is this one, where that is not seen from the bytes."""
 
     @property
     def depends_on(self) -> tuple[str, ...]:

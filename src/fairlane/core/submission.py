@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, TypeGuard
 
@@ -29,6 +30,7 @@ from fairlane.core.errors import (
     InvalidType,
     PayloadTooDeep,
     PayloadTooLarge,
+    TaskIdConflict,
 )
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.ids import new_id
@@ -204,8 +206,27 @@ def fingerprint(type: str, payload: bytes) -> bytes:
 
     The order of keys and white space make no difference.
     """
-    canonical = msgspec.json.encode(msgspec.json.decode(payload), order="sorted")
-    return blake2b(type.encode() + b"\0" + canonical, digest_size=16).digest()
+    return blake2b(type.encode() + b"\0" + _canonical(payload), digest_size=16).digest()
+
+
+def _canonical(payload: bytes) -> bytes:
+    return msgspec.json.encode(msgspec.json.decode(payload), order="sorted")
+
+
+def same_payload(one: bytes, other: bytes) -> bool:
+    """Return whether two payloads say the same, as for `fingerprint`."""
+    return one == other or _canonical(one) == _canonical(other)
+
+
+def check_repeated(task: NewTask, type: str, payload: bytes) -> None:
+    """Raise TaskIdConflict unless the stored task that has the id of this one is the same.
+
+    A client repeats a submission whose answer it did not get. It then sends the same type and
+    payload.
+    """
+    matches = partial(same_payload, task.payload) if task.matches is None else task.matches
+    if task.type != type or not matches(payload):
+        raise TaskIdConflict
 
 
 def _check_encoded(payload: bytes) -> None:

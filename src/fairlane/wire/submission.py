@@ -86,7 +86,8 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     traceparent: Trace | None = None
     retry_policy: RetryView | None = None
     task_id: TaskId | None = None
-    """A UUID that the client chooses. If a task has this id already, that one is returned."""
+    """A UUID that the client chooses. If a task has this id already, that one is returned, or the
+    request is refused if its type or parameters differ."""
 
     def task(self, idempotency_key: str | None = None) -> NewTask:
         """Return the new task, checked. `idempotency_key`: from the header."""

@@ -108,6 +108,8 @@ def _try_to_submit(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored | Non
 def _admit(tasks: Sequence[NewTask]) -> Flow[Admission]:
     """Decide which tasks are stored. The keys are locked until the end of the transaction."""
     stored = yield from admission_keys.find_stored([task.task_id for task in tasks])
+    if stored:
+        yield from admission_keys.check_stored(task for task in tasks if task.task_id in stored)
     new = [task for task in tasks if task.task_id not in stored]
     found_keys = yield from admission_keys.take_keys(new)
     new = [task for task in new if task.idempotency_key not in found_keys.holders]

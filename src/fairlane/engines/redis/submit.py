@@ -20,9 +20,11 @@ from fairlane.core.flow import Flow, writes
 from fairlane.core.model import PLAIN, Accepted, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
+from fairlane.core.submission import check_repeated
 from fairlane.core.uniqueness import Hold
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Catalogue, Context
+from fairlane.engines.redis.inspect import fetch
 from fairlane.engines.redis.record import raw_id, raw_ids_of, submitted, text_id
 from fairlane.engines.redis.scripts import script
 
@@ -50,19 +52,32 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
         raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
     reply: list[Any] = [b"stale"]
     groups: dict[Group, list[NewTask]] = {}
-    while reply[0] == b"stale":
+    compared: list[bytes] = []
+    while reply[0] in {b"stale", b"known"}:
         catalogue = yield from self.with_lanes(
             (task.queue, task.type, task.capabilities) for task in tasks
         )
         groups = _grouped(tasks, catalogue)
-        reply = yield from self.call(SUBMIT, *_arguments(tasks, groups, catalogue))
+        reply = yield from self.call(SUBMIT, *_arguments(tasks, groups, catalogue, compared))
         if reply[0] == b"stale":
             yield from self.refresh()
+        elif reply[0] == b"known":
+            yield from _compare(self, tasks, reply[1])
+            compared += reply[1]
     refusal = _REFUSALS.get(reply[0])
     if refusal is not None:
         raise refusal
     _, now, states, other_states, known = reply
     return _answers(tasks, groups, int(now), states, other_states, known)
+
+
+def _compare(self: Context, tasks: Sequence[NewTask], known: list[bytes]) -> Flow[None]:
+    """Raise TaskIdConflict if a task is not the one that is stored under its id."""
+    stored, _ = yield from fetch(self, [text_id(raw) for raw in known])
+    for task in tasks:
+        if task.task_id in stored:
+            earlier = stored[task.task_id]
+            check_repeated(task, earlier.type, earlier.payload)
 
 
 def _grouped(tasks: Sequence[NewTask], catalogue: Catalogue) -> dict[Group, list[NewTask]]:
@@ -82,7 +97,10 @@ def _grouped(tasks: Sequence[NewTask], catalogue: Catalogue) -> dict[Group, list
 
 
 def _arguments(
-    tasks: Sequence[NewTask], groups: dict[Group, list[NewTask]], catalogue: Catalogue
+    tasks: Sequence[NewTask],
+    groups: dict[Group, list[NewTask]],
+    catalogue: Catalogue,
+    compared: list[bytes],
 ) -> list[Argument]:
     """Return the arguments that submit.lua describes."""
     heads: list[Argument] = []
@@ -123,6 +141,7 @@ def _arguments(
         window,
         smallest,
         *counts,
+        b"".join(compared),
         *heads,
         *bodies,
         *chain.from_iterable(specials),

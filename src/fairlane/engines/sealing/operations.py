@@ -9,6 +9,7 @@ no key. Whoever is to use such a value refuses it (`fairlane.core.sealing.check_
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar, cast
 
 import msgspec
@@ -23,6 +24,7 @@ from fairlane.core.schedules import NewSchedule, Schedule, checked
 from fairlane.core.sealing import Key
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.store import Operations
+from fairlane.core.submission import same_payload
 from fairlane.core.uniqueness import Hold
 from fairlane.engines.compression.results import expand
 from fairlane.engines.sealing.driver import Keyring, Part
@@ -119,7 +121,11 @@ class _SealingOperations:
             if task.fingerprint is None
             else self._keyring.digest(task.fingerprint),
             unique=None if task.unique is None else self._digested(task.unique),
+            matches=partial(self._is_sealed_payload, task),
         )
+
+    def _is_sealed_payload(self, task: NewTask, stored: bytes) -> bool:
+        return same_payload(task.payload, self._keyring.open(Part.PAYLOAD, task.task_id, stored))
 
     def _digested(self, unique: Hold) -> Hold:
         return replace(unique, key=self._keyring.digest(unique.key))

@@ -12,10 +12,12 @@ from fairlane.core.machine import REPLACE
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
+from fairlane.core.submission import check_repeated
 from fairlane.core.uniqueness import Hold, Mode
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
+from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.moves import apply_move, standing
 
 SQL = statements(__package__, "admission")
@@ -112,6 +114,15 @@ def keep_holds(tasks: Iterable[NewTask]) -> Flow[None]:
     ]
     if holds:
         yield ExecuteMany(SQL["keep_hold"], holds)
+
+
+def check_known(self: Context, tasks: Sequence[NewTask], known: Iterable[str]) -> Flow[None]:
+    """Raise TaskIdConflict if a task is not the one that is stored under its id."""
+    by_id = {task.task_id: task for task in tasks}
+    yield from self.catalogue.refresh()
+    rows = yield Execute(SQL["contents"], (json.dumps(list(known)),))
+    for task_id, lane, payload in rows:
+        check_repeated(by_id[task_id], self.catalogue.lane(lane).type, payload)
 
 
 def stored_answers(task_ids: list[str]) -> Flow[dict[str, Accepted]]:

@@ -18,7 +18,7 @@ from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite import dependents
 from fairlane.engines.sqlite.accounting import Accounts
-from fairlane.engines.sqlite.admission import admit, keep_holds, stored_answers
+from fairlane.engines.sqlite.admission import admit, check_known, keep_holds, stored_answers
 from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.dependencies import Dependencies, dependencies_of
@@ -38,7 +38,7 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     now = self.clock()
     accounts = Accounts()
     ((newest_number, newest_id),) = yield Execute(SQL["newest"])
-    known = yield from _known_ids(tasks, newest_id)
+    known = yield from _known_ids(self, tasks, newest_id)
     fresh = [task for task in tasks if task.task_id not in known] if known else tasks
     if len({task.task_id for task in fresh}) != len(fresh):
         raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
@@ -130,13 +130,18 @@ def _store(
     return stored
 
 
-def _known_ids(tasks: Sequence[NewTask], newest: str | None) -> Flow[dict[str, Accepted]]:
+def _known_ids(
+    self: Context, tasks: Sequence[NewTask], newest: str | None
+) -> Flow[dict[str, Accepted]]:
     """Return tasks that are stored already: their submission was repeated because its answer got
     lost."""
     # Ids grow with time, so most batches lie beyond everything that is stored.
     if newest is None or all(task.task_id > newest for task in tasks):
         return {}
-    return (yield from stored_answers([task.task_id for task in tasks]))
+    known = yield from stored_answers([task.task_id for task in tasks])
+    if known:
+        yield from check_known(self, tasks, known)
+    return known
 
 
 def _at_once(task: NewTask) -> bool:

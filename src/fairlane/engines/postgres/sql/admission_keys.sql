@@ -5,6 +5,11 @@ WHERE task_id = ANY ($1::text::uuid[]);
 -- Waits for transactions that are taking the same keys. Keys are sorted, so that two batches cannot
 -- wait for each other.
 
+-- name: contents
+SELECT task.task_id::text, lanes.type, task.payload
+FROM fairlane.content AS task JOIN fairlane.lanes ON lanes.id = task.lane
+WHERE task.task_id = ANY ($1::text::uuid[]);
+
 -- name: take_keys
 INSERT INTO fairlane.idempotency_keys AS held (idempotency_key, task_id, fingerprint, expires_at)
 SELECT idempotency_key, task_id, fingerprint, fairlane.now_us() + $4

@@ -2,7 +2,8 @@
 -- needs: record accounting moves dependents admission
 -- Store new tasks, all or none.
 -- ARGV: the version of the catalogue, the lifetime of an idempotency key in microseconds, the smallest
---       task id, the numbers of groups, tasks and special tasks;
+--       task id, the numbers of groups, tasks and special tasks, the ids that were found to be stored
+--       already under the same type and payload;
 --       per group: lane and level in bytes, number of tasks, delay in microseconds, run_at in bytes ('' if
 --       the delay counts);
 --       per task, group by group: id, body (see record.py);
@@ -12,10 +13,11 @@
 --       then per parent its id, and in two bytes its position if it is earlier in the batch, else 0.
 -- Returns {'stored', now, the state of each group, pairs of position and state for tasks with another
 --       state, and for tasks that are not stored: position, id of the earlier task, its state, its
---       created_at}; or {'stale'} for another version of the catalogue; or {reason} for a refusal.
+--       created_at}; or {'stale'} for another version of the catalogue; or {reason} for a refusal; or
+--       {'known', ids} if further ids are stored already.
 local known_version, window = ARGV[1], tonumber(ARGV[2])
 local groups, tasks, specials = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local first_group, first_task = 7, 7 + 4 * groups
+local first_group, first_task = 8, 8 + 4 * groups
 local first_special = first_task + 2 * tasks
 
 if catalogue_version ~= known_version then
@@ -36,10 +38,20 @@ local function answer_with(position, id)
 end
 -- Ids grow with time, so most batches have larger ids than everything stored.
 if #call('ZRANGE', INDEX, '[' .. ARGV[3], '+', 'BYLEX', 'LIMIT', 0, 1) > 0 then
+    local compared, others = {}, {}
+    for at = 1, #ARGV[7], 16 do
+        compared[sub(ARGV[7], at, at + 15)] = true
+    end
     for i, stored in ipairs(call('HMGET', TASKS, unpack(ids))) do
         if stored then
             answer_with(i, ids[i])
+            if not compared[ids[i]] then
+                others[#others + 1] = ids[i]
+            end
         end
+    end
+    if #others > 0 then
+        return {'known', others}
     end
 end
 
