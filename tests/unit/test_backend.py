@@ -41,6 +41,9 @@ class Loopback:
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         raise NotImplementedError
 
+    def name_sessions(self, worker_id: str) -> None:
+        raise NotImplementedError
+
     async def listen(self) -> Wakeup:
         raise NotImplementedError
 

@@ -88,6 +88,12 @@ class Driver(Protocol):
         if the engine has no such transactions.
         """
 
+    def name_sessions(self, worker_id: str) -> None:
+        """Tell the store which worker the sessions of this driver belong to.
+
+        Where sessions hold locks, they end when the worker is declared dead.
+        """
+
     async def listen(self) -> Wakeup:
         """Begin to receive hints about new work."""
 

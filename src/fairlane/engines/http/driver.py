@@ -79,6 +79,9 @@ class HttpDriver:
     def transaction(self) -> NoReturn:
         raise NotSupported(_ALONE)
 
+    def name_sessions(self, worker_id: str) -> None:
+        """Do nothing: the server has the sessions."""
+
     async def listen(self) -> HttpWakeup:
         return HttpWakeup()
 

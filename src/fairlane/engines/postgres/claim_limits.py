@@ -20,6 +20,9 @@ from fairlane.engines.postgres.claim_order import (
 from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.rows import Header, Row
 
+WITHIN_LIMITS = [SQL[name] for name in ("lock_limits", "buckets", "held", "heads", "fill_buckets")]
+"""The statements of a claim within limits, besides the one that picks the tasks."""
+
 _EVERYTHING = ""
 _SOON = 0.05
 """Seconds within which to claim again if another worker had locked a type."""

@@ -7,6 +7,7 @@ psycopg needs no loop.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -33,7 +34,8 @@ from fairlane.engines.postgres.calls import (
     Sweep,
     Wake,
 )
-from fairlane.engines.postgres.driver_async import AsyncSide
+from fairlane.engines.postgres.claim_limits import WITHIN_LIMITS
+from fairlane.engines.postgres.driver_async import BARE, AsyncSide
 from fairlane.engines.postgres.driver_async import Connection as AsyncConnection
 from fairlane.engines.postgres.driver_sync import Connection as SyncConnection
 from fairlane.engines.postgres.driver_sync import SyncSide
@@ -41,8 +43,10 @@ from fairlane.engines.postgres.errors import is_fatal
 from fairlane.engines.postgres.session import (
     BORROW,
     BORROW_OURS,
+    NO_TIME_LIMIT,
     SETTINGS,
     SWEEP_ROOM,
+    session_name,
     warnings_about,
 )
 from fairlane.engines.postgres.wakeup import (
@@ -59,6 +63,8 @@ Afterwards = Wake | Sweep
 """Calls whose effect comes after the operation."""
 
 Call = Query | Script | Apart | Afterwards
+
+_USUAL_AT_MOST = 32
 
 _TOGETHER = {Mode.TRANSACTION, Mode.SCHEMA}
 """The modes of operations for which the driver begins and commits a transaction."""
@@ -82,6 +88,9 @@ class PostgresDriver:
         self._verify = verify
         self._patience = patience
         self._verified = False
+        self._usual: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        """By operation: statements that it runs in transactions."""
+        self._usual["claim"].update(dict.fromkeys(WITHIN_LIMITS))
         self._waiters = Waiters()
         self._store = StoreIdentity()
         self._async = AsyncSide(address, connections)
@@ -99,10 +108,16 @@ class PostgresDriver:
 
     async def _attempt(self, op: Op[T]) -> T:
         afterwards: set[Afterwards] = set()
+        # Statements of a migration may need what it has made before.
+        usual = None if op.mode is Mode.SCHEMA else self._usual[op.name]
 
         async def converse(connection: AsyncConnection) -> T:
             async def call(request: Call) -> Any:
+                if usual is not None and request is BEGIN:
+                    return await self._async.begin_prepared(connection, usual)
                 if isinstance(request, Query | Script):
+                    if usual is not None and connection.is_in_transaction():
+                        _learn(usual, request)
                     return await self._async.call(connection, request)
                 if isinstance(request, Apart):
                     return await perform_async(request.flow(), call)
@@ -171,6 +186,8 @@ class PostgresDriver:
         if op.mode not in _TOGETHER:
             return (yield from op.flow())
         yield BEGIN
+        if op.mode is Mode.SCHEMA:
+            yield Script(NO_TIME_LIMIT)  # a migration takes as long as it takes
         result = yield from op.flow()
         yield COMMIT
         return result
@@ -203,6 +220,10 @@ class PostgresDriver:
 
     # -- the rest ------------------------------------------------------------------------------
 
+    def name_sessions(self, worker_id: str) -> None:
+        for side in (self._async, self._handlers, self._sync):
+            side.name(session_name(worker_id))
+
     async def listen(self) -> PostgresWakeup:
         wakeup = PostgresWakeup(self._waiters, lambda heard: self._async.listen(CHANNEL, heard))
         await wakeup.begin()
@@ -222,6 +243,11 @@ class PostgresDriver:
     def close(self) -> None:
         # Connections of asyncpg end with their loop at the latest.
         self._sync.close()
+
+
+def _learn(usual: dict[str, None], request: Query | Script) -> None:
+    if len(usual) < _USUAL_AT_MOST and isinstance(request, Query) and request.sql not in BARE:
+        usual[request.sql] = None
 
 
 def _flow_of(sql: str) -> Callable[[], Flow[Any]]:

@@ -10,12 +10,14 @@ transaction is set up instead of the session (see caller_transactions/nesting.py
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import asyncpg
 from asyncpg import exceptions
+from asyncpg.prepared_stmt import PreparedStatement
 
 from fairlane.core.errors import (
     FairlaneError,
@@ -25,10 +27,10 @@ from fairlane.core.errors import (
     StoreUnavailable,
 )
 from fairlane.engines.postgres.address import Address
-from fairlane.engines.postgres.calls import ROLLBACK, Query, Script
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, Query, Script
 from fairlane.engines.postgres.errors import error_of, is_fatal, unreachable
 from fairlane.engines.postgres.pool import AsyncPool
-from fairlane.engines.postgres.session import PROBE, SESSION
+from fairlane.engines.postgres.session import NAME, PROBE, SESSION
 
 T = TypeVar("T")
 Connection: TypeAlias = "asyncpg.Connection"
@@ -36,6 +38,10 @@ Connection: TypeAlias = "asyncpg.Connection"
 _CONNECT_SECONDS = 5.0
 _COMMAND_SECONDS = 40.0  # longer than the server's own limit, whose error says more
 _CLOSE_SECONDS = 2.0
+
+_PREPARED_AT_MOST = 256
+BARE = frozenset(request.sql for request in (BEGIN, COMMIT, ROLLBACK))
+"""Sent as one message, without preparation."""
 
 LOST = (OSError, TimeoutError, exceptions.InterfaceError, exceptions.InternalClientError)
 
@@ -49,6 +55,9 @@ class AsyncSide:
     def __init__(self, address: Address, size: int, *, plain: bool = False) -> None:
         self._address = address
         self._pool = AsyncPool(self.open, _close, size)
+        self._prepared: WeakKeyDictionary[Connection, dict[str, PreparedStatement]]
+        self._prepared = WeakKeyDictionary()
+        self._name = NAME
         self._session = PROBE if plain else SESSION
         self._command_seconds = None if plain else _COMMAND_SECONDS
         self.pooled = bool(address.pooled)
@@ -71,11 +80,37 @@ class AsyncSide:
             (self._pool.give if keep else self._pool.drop)(connection)
         return result
 
+    async def begin_prepared(self, connection: Connection, statements: Iterable[str]) -> None:
+        """Begin a transaction that is likely to need these statements.
+
+        asyncpg prepares a statement in two steps. A process that stops between them in a
+        transaction keeps its locks: to PostgreSQL the session is not idle, and no time limit before
+        version 17 ends it. So statements are prepared before the transaction.
+        """
+        if not self.pooled:
+            known = self._prepared.setdefault(connection, {})
+            for sql in [sql for sql in statements if sql not in known]:
+                if len(known) >= _PREPARED_AT_MOST:
+                    del known[next(iter(known))]
+                known[sql] = await self._prepare(connection, sql)
+        await self.call(connection, BEGIN)
+
+    async def _prepare(self, connection: Connection, sql: str) -> PreparedStatement:
+        try:
+            prepared: PreparedStatement = await connection.prepare(sql)
+        except (exceptions.PostgresError, *LOST) as error:
+            raise translated(error, self._address.name) from error
+        return prepared
+
     async def call(self, connection: Connection, request: Query | Script) -> Any:
         """Perform one call of a flow."""
         try:
-            if isinstance(request, Script):
+            if isinstance(request, Script) or request.sql in BARE:
                 return await connection.execute(request.sql)
+            if connection.is_in_transaction():
+                statement = self._prepared.get(connection, {}).get(request.sql)
+                if statement is not None:
+                    return await statement.fetch(*request.parameters)
             return await connection.fetch(request.sql, *request.parameters)
         except (exceptions.PostgresError, *LOST) as error:
             raise translated(error, self._address.name) from error
@@ -90,6 +125,11 @@ class AsyncSide:
             except StoreError:
                 return False
         return True
+
+    def name(self, name: str) -> None:
+        """Set what sessions are called. Those that are open and idle are replaced."""
+        self._name = name
+        self._pool.clear()
 
     async def open(self) -> Connection:
         """Open a connection and set up its session."""
@@ -119,7 +159,7 @@ class AsyncSide:
                 max_cacheable_statement_size=0,
                 max_cached_statement_lifetime=0,
                 statement_cache_size=0 if self.pooled else 256,
-                server_settings={"application_name": "fairlane"},
+                server_settings={"application_name": self._name},
             )
         except (exceptions.ClientConfigurationError, ValueError) as error:
             raise InvalidStoreURL(

@@ -13,7 +13,7 @@ from fairlane.engines.postgres.address import Address
 from fairlane.engines.postgres.calls import ROLLBACK, Query, Script
 from fairlane.engines.postgres.errors import error_of, is_fatal, unreachable
 from fairlane.engines.postgres.pool import Pool
-from fairlane.engines.postgres.session import SESSION
+from fairlane.engines.postgres.session import NAME, SESSION
 
 T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[Any]"
@@ -30,6 +30,12 @@ class SyncSide:
         self.pooled = bool(address.pooled)
         """Whether a pooler is in between; known once a connection is open."""
         self._pool = Pool(self._open, _close, size)
+        self._name = NAME
+
+    def name(self, name: str) -> None:
+        """Set what sessions are called. Those that are open and idle are replaced."""
+        self._name = name
+        self._pool.clear()
 
     def use(self, conversation: Callable[[Connection], T]) -> T:
         """Call `conversation` with a connection."""
@@ -99,6 +105,7 @@ class SyncSide:
                 cursor_factory=psycopg.RawCursor,
                 connect_timeout=_CONNECT_SECONDS,
                 tcp_user_timeout=_SILENCE_MILLISECONDS,
+                application_name=self._name,
             )
         except psycopg.ProgrammingError as error:
             raise InvalidStoreURL(

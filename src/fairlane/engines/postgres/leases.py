@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.errors import WorkerGone
+from fairlane.core.errors import AccessDenied, WorkerGone
 from fairlane.core.flow import Flow, reads, transacts, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.leases import checked, status_after_beat
@@ -26,9 +27,10 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import COUNTED, overdue_of, stored_names, stored_seconds
 from fairlane.core.tally import LOST_WORKERS, apart
 from fairlane.engines.postgres.accounting import count, mention
-from fairlane.engines.postgres.calls import Query
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, Query
 from fairlane.engines.postgres.context import Context
 from fairlane.engines.postgres.rows import array, array_of_ids, stored_progress
+from fairlane.engines.postgres.session import session_name
 from fairlane.engines.postgres.statements import load
 
 SQL = load("leases")
@@ -125,14 +127,19 @@ def mark(self: Context, worker_id: str, status: WorkerStatus) -> Flow[bool]:
     return bool(rows)
 
 
-@transacts
+@writes
 def bury(self: Context, worker_ids: Sequence[str]) -> Flow[list[str]]:
+    # A process that was stopped in a transaction keeps its locks, and so the rows written below.
+    with suppress(AccessDenied):  # then they keep them until a time limit ends their sessions
+        yield Query(SQL["end_sessions"], (list(worker_ids), session_name("")))
+    yield BEGIN
     rows = yield Query(SQL["bury"], (list(worker_ids),))
     buried = [worker_id for (worker_id,) in rows]
     if buried:
         yield Query(SQL["drop_lingering"], (buried,))
         yield from count([apart(LOST_WORKERS)] * len(buried))
     yield from mention("worker_dead", buried)
+    yield COMMIT
     return buried
 
 

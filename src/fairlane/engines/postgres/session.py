@@ -36,10 +36,14 @@ _LIMITS = {"statement_timeout": "30s", "lock_timeout": "5s"}
 # Settings that a role or a database may have for other purposes.
 _BEHAVIOUR = {
     **_LIMITS,
-    "transaction_timeout": "0",
+    "transaction_timeout": "40s",
+    # A client whose machine is gone is noticed, and gives up its locks.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "4",
+    "tcp_user_timeout": "30000",
     "idle_in_transaction_session_timeout": "10s",
     "idle_session_timeout": "0",
-    "application_name": "fairlane",
     "default_transaction_isolation": "read committed",
     "default_transaction_deferrable": "off",
     "timezone": "UTC",
@@ -60,6 +64,18 @@ def _settings(columns: str, settings: Mapping[str, str]) -> str:
 
 
 _FOR_GOOD = _settings("set_config(name, value, false)", _BEHAVIOUR | _MEANING | _PLANS)
+
+NO_TIME_LIMIT = _settings("set_config(name, value, true)", {"transaction_timeout": "0"})
+"""Lifts the time limit of the transaction that has begun."""
+
+NAME = "fairlane"
+"""What sessions are called that belong to no worker."""
+
+
+def session_name(worker_id: str) -> str:
+    """Return what the sessions of a worker are called. The server keeps 63 bytes of a name."""
+    return f"{NAME} {worker_id}"[:63]
+
 
 PROBE = "SELECT WHERE pg_backend_pid() = {pid}"
 """Returns no row if a pooler is in between, because a pooler invents the pid."""

@@ -59,6 +59,9 @@ class RedisDriver:
     def transaction(self) -> NoReturn:
         raise NotSupported(_NO_TRANSACTIONS)
 
+    def name_sessions(self, worker_id: str) -> None:
+        """Do nothing: a connection holds no locks."""
+
     async def listen(self) -> RedisWakeup:
         wakeup = RedisWakeup(lambda: self._async.subscribe(self._channel))
         await wakeup.wait_for_first_attempt()

@@ -344,6 +344,9 @@ class SqliteDriver:
                 self._connection.row_factory = None
                 self._connection.text_factory = str
 
+    def name_sessions(self, worker_id: str) -> None:
+        """Do nothing: nobody can end another process's lock."""
+
     async def listen(self) -> SqliteWakeup:
         return SqliteWakeup(self._waiters, self._database.watch(), self._commits)
 

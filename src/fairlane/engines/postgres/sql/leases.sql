@@ -164,6 +164,28 @@ SELECT fresh FROM joined;
 UPDATE fairlane.workers SET status = $2 WHERE worker_id = $1 AND status <> 'dead'
 RETURNING worker_id;
 
+-- End the sessions of these workers, if their leases have run out. A role may end the sessions of
+-- its own, and a superuser all of them: others are left out, because one alone would be an error.
+
+-- name: end_sessions
+SELECT pg_terminate_backend(session.pid)
+FROM fairlane.workers AS worker
+CROSS JOIN LATERAL (
+    SELECT activity.pid
+    FROM pg_stat_activity AS activity
+    JOIN pg_roles AS role ON role.oid = activity.usesysid
+    WHERE
+        activity.application_name = left($2 || worker.worker_id, 63)
+        AND activity.datname = current_database()
+        AND activity.pid <> pg_backend_pid()
+        AND pg_has_role(activity.usesysid, 'MEMBER')
+        AND (NOT role.rolsuper OR (SELECT rolsuper FROM pg_roles WHERE rolname = current_user))
+) AS session
+WHERE
+    worker.worker_id = ANY ($1::text[])
+    AND worker.status <> 'dead'
+    AND worker.seen_at + worker.lease <= fairlane.now_us();
+
 -- name: bury
 UPDATE fairlane.workers SET status = 'dead'
 WHERE
