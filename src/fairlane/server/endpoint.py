@@ -87,14 +87,14 @@ class UnknownPath:
         self._auth = auth
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
-            return
         error: Exception = NotFound()
         try:
             # An unknown caller must not learn which paths exist.
-            await self._auth.authenticate(scope["method"], headers_of(scope), None)
+            await self._auth.authenticate(scope.get("method"), headers_of(scope), None)
         except Exception as refused:  # noqa: BLE001 (all errors become responses in one place)
             error = refused
-        await response_to(error).send(send, bodiless=scope["method"] == "HEAD")
+        if scope["type"] == "websocket":
+            await receive()  # the wish to connect
+            await response_to(error).refuse_socket(scope, send)
+        else:
+            await response_to(error).send(send, bodiless=scope["method"] == "HEAD")

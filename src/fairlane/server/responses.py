@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,8 @@ Headers = tuple[tuple[bytes, bytes], ...]
 JSON: Final = b"application/json"
 NO_CONTENT: Final = 204
 """A response with this status has no Content-Length."""
+POLICY: Final = 1008
+"""The close code of a WebSocket that is refused."""
 
 # A response must not be framed, sniffed or cached, and must not load anything from elsewhere.
 GUARDS: Final[Headers] = (
@@ -47,6 +49,17 @@ class Response(msgspec.Struct, frozen=True):
             headers.append((b"content-type", self.kind))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if bodiless else body})
+
+    async def refuse_socket(self, scope: Mapping[str, Any], send: Send) -> None:
+        """Send the response in place of the handshake of a WebSocket."""
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": POLICY})
+            return
+
+        async def relay(message: MutableMapping[str, Any]) -> None:
+            await send({**message, "type": f"websocket.{message['type']}"})
+
+        await self.send(relay)
 
     def _content(self) -> bytes:
         if self.body is None:

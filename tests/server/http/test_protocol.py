@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,6 +15,12 @@ from fairlane.server.http.watch import ConnectionWatch
 from tests.server.http.kit import CHUNKED, MOST, SECONDS, Client, World, get, post, world
 
 HEAD = b"GET /path HTTP/1.1\r\nHost: a\r\n"
+WEBSOCKET = (
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Version: 13",
+)
 SMALL = ConnectionLimits(
     connections=4,
     requests=2,
@@ -60,6 +67,67 @@ async def test_a_request_in_single_bytes(server: World) -> None:
         pytest.param(b"\x16\x03\x01\x02\x00\x01", 400, "bad_request", id="tls"),
         pytest.param(b"BREW / HTTP/1.1\r\n\r\n", 400, "bad_request", id="method"),
         pytest.param(b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request", id="connect"),
+        pytest.param(
+            b"CONNECT / HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request", id="connect-path"
+        ),
+        pytest.param(
+            b"CONNECT http://a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request", id="connect-url"
+        ),
+        pytest.param(b"CONNECT / HTTP/1.0\r\n\r\n", 400, "bad_request", id="connect-1.0"),
+        pytest.param(
+            b"CONNECT / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: foo\r\n\r\n",
+            400,
+            "bad_request",
+            id="connect-upgrade",
+        ),
+        pytest.param(
+            b"CONNECT / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n",
+            400,
+            "bad_request",
+            id="connect-websocket",
+        ),
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "bad_request", id="pri"),
+        pytest.param(b"PRI * HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request", id="pri-1.1"),
+        pytest.param(b"GET a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request", id="authority"),
+        pytest.param(b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request", id="star"),
+        pytest.param(
+            post(b"abc", *WEBSOCKET[:2], path="/ws"), 400, "bad_request", id="websocket-body"
+        ),
+        pytest.param(
+            get("/ws", *WEBSOCKET, "Transfer-Encoding: chunked"),
+            400,
+            "bad_request",
+            id="websocket-chunked",
+        ),
+        pytest.param(get("/ws", *WEBSOCKET[:2]), 400, "bad_request", id="websocket-key"),
+        pytest.param(
+            get("/ws", *WEBSOCKET[:3], "Sec-WebSocket-Version: 12"),
+            400,
+            "bad_request",
+            id="websocket-version",
+        ),
+        pytest.param(
+            get("/ws", "Upgrade: foo", *WEBSOCKET), 426, "upgrade_required", id="websocket-or-foo"
+        ),
+        pytest.param(
+            get("/ws", *WEBSOCKET).replace(b"GET", b"HEAD"),
+            405,
+            "method_not_allowed",
+            id="websocket-head",
+        ),
+        pytest.param(
+            get("/ws", *WEBSOCKET, "X: " + "y" * 9_000),
+            431,
+            "headers_too_large",
+            id="websocket-long",
+        ),
+        pytest.param(get("/" + "y" * 9_000, *WEBSOCKET), 414, "url_too_long", id="websocket-url"),
+        pytest.param(
+            get("/ws", *WEBSOCKET, "Sec-WebSocket-Protocol: \xff;").replace(b"\xc3\xbf", b"\xff"),
+            400,
+            "bad_request",
+            id="websocket-bytes",
+        ),
         pytest.param(b"GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request", id="space"),
         pytest.param(b"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request", id="fragment"),
         pytest.param(b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request", id="non-ascii"),
@@ -104,7 +172,9 @@ async def test_a_request_in_single_bytes(server: World) -> None:
         ),
     ],
 )
-async def test_what_is_refused(server: World, request_: bytes, status: int, code: str) -> None:
+async def test_what_is_refused(
+    server: World, request_: bytes, status: int, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
     client = await server.connect()
     if request_.endswith(b"y"):  # unfinished: the end of a piece is what it is found at
         await client.send(request_[:100])
@@ -114,6 +184,8 @@ async def test_what_is_refused(server: World, request_: bytes, status: int, code
     assert answer.headers["connection"] == "close"
     assert await client.closed() == b""
     assert (await (await server.connect()).ask(get("/path"))).status == 200
+    assert sum(map(len, caplog.messages)) < 1_000
+    assert not any(record.exc_info for record in caplog.records)
 
 
 async def test_a_chunk_that_claims_too_much(server: World) -> None:
@@ -214,6 +286,52 @@ async def test_an_upgrade_that_is_not_offered_loses_no_body(server: World) -> No
     await client.send(request[:-2])
     assert (await client.ask(request[-2:] + post(b"def"))).body == b"abc"
     assert (await client.answer()).body == b"def"
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        ("Upgrade: foo", "Connection: upgrade"),
+        ("Upgrade: foo",),
+        ("Upgrade: websocket",),
+        ("Connection: upgrade",),
+        ("Upgrade: foo, websocket", "Connection: upgrade"),
+        ("Upgrade: h2c", "Proxy-Connection: upgrade"),
+    ],
+    ids=str,
+)
+async def test_other_upgrades_are_ignored(server: World, offer: tuple[str, ...]) -> None:
+    client = await server.connect()
+    assert (await client.ask(get("/path", *offer))).body == b"/path  a"
+    assert (await client.ask(post(b"abc", *offer))).body == b"abc"
+    assert (await client.ask(get("http://b/x?y", *offer))).body == b"/x y b"
+
+
+async def test_http_1_0_has_no_upgrades(server: World) -> None:
+    client = await server.connect()
+    request = get("/path", *WEBSOCKET).replace(b"HTTP/1.1", b"HTTP/1.0")
+    assert (await client.ask(request)).body == b"/path  a"
+    assert await client.closed() == b""
+
+
+async def test_a_hundred_upgrades_at_once(server: World) -> None:
+    """One after the other, not one inside the other."""
+    client = await server.connect()
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(_depth() + 100)
+    try:
+        offer = ("Connection: upgrade", "Upgrade: foo")
+        await client.send(b"".join(post(b"%d" % number, *offer) for number in range(100)))
+        assert [(await client.answer()).body for _ in range(100)] == [b"%d" % n for n in range(100)]
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _depth() -> int:
+    frame, depth = sys._getframe(), 0
+    while frame.f_back is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 async def test_websockets(server: World) -> None:

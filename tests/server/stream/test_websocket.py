@@ -117,8 +117,25 @@ async def test_what_is_no_websocket(api: Api) -> None:
     assert b"\x03\xf1" in await client.closed()  # 1009
     await until(lambda: api.services.hub.listening == 0)
     client, reply = await upgraded(api, x_long="x" * 9_000)
-    assert reply.status == 431
+    refused(reply, 431, "headers_too_large")
     assert await client.closed() == b""
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        frame(0x1, b"\xff"),
+        frame(0x1, b"a", fin=False) + frame(0x0, b"\xc3"),
+        frame(0x8, b"\x03\xe8\xff"),
+    ],
+    ids=["whole", "fragments", "close"],
+)
+async def test_what_is_not_utf8(api: Api, frames: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    client, _ = await upgraded(api)
+    await client.send(frames)
+    assert b"\x03\xef" in await client.closed()  # 1007
+    await until(lambda: api.services.hub.listening == 0)
+    assert not any(record.exc_info for record in caplog.records)
 
 
 async def test_refused_before_the_handshake(api: Api) -> None:
@@ -126,7 +143,9 @@ async def test_refused_before_the_handshake(api: Api) -> None:
     refused(await knock(api, "/ws?cursor=" + "1" * 65), 422, "invalid_request")
     refused(await knock(api, "/ws?type=task.exploded"), 422, "invalid_request")
     refused(await knock(api, "/ws?token=x"), 422, "invalid_request")
-    assert (await knock(api, "/wss")).status == 403
+    refused(await knock(api, "/wss"), 404, "not_found")
+    refused(await knock(api, "/api/v1/tasks"), 404, "not_found")
+    refused(await knock(api, "http://a/wss"), 421, "wrong_host")
     refused(await api.ask("GET", "/ws"), 404, "not_found")
     assert api.services.hub.listening == 0
 

@@ -39,18 +39,22 @@ class Protocol(Connection):
         """Bytes of a body that came after the response to its request."""
 
     def data_received(self, data: bytes) -> None:
-        if self._phase is OVER:
+        while self._phase is not OVER:
+            self._piece = len(data)
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as stop:
+                if self._becomes_websocket():
+                    return
+                # The parser takes the rest for the other protocol: a body would be lost.
+                data = self._start_again() + data[stop.args[0] :]
+                continue
+            except httptools.HttpParserError as error:
+                self._refuse(self._fault or BadRequest(f"This is not HTTP: {error}."))
+            else:
+                if self._phase is not BETWEEN:
+                    self._limit_incomplete()
             return
-        self._piece = len(data)
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as stop:
-            self._upgrade(data[stop.args[0] :])
-        except httptools.HttpParserError as error:
-            self._refuse(self._fault or BadRequest(f"This is not HTTP: {error}."))
-        else:
-            if self._phase is not BETWEEN:
-                self._limit_incomplete()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -79,6 +83,9 @@ class Protocol(Connection):
             self._stop(fault)
         self._upgrades = self.parser.should_upgrade()
         if self._upgrades:
+            if method == "CONNECT":  # always upgrades: it could not be read again without that
+                self._stop(BadRequest("CONNECT is for proxies, and this server is not one."))
+            self.url = url
             return
         raw_path, _, scope["query_string"] = url.partition(b"?")
         path = raw_path.decode("ascii")
@@ -159,22 +166,24 @@ class Protocol(Connection):
         if len(self.headers) > self._limits.headers or size > self._limits.header_bytes:
             self._stop(HeadersTooLarge())
 
-    def _upgrade(self, rest: bytes) -> None:
-        """Handle a request to change the protocol: to WebSocket; any other is ignored."""
+    def _becomes_websocket(self) -> bool:
+        """Hand the connection over if the request asks for WebSocket, or refuse it. Any other wish
+        to change the protocol is ignored."""
         self._phase = BETWEEN
-        if request_head.wants_websocket(self.scope["headers"]) and self.ws_protocol_class:
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._refuse(
-                    BadRequest("An upgrade must wait for the responses to earlier requests.")
-                )
-                return
+        if not request_head.wants_websocket(self.scope) or not self.ws_protocol_class:
+            return False
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._refuse(BadRequest("An upgrade must wait for the responses to earlier requests."))
+        else:
             self._watch.connections.discard(self)
             self.handle_websocket_upgrade()
-            return
-        # The parser takes the rest for the other protocol: a body would be lost.
+        return True
+
+    def _start_again(self) -> bytes:
+        """Return the head of a request to read again, without its wish for an upgrade."""
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self.data_received(request_head.without_upgrade(self.scope, self.url) + rest)
+        return request_head.without_upgrade(self.scope, self.url)
 
     def _refusing(self, fault: HttpError) -> ASGI3Application:
         self._watch.log_refusal(fault, self.client)

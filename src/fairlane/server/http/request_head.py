@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import httptools
@@ -68,9 +67,11 @@ def origin_form(method: str, url: bytes, headers: HeaderList) -> bytes:
     return (parsed.path or b"/") + query
 
 
-def wants_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Return whether an upgrade request asks for WebSocket."""
-    return any(name == b"upgrade" and value.lower() == b"websocket" for name, value in headers)
+def wants_websocket(scope: HTTPScope) -> bool:
+    """Return whether an upgrade request asks for WebSocket. HTTP/1.0 has no upgrades."""
+    return scope["http_version"] == "1.1" and any(
+        name == b"upgrade" and value.lower() == b"websocket" for name, value in scope["headers"]
+    )
 
 
 def without_upgrade(scope: HTTPScope, url: bytes) -> bytes:

@@ -1,8 +1,9 @@
 """WebSocket connections: uvicorn's, with limits for clients that send and do not read.
 
 Problems of uvicorn: it answers pings of a client that does not read, keeps any number of empty
-fragments, cannot close a connection before the client has read, and closes in a way that waits for
-the client for ever or loses the reason in a reset.
+fragments, cannot close a connection before the client has read, closes in a way that waits for
+the client for ever or loses the reason in a reset, logs a traceback for a text that is not UTF-8,
+and refuses handshakes in plain text, or without a word.
 """
 
 from __future__ import annotations
@@ -10,17 +11,45 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.server import ServerProtocol
 
+from fairlane.server.errors import error_response
+from fairlane.server.http.errors import BadRequest, closing_response
 from fairlane.server.http.limits import ConnectionLimits
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
     from websockets.frames import Frame
+    from websockets.http11 import Response
 
 FRAGMENTS: Final = 100
 """How many fragments a message may have."""
 TOO_BIG: Final = 1009
+NOT_UTF8: Final = 1007
+
+_CODES: Final = {
+    405: "method_not_allowed",
+    414: "url_too_long",
+    426: "upgrade_required",
+    431: "headers_too_large",
+    500: "internal_error",
+}
+
+
+class _Handshake(ServerProtocol):
+    """The library's protocol, which refuses handshakes in the one shape of errors."""
+
+    def reject(self, status: int, text: str) -> Response:
+        message = text.partition("\n")[0].encode(errors="replace").decode().removesuffix(".") + "."
+        answer = error_response(status, _CODES.get(status, BadRequest.code), message)
+        response = super().reject(status, msgspec.json.encode(answer.body).decode())
+        del response.headers["Content-Type"]
+        response.headers["Content-Type"] = answer.kind.decode()
+        for name, value in answer.guards:
+            response.headers[name.decode()] = value.decode()
+        return response
 
 
 class Socket(WebSocketsSansIOProtocol):
@@ -28,6 +57,7 @@ class Socket(WebSocketsSansIOProtocol):
 
     def __init__(self, *args: Any, limits: ConnectionLimits, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn = _Handshake(max_size=self.config.ws_max_size, logger=self.logger)
         self.close_timeout = limits.linger_seconds
         self._limits = limits
         self._full = False
@@ -97,16 +127,31 @@ class Socket(WebSocketsSansIOProtocol):
             return
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            # The library refused the handshake and has a response: send it.
-            self.transport.write(b"".join(self.conn.data_to_send()))
+            # The library refused the handshake: send its response, or ours if it has none.
+            response = b"".join(self.conn.data_to_send())
+            fault = BadRequest("A WebSocket handshake is a GET request without a body.")
+            self.transport.write(response or closing_response(fault, self.default_headers))
             self.transport.close()
+
+    def send_receive_event_to_app(self) -> None:
+        self.frames = [b"".join(self.frames)]
+        if self.curr_msg_data_type == "text":
+            try:
+                self.frames[0].decode()
+            except UnicodeDecodeError:
+                self._fail(NOT_UTF8, "a text is not UTF-8")
+                return
+        super().send_receive_event_to_app()
 
     def handle_cont(self, event: Frame) -> None:
         if len(self.frames) < FRAGMENTS:
             super().handle_cont(event)
             return
+        self._fail(TOO_BIG, "too many fragments")
+
+    def _fail(self, code: int, reason: str) -> None:
         self.frames = []
-        self.conn.fail(TOO_BIG, "too many fragments")
+        self.conn.fail(code, reason)
         self.handle_parser_exception()
 
     def handle_parser_exception(self) -> None:

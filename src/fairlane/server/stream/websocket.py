@@ -14,7 +14,7 @@ from fairlane.server.admission import RateWindows
 from fairlane.server.auth import Authenticator, TokenCache, may_keep_reading
 from fairlane.server.errors import InvalidJson, InvalidRequest, TooManyRequests, response_to
 from fairlane.server.requests import Receive, Scope, decode, headers_of, query_of
-from fairlane.server.responses import Response, Send
+from fairlane.server.responses import POLICY, Send
 from fairlane.server.stream.clients import GONE, Client, Closing, accompany
 from fairlane.server.stream.hub import Hub
 from fairlane.server.stream.items import notice
@@ -29,7 +29,6 @@ REASON_BYTES: Final = 123
 """What fits into a close frame."""
 
 UNSUPPORTED: Final = 1003
-POLICY: Final = 1008
 
 _READ: Final = frozenset({TokenScope.READ})
 _decoder: Final = msgspec.json.Decoder(Subscribe)
@@ -52,7 +51,7 @@ class LiveSocket:
         try:
             client, past = await self._admit(scope)
         except Exception as error:  # noqa: BLE001 (all errors become responses in one place)
-            await _refuse(scope, send, response_to(error))
+            await response_to(error).refuse_socket(scope, send)
             return
         with self._hub.guest(client):
             await send({"type": "websocket.accept"})
@@ -109,18 +108,6 @@ async def _send_items(client: Client, send: Send) -> None:
             await asyncio.sleep(0)  # let other clients have their turn
     except RuntimeError:  # the connection was closed, and the client does not know yet
         client.end(GONE)
-
-
-async def _refuse(scope: Scope, send: Send, response: Response) -> None:
-    """Send a response instead of a handshake."""
-    if "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": POLICY})
-        return
-
-    async def relay(message: MutableMapping[str, Any]) -> None:
-        await send({**message, "type": f"websocket.{message['type']}"})
-
-    await response.send(relay)
 
 
 def _cut(reason: str) -> str:
