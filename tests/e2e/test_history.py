@@ -264,6 +264,15 @@ def child_of_a_failure(story: Story) -> None:
     story.change("t2", depends_on=("t1",))
 
 
+def held_and_ended(story: Story) -> None:
+    story.change("t1", state=State.EXECUTING, worker_id=WORKER)
+
+
+def held_and_never_begun(story: Story) -> None:
+    story.change("t1", state=State.EXECUTING, worker_id=WORKER)
+    story.without(Start, "t1")
+
+
 CAUGHT: list[tuple[str, Spoil]] = [
     ("I1", vanished),
     ("I1", only_in_the_api),
@@ -309,6 +318,8 @@ CAUGHT: list[tuple[str, Spoil]] = [
     ("I17", never_taken_over),
     ("I18", child_before_parent),
     ("I18", child_of_a_failure),
+    ("I21", held_and_ended),
+    ("I21", held_and_never_begun),
 ]
 
 
@@ -347,6 +358,7 @@ def test_what_others_took_away_may_overlap() -> None:
 def test_what_is_not_drained_may_wait_or_run() -> None:
     story = Story()
     story.change("t1", state=State.EXECUTING, worker_id=WORKER)
+    story.without(End, "t1")
     story.change("t2", state=State.RETRYING)
     assert broken(story) == {}
 

@@ -128,10 +128,10 @@ class Arena:
         self.recorder.close()
         self._seen.close()
         if error is not None:
-            sys.stderr.write(self._said[-10_000:])
+            sys.stderr.write(self.said[-10_000:])
 
     @property
-    def _said(self) -> str:
+    def said(self) -> str:
         """What the workers have logged."""
         log = self.folder / "workers.log"
         return log.read_text(errors="replace") if log.exists() else ""
@@ -211,11 +211,16 @@ class Arena:
     def history(self) -> History:
         return History.read(self.folder / "clients.jsonl", self.folder / "handlers.jsonl")
 
+    @property
+    def starts(self) -> int:
+        """How many runs have begun since the test has."""
+        return self._seen.look().starts
+
     async def begun(self, runs: int) -> None:
         """Until so many runs have begun since the test has."""
 
         async def enough() -> bool:
-            return self._seen.look().starts >= runs
+            return self.starts >= runs
 
         await self._until(enough, f"{runs} runs have begun")
 
@@ -251,7 +256,7 @@ class Arena:
         ops = self.app.backend.ops
         counted = census(await self.app.run(tallies(ops)))
         # Not by a filter: a page looks at so many tasks only, and those that are stuck are old.
-        found = (await dump(self.app, self._journal)).tasks.values()
+        found = (await self.dump()).tasks.values()
         tasks = [
             f"{each.task_id} {each.status} of {each.assigned_worker_id}, attempt {each.attempt}, "
             f"started {each.started_at}, updated {each.updated_at}"
@@ -269,10 +274,15 @@ class Arena:
             f"transitions counted {dict(moves)}, told {dict(verbs)}"
         )
 
+    async def dump(self, effects: str | None = None) -> Dump:
+        """The store as it stands."""
+        return await dump(self.app, self._journal, effects)
+
     async def judged(self, terms: Terms, effects: str | None = None) -> tuple[History, Dump]:
         """Everything that is known, none of it wrong, and nothing took a worker by surprise."""
-        assert "Traceback" not in self._said
-        history, found = self.history(), await dump(self.app, self._journal, effects)
+        assert "Traceback" not in self.said
+        found = await self.dump(effects)
+        history = self.history()
         violations = check(history, found, terms)
         told = verdict(history, found, violations)
         sys.stdout.write(told + "\n")

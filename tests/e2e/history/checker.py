@@ -32,6 +32,7 @@ INVARIANTS: dict[str, Invariant] = {
     "I16": keeping.books_are_right,
     "I17": timing.recovery_is_quick,
     "I18": timing.parents_come_first,
+    "I21": keeping.executing_is_run,
 }
 
 SHOWN = 50

@@ -67,6 +67,17 @@ def completed_was_run(history: History, dump: Dump, _: Terms) -> Iterator[Violat
             yield Violation("I6", task_id, f"is completed, but attempt {task.attempt} never ended")
 
 
+def executing_is_run(history: History, dump: Dump, _: Terms) -> Iterator[Violation]:
+    """I21: the worker that holds a task has begun it, and has not come to its end."""
+    for task_id, task in dump.tasks.items():
+        if task.status is not State.EXECUTING:
+            continue
+        fence = (task.attempt, task.assigned_worker_id)
+        runs = history.runs.get(task_id, ())
+        if not any((run.start.attempt, run.start.worker) == fence and not run.end for run in runs):
+            yield Violation("I21", task_id, "is executing in a worker that does not run it")
+
+
 def one_per_key(history: History, dump: Dump, _: Terms) -> Iterator[Violation]:
     """I11: one task for an idempotency key, and all who used the key were told so."""
     holders = defaultdict(set)
