@@ -55,6 +55,8 @@ class Settings(NamedTuple):
     grace: float = 30.0
     tasks_per_child: int | None = None
     breaker: Breaker | None = None
+    pacemaker: bool = True
+    """Whether a process keeps the worker's lease while a handler blocks the interpreter."""
     health_port: int | None = None
     health_host: str = "127.0.0.1"
     name: str | None = None
@@ -153,6 +155,7 @@ class Settings(NamedTuple):
             "blobs": self.blobs,
             "log_format": self.log_format,
             "log_transitions": "1" if self.log_transitions else None,
+            "pacemaker": None if self.pacemaker else "0",
             "refuse_low": str(self.refuse_low),
             "refuse_normal": str(self.refuse_normal),
             "refuse_all": str(self.refuse_all),
@@ -228,6 +231,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "start_within": read_start_within,
     "log_format": read_log_format,
     "log_transitions": read_switch,
+    "pacemaker": read_switch,
     "refuse_low": read_count_or_none,
     "refuse_normal": read_count_or_none,
     "refuse_all": read_count_or_none,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
@@ -272,6 +272,11 @@ class Fairlane(Definitions):
     @url.setter
     def url(self, url: str) -> None:
         self._connection.url = url
+
+    @property
+    def store_options(self) -> Mapping[str, Any]:
+        """How the store is opened, besides its URL, keys and token."""
+        return self._connection.options
 
     @property
     def encryption_keys(self) -> tuple[Key, ...]:

@@ -47,7 +47,7 @@ class StoreConnection:
         self.blobs: str | BlobStore | None = None
         self.compress_results = compress_results
         self.settings = settings
-        self._options = options
+        self.options = options
         self._migrate = migrate
         self._guard = threading.Lock()
         self._backend: Backend | None = None
@@ -64,7 +64,7 @@ class StoreConnection:
                     encryption_keys=self.keys,
                     compress_results=self.compress_results,
                     token=self.token,
-                    **self._options,
+                    **self.options,
                 )
             return self._backend
 

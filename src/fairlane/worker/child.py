@@ -22,7 +22,7 @@ from fairlane.core.errors import NotSupported
 from fairlane.core.model import Claimed
 from fairlane.core.outcomes import Failed, Outcome
 from fairlane.runtime.execution import Call, Surroundings, enter_lifespans, execute, text_of
-from fairlane.worker.forks import Origin, watch_loop
+from fairlane.worker.forks import Origin, end_copy, watch_loop
 from fairlane.worker.loading import load
 from fairlane.worker.logs import send_to_worker
 from fairlane.worker.memory import explained, limit_memory, out_of_memory
@@ -87,7 +87,8 @@ class Child:
             threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
             while (ordered := await self._orders.get()) is not None:
                 outcome = await self._outcome(ordered.task, around)
-                self._origin.end_copy(failed=isinstance(outcome, Failed))
+                if self._origin.copied:
+                    end_copy(failed=isinstance(outcome, Failed))
                 self._busy = False
                 self._worker.send(RunEnded.of(outcome))
         await app.aclose()

@@ -49,6 +49,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     breaker: Breaker | None = None
     """After this many failures of a type that completes elsewhere, the worker gets no tasks for a
     while."""
+    pacemaker: bool = False
+    """Whether a small process beside the worker keeps its lease while a handler blocks the whole
+    interpreter. Linux only, and not for a store in memory."""
     health_port: int | None = None
     """Where the worker answers `GET /health`, for liveness probes; None for nowhere."""
     health_host: str = "127.0.0.1"

@@ -22,7 +22,7 @@ from fairlane.runtime.task import TaskFunction
 from fairlane.telemetry.observer import Observer
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
-from fairlane.worker.forks import Origin
+from fairlane.worker.forks import Origin, end_copy
 from fairlane.worker.processes import Processes
 from fairlane.worker.runs import CurrentRun, Stop
 
@@ -74,6 +74,16 @@ class Executor:
         """Return what is running, and apart from it what a completing transaction has settled."""
         done = frozenset(key for key, run in self._running.items() if run.done)
         return frozenset(self._running) - done, done
+
+    def longest(self, otherwise: float) -> float:
+        """Return for how many seconds the run with the most time left may go on; `otherwise` if a
+        run has no time limit. From any thread."""
+        now, longest = time.monotonic(), 0.0
+        for run in list(self._running.values()):
+            limit = run.task.timeout
+            left = otherwise if limit is None else limit - (now - run.began)
+            longest = max(longest, left)
+        return longest
 
     def add_consumers(self, count: int) -> None:
         """Start this many consumers."""
@@ -149,7 +159,7 @@ class Executor:
         this = asyncio.current_task()
         assert this is not None
         report, traces = self._committer.report, self._traces
-        end_copy = self._origin.end_copy
+        origin = self._origin
         while True:
             task = await self._buffer.take()
             key = task.task_id, task.attempt
@@ -161,7 +171,8 @@ class Executor:
             definition = self._tasks[task.type]
             if definition.terms.isolation is None:
                 outcome = await execute(definition, run, self._around)
-                end_copy(failed=isinstance(outcome, Failed))
+                if origin.copied:
+                    end_copy(failed=isinstance(outcome, Failed))
             else:
                 outcome = await self._processes.execute(run)
             if leave is not None:

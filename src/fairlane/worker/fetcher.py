@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from fairlane.core import limits
 from fairlane.core.backend import Backend, Wakeup
 from fairlane.core.errors import StoreError
 from fairlane.core.ids import new_id
-from fairlane.core.model import Ask, Grant
+from fairlane.core.model import Ask, Claimed, Grant
 from fairlane.telemetry.observer import Observer
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.hanging import Hanging
@@ -87,10 +87,13 @@ class Fetcher:
         observer: Observer | None = None,
         doubt: Callable[[], None] = lambda: None,
         hanging: Hanging | None = None,
+        granted: Callable[[Sequence[Claimed]], None] | None = None,
     ) -> None:
         self._backend = backend
         self._like = like
         self._hanging = hanging
+        self._granted = granted
+        """Called with tasks before they may start."""
         self._buffer = buffer
         self._prefetch = prefetch
         self._poll_interval = poll_interval
@@ -211,6 +214,8 @@ class Fetcher:
                 continue
             if grant.tasks:
                 self._heard.append(given)
+                if self._granted is not None:
+                    self._granted(grant.tasks)
             if self._observer is not None:
                 self._observer.claimed(grant.tasks, since)
             return grant

@@ -16,25 +16,22 @@ import threading
 from multiprocessing.util import register_after_fork
 from types import FrameType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 logger = logging.getLogger("fairlane.worker")
 
 
 class Origin:
-    """The process that it was created in."""
+    """The process that it was created in. In every copy of the process `copied` is true."""
 
-    __slots__ = ("_pid",)
+    __slots__ = ("__weakref__", "copied")
 
     def __init__(self) -> None:
-        self._pid = os.getpid()
-
-    def end_copy(self, *, failed: bool = False) -> None:
-        """End this process if it is a copy: call this whenever a handler has returned or raised."""
-        if os.getpid() != self._pid:
-            _end(int(failed))
+        self.copied = False
+        _origins.add(self)
 
 
+_origins: WeakSet[Origin] = WeakSet()
 _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
 """Event loops of workers, and the threads that run them."""
 
@@ -48,11 +45,13 @@ def watch_loop() -> None:
 
 
 def _watch_copies() -> None:
+    for origin in list(_origins):
+        origin.copied = True
     for loop, thread in list(_loops.items()):
         if thread == threading.get_ident() and not loop.is_closed():
             outermost = _outermost_coroutine()
             if outermost is None:  # a callback has forked
-                loop.call_soon(_end, 0)
+                loop.call_soon(end_copy)
             else:
                 sys.setprofile(_Watch(outermost))
 
@@ -75,13 +74,14 @@ class _Watch:
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         if frame is self._outermost and event == "return":
-            _end(0)
+            end_copy()
 
 
-def _end(code: int) -> None:
+def end_copy(*, failed: bool = False) -> None:
+    """End this process, which is a copy whose handler has returned or raised."""
     sys.setprofile(None)
     logger.warning("Process %d, which a handler forked, has left the handler: it ends", os.getpid())
-    os._exit(code)
+    os._exit(int(failed))
 
 
 os.register_at_fork(after_in_child=_watch_copies)

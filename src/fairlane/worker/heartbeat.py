@@ -40,6 +40,7 @@ class Heartbeat:
         pulse: Callable[[Pulse], None],
         lost: Callable[[], None],
         hurried: Callable[[], bool] = lambda: False,
+        kept_until: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._backend = backend
         self._worker_id = worker_id
@@ -49,6 +50,8 @@ class Heartbeat:
         self._pulse = pulse
         self._lost = lost
         self._hurried = hurried
+        self._kept_until = kept_until
+        """Returns until when somebody else has renewed the lease."""
         self._valid_until = time.monotonic() + lease
         self._due = 0.0
         self._stopped = threading.Event()
@@ -57,7 +60,8 @@ class Heartbeat:
     @property
     def left(self) -> float:
         """Seconds until the worker must assume that others treat it as dead."""
-        return self._valid_until - MARGIN * self._lease - time.monotonic()
+        until = max(self._valid_until, self._kept_until())
+        return until - MARGIN * self._lease - time.monotonic()
 
     def start(self) -> None:
         self._thread.start()

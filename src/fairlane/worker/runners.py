@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from fairlane.worker.forks import Origin
+from fairlane.worker.forks import Origin, end_copy
 from fairlane.worker.hanging import Hanging
 
 Call = Callable[[], Any]
@@ -110,7 +110,8 @@ class _Job:
             answer = self._context.run(self._call), None
         except BaseException as raised:  # noqa: BLE001 (whatever a handler raises is its outcome)
             answer = None, raised
-        origin.end_copy(failed=answer[1] is not None)
+        if origin.copied:
+            end_copy(failed=answer[1] is not None)
         return partial(self._deliver, answer)
 
     def _deliver(self, answer: Answer) -> None:

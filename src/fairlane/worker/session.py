@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.holdings import InHand
-from fairlane.core.model import Ask, NewWorker, Pulse, WorkerStatus
+from fairlane.core.model import Ask, Claimed, NewWorker, Pulse, WorkerStatus
 from fairlane.core.outcomes import Released
 from fairlane.maintenance import BlobSweeper, Maintenance, pace_of
 from fairlane.runtime.execution import Surroundings
@@ -27,6 +28,7 @@ from fairlane.worker.hanging import Hanging
 from fairlane.worker.health import Health
 from fairlane.worker.heartbeat import Heartbeat
 from fairlane.worker.isolation import Isolation
+from fairlane.worker.pacemaker import Pacemaker
 from fairlane.worker.processes import Processes
 from fairlane.worker.reconciler import Reconciler
 from fairlane.worker.runners import Threads
@@ -34,6 +36,10 @@ from fairlane.worker.runners import Threads
 logger = logging.getLogger("fairlane.worker")
 
 FLUSH_SECONDS = 10.0
+BLOCKED_SECONDS = 3600.0
+"""How long a run without a time limit may block the interpreter: then the worker counts as dead."""
+IN_MEMORY = frozenset({"sqlite://", "sqlite:///:memory:"})
+"""Stores that no other process can reach."""
 
 
 class SessionEnd(Enum):
@@ -88,6 +94,9 @@ class WorkerSession:
         self._reconciler = Reconciler(
             backend, worker.worker_id, config.lease, self._in_hand, self._executor.let_go
         )
+        self._pacemaker: Pacemaker | None = None
+        if config.pacemaker and sys.platform == "linux" and app.url not in IN_MEMORY:
+            self._pacemaker = Pacemaker(app, worker.worker_id, config.lease, self._allowance)
         ask = Ask(worker.worker_id, "", 0, 0, worker.types, worker.queues, worker.capabilities)
         self._fetcher = Fetcher(
             backend,
@@ -98,6 +107,7 @@ class WorkerSession:
             observer,
             self._reconciler.doubt,
             hanging,
+            self._allow if self._pacemaker is not None else None,
         )
         self._maintenance = Maintenance(backend, worker.worker_id, pace=pace_of(config.lease))
         self._sweeper = None if app.blobs is None else BlobSweeper(app, worker.worker_id)
@@ -114,6 +124,7 @@ class WorkerSession:
             self._pulse_soon,
             self._lose_soon,
             self._hurried,
+            self._kept_until,
         )
 
     async def run(self, stopping: asyncio.Event, at_once: asyncio.Event) -> SessionEnd:
@@ -121,6 +132,8 @@ class WorkerSession:
         watch_loop()
         self._executor.add_consumers(self._config.concurrency)
         self._heartbeat.start()
+        if self._pacemaker is not None:
+            self._pacemaker.start()
         fetching = asyncio.create_task(self._fetch())
         background = [fetching, *(asyncio.create_task(work) for work in self._background())]
         reasons = (stopping, self._lost, self._drained, self._stuck)
@@ -153,6 +166,8 @@ class WorkerSession:
             self._threads.stop()
             await self._processes.stop()
             await asyncio.to_thread(self._heartbeat.stop)
+            if self._pacemaker is not None:
+                await asyncio.to_thread(self._pacemaker.stop)
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
         works = [
@@ -244,6 +259,18 @@ class WorkerSession:
             "status": self._reported,
             "health": self._health.report(),
         }
+
+    def _allow(self, tasks: Sequence[Claimed]) -> None:
+        assert self._pacemaker is not None
+        limits = [task.timeout for task in tasks]
+        self._pacemaker.allow(BLOCKED_SECONDS if None in limits else max(filter(None, limits)))
+
+    def _allowance(self) -> float:
+        """Return how long the pacemaker may keep the lease without another sign."""
+        return max(self._config.lease, self._executor.longest(BLOCKED_SECONDS))
+
+    def _kept_until(self) -> float:
+        return 0.0 if self._pacemaker is None else self._pacemaker.kept_until()
 
     def _pulse_soon(self, pulse: Pulse) -> None:
         self._loop.call_soon_threadsafe(self._pulse, pulse)

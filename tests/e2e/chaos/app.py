@@ -103,6 +103,14 @@ async def in_transaction(ctx: Context, n: int, seconds: float = 0.0, fails: int 
         diary.end(None)
 
 
+@app.task(name="hog")
+def hog(ctx: Context, n: int, seconds: float) -> int:
+    """Keep the interpreter's lock, as a regular expression that backtracks does."""
+    diary = Diary(ctx)
+    ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
+    return int(diary.end(n))
+
+
 def end(how: str) -> None:
     """End the process, in one of many ways. `exit-<code>` is an exit code."""
     match how.partition("-"):

@@ -53,6 +53,11 @@ from fairlane.worker.worker import Worker
     help="After N failures within T seconds of a type that completes elsewhere, take no tasks for "
     "C seconds.",
 )
+@click.option(
+    "--pacemaker/--no-pacemaker",
+    default=None,
+    help="A small process keeps the lease while a handler blocks the interpreter. [default: yes]",
+)
 @click.option("--health-port", metavar="N", help="Answer GET /health here, for liveness probes.")
 @click.option("--health-host", metavar="ADDR", help="The address for it. [default: 127.0.0.1]")
 @aging_option
@@ -80,6 +85,7 @@ def worker_command(reload: bool, supervised: bool, **flags: Any) -> None:
         tasks_per_child=settings.tasks_per_child,
         name=settings.name,
         breaker=settings.breaker,
+        pacemaker=settings.pacemaker,
         health_port=settings.health_port,
         health_host=settings.health_host,
     )
