@@ -6,6 +6,8 @@ import re
 
 from playwright.async_api import Page, expect
 
+from fairlane.core.ownership import stamped
+from fairlane.core.submission import new_task
 from tests.dashboard.axe import judged
 from tests.dashboard.kit import PHONE, Dashboard, Site, views
 from tests.e2e.chaos.arena import until
@@ -72,6 +74,36 @@ async def test_signing_in_is_for_everybody(dashboard: Dashboard) -> None:
     await expect(page.get_by_label("Token")).to_be_focused()
     assert await judged(page, "sign in") == []
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_a_bound_token_sees_its_own_tasks_and_is_told_what_it_may_not_see(
+    dashboard: Dashboard,
+) -> None:
+    dashboard.expects("401", "404")
+    site = dashboard.site
+    _, secret = await site.token("submit", "read", name="acme", own=True)
+    theirs = await site.submit()
+    (mine,) = await site.world.submit_all([stamped(new_task("greet", {"name": "me"}), "acme")])
+    await locked(site)
+    page = await dashboard.another()
+    await page.goto(dashboard.link("workers"))
+    await sign_in(page, secret)
+    await expect(page.get_by_role("heading", name="Not for this token")).to_be_visible()
+    await expect(page.get_by_text("Your token is bound to the tasks of 'acme'.")).to_be_visible()
+    await expect(page.locator(".nav .connection")).to_have_text("Every 5 s")
+    await expect(page.locator(".nav ul a")).to_have_text(["Tasks"])
+    await expect(page.locator(".banner")).to_have_count(0)
+    await page.get_by_role("link", name="See your tasks").click()
+    await expect(page.locator(f"a[href$='{mine}']").first).to_be_visible()
+    await expect(page.locator(f"a[href$='{theirs}']")).to_have_count(0)
+    (later,) = await site.world.submit_all([stamped(new_task("greet", {"name": "us"}), "acme")])
+    await expect(page.locator(f"a[href$='{later}']").first).to_be_visible(timeout=20_000)
+    await site.reaches(mine, "completed")
+    await page.goto(dashboard.link(f"tasks/{mine}"))
+    await expect(page.locator("dt:has-text('Owner') + dd")).to_have_text("acme")
+    await expect(page.get_by_role("button", name="Delete")).to_be_enabled()
+    await page.goto(dashboard.link(f"tasks/{theirs}"))
+    await expect(page.get_by_text("There is no such task")).to_be_visible()
 
 
 async def test_a_token_that_ends_under_an_open_page(dashboard: Dashboard) -> None:

@@ -5,8 +5,7 @@ import { connection } from "./lib/live-events.js";
 import { html, useEffect, useErrorBoundary, useSignal } from "./lib/preact.js";
 import { route } from "./lib/router.js";
 import { session, signedOut } from "./lib/session.js";
-import { pageOf } from "./pages/index.js";
-import { NotFound } from "./pages/not-found.js";
+import { isVisible, pageOf } from "./pages/index.js";
 import { SignIn } from "./pages/sign-in.js";
 import { QuestionDialog } from "./ui/dialog.js";
 import { ErrorBanner, Loading } from "./ui/fetched.js";
@@ -37,11 +36,19 @@ export function App() {
     <${Palette} /><${QuestionDialog} /><${Toasts} />`;
 }
 
-const NOWHERE = { title: "Not found", load: async () => NotFound };
+const REFUSED = {
+  title: "Not for this token",
+  load: async () => (await import("./pages/not-found.js")).Refused,
+};
+const NOWHERE = {
+  title: "Not found",
+  load: async () => (await import("./pages/not-found.js")).NotFound,
+};
 
 function Page() {
   const { path, parts, query } = route.value;
-  const { load, title } = pageOf(parts) ?? NOWHERE;
+  const found = pageOf(parts);
+  const { load, title } = found && !isVisible(parts) ? REFUSED : (found ?? NOWHERE);
   const { page, error } = usePage(load);
   const [broken, reset] = useErrorBoundary((failure) => console.error(failure));
   useEffect(() => {

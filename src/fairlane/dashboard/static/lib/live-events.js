@@ -5,10 +5,11 @@
 // them fetches again what they may have changed. So a thousand events a second cost as little as ten, and
 // what is shown is never pieced together wrongly. For the same reason a connection that was lost needs no
 // replay: everything is fetched again once it is back.
+// A bound token gets no events, which are about everybody's tasks: pages are fetched again now and then.
 
 import { urlOf } from "./api.js";
 import { effect, signal } from "./preact.js";
-import { loadSession, signedOut } from "./session.js";
+import { boundTo, loadSession, signedOut } from "./session.js";
 
 /**
  * @import { EventType, LiveEvent } from "../../types/api.js"
@@ -25,8 +26,9 @@ import { loadSession, signedOut } from "./session.js";
 const BUNDLE_MS = 200;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
+const POLL_MS = 5000;
 
-/** @type {Signal<"connecting" | "live" | "away">} */
+/** @type {Signal<"connecting" | "live" | "away" | "polling">} */
 export const connection = signal("connecting");
 
 /** @type {Set<{ types: Set<string>, listener: Listener }>} */
@@ -72,7 +74,7 @@ function connect() {
   socket.onmessage = ({ data }) => receive(JSON.parse(data));
   socket.onclose = () => {
     socket = null;
-    if (signedOut.value) return;
+    if (signedOut.value || boundTo.value !== null) return;
     connection.value = "away";
     loadSession().catch(() => {}); // The server may be there, and only the token expired.
     setTimeout(
@@ -131,7 +133,12 @@ function subscribe() {
 /** Connect, and stay connected while somebody is signed in. */
 export function start() {
   effect(() => {
-    if (signedOut.value) socket?.close();
+    const polls = boundTo.value !== null && !signedOut.value;
+    if (signedOut.value || polls) socket?.close();
     else if (!socket) connect();
+    if (!polls) return undefined;
+    connection.value = "polling";
+    const timer = setInterval(() => notify(null), POLL_MS);
+    return () => clearInterval(timer);
   });
 }

@@ -17,10 +17,19 @@ export const signedOut = computed(
   () => session.value !== null && session.value.required && session.value.name === null,
 );
 
-/** Whether the viewer has a scope. Administrators may do everything. @param {Scope} scope */
+/** What the viewer's token is bound to, in words; null if it is not bound. */
+export const boundTo = computed(() => session.value?.bound_to ?? null);
+
+/**
+ * Whether the viewer has a scope. Administrators may do everything; with a bound token, whoever may submit
+ * tasks may also change those that it sees.
+ *
+ * @param {Scope} scope
+ */
 export const hasScope = (scope) => {
   const scopes = session.value?.scopes ?? [];
-  return scopes.includes(scope) || scopes.includes("admin");
+  const needed = scope === "admin" && boundTo.value !== null ? "submit" : scope;
+  return scopes.includes(needed) || scopes.includes("admin");
 };
 
 export const loadSession = async () => {

@@ -1,15 +1,18 @@
 // @ts-check
 // The pages, in the order of the navigation. Each is loaded on demand, to keep the first view small.
 
+import { boundTo } from "../lib/session.js";
+
 /**
  * @import { Children } from "../lib/preact.js"
  * @import { IconName } from "../ui/icons.js"
  * @typedef {(props: { parts: string[], query: URLSearchParams }) => Children} PageComponent
  * @typedef {() => Promise<PageComponent>} LoadPage
  * @typedef {{ title: string, load: LoadPage }} Page
+ * @typedef {Page & { name: string, icon: IconName, bound?: boolean, child?: Page }} NamedPage
  */
 
-/** @type {(Page & { name: string, icon: IconName, child?: Page })[]} */
+/** @type {NamedPage[]} `bound`: also for viewers with a bound token. The others tell of everybody's tasks. */
 export const PAGES = [
   {
     name: "",
@@ -21,6 +24,7 @@ export const PAGES = [
     name: "tasks",
     title: "Tasks",
     icon: "tasks",
+    bound: true,
     load: async () => (await import("./tasks.js")).Tasks,
     child: { title: "Task", load: async () => (await import("./task.js")).Task },
   },
@@ -50,6 +54,12 @@ export function pageOf([name = "", ...rest]) {
   if (rest.length === 0) return page;
   return rest.length === 1 ? page?.child : undefined;
 }
+
+/** The pages that the viewer may see. */
+export const visiblePages = () => PAGES.filter(({ bound }) => bound || boundTo.value === null);
+
+/** @param {string[]} parts */
+export const isVisible = ([name = ""]) => visiblePages().some((page) => page.name === name);
 
 /** Load a page that is likely to be opened. An error shows when it is. @param {Page | undefined} page */
 export const preload = (page) => page?.load().catch(() => {});

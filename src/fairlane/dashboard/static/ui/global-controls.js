@@ -4,6 +4,7 @@
 import { get, post } from "../lib/api.js";
 import { html } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
+import { boundTo } from "../lib/session.js";
 import { ActionButton } from "./action-button.js";
 import { RateInput } from "./limit-inputs.js";
 
@@ -15,7 +16,9 @@ export const setPaused = (paused) => post("api/v1/control", { paused });
 
 /** @param {{ changed?: () => void }} props `changed` is called after a change. */
 export function GlobalControls({ changed = () => {} }) {
-  const { data, refresh } = useResource((abort) => get("api/v1/control", {}, abort), [], { every: 5000 });
+  const load = async (/** @type {AbortSignal} */ abort) =>
+    boundTo.value === null ? get("api/v1/control", {}, abort) : null;
+  const { data, refresh } = useResource(load, [boundTo.value], { every: 5000 });
   if (!data) return null;
   const then = (/** @type {Promise<unknown>} */ change) => change.then(refresh).then(changed);
   const limit = (/** @type {number | null} */ rate_limit) => then(post("api/v1/control", { rate_limit }));

@@ -7,16 +7,20 @@ import { connection } from "../lib/live-events.js";
 import { html } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
 import { link, route } from "../lib/router.js";
-import { session, signOut } from "../lib/session.js";
+import { boundTo, session, signOut } from "../lib/session.js";
 import { choice, nextTheme } from "../lib/theme.js";
-import { PAGES, preload } from "../pages/index.js";
+import { preload, visiblePages } from "../pages/index.js";
 import { Icon } from "./icons.js";
 import { PaletteButton } from "./palette.js";
 
-const STATUS = { live: "Live", connecting: "Connecting", away: "Server away" };
+/** @import { NamedPage } from "../pages/index.js" */
+
+const STATUS = { live: "Live", connecting: "Connecting", away: "Server away", polling: "Every 5 s" };
 
 export function Nav() {
-  const { data } = useResource((abort) => get("api/v1/queue/stats", {}, abort), [], {
+  const load = async (/** @type {AbortSignal} */ abort) =>
+    boundTo.value === null ? get("api/v1/queue/stats", {}, abort) : null;
+  const { data } = useResource(load, [boundTo.value], {
     on: ["system.metrics"],
     every: 10_000,
   });
@@ -25,7 +29,7 @@ export function Nav() {
   return html`<nav class="nav" aria-label="Pages">
     <a class="brand" href=${link("")}><${Icon} name="brand" />Fairlane</a>
     <${PaletteButton} />
-    <ul>${PAGES.map(
+    <ul>${visiblePages().map(
       (page) => html`<${PageLink} key=${page.name} page=${page} count=${counts[page.name]} />`,
     )}</ul>
     <div class="nav-footer">
@@ -39,7 +43,7 @@ export function Nav() {
       ${
         session.value?.required &&
         html`<button type="button" class="nav-button" onClick=${signOut}
-          title=${`Signed in as ${session.value.name}`}>
+          title=${signedInAs()}>
           <${Icon} name="leave" /><span>Sign out</span>
         </button>`
       }
@@ -47,7 +51,10 @@ export function Nav() {
   </nav>`;
 }
 
-/** @param {{ page: typeof PAGES[number], count?: number }} props */
+const signedInAs = () =>
+  `Signed in as ${session.value?.name}` + (boundTo.value === null ? "" : `, bound to ${boundTo.value}`);
+
+/** @param {{ page: NamedPage, count?: number }} props */
 function PageLink({ page, count = 0 }) {
   const { name, title, icon } = page;
   const current = name === (route.value.parts[0] ?? "");

@@ -42,7 +42,7 @@ export const Facts = ({ task }) => html`<dl class="facts">
   <${Fact} name="Returned" if=${task.returns}>
     ${counted(task.returns, "time")}: its worker died before the run began
   </${Fact}>
-  <${Fact} name="Owner" if=${task.owner}>${task.owner}</${Fact}>
+  <${Fact} name="Owner" if=${task.owner}><bdi>${task.owner}</bdi></${Fact}>
   <${Fact} name="Idempotency key" if=${task.idempotency_key}>
     <span class="mono">${task.idempotency_key}</span>
   </${Fact}>

@@ -1,11 +1,12 @@
 // @ts-check
 // The filters of the list. A choice goes into the address at once, and is shown as a chip that removes it.
 
-import { get } from "../../lib/api.js";
 import { compact, exactTime, spaced } from "../../lib/format.js";
 import { onChecked, onValue } from "../../lib/inputs.js";
+import { fetchLanes, NO_LANES } from "../../lib/lanes.js";
 import { html, useId, useState } from "../../lib/preact.js";
 import { useResource } from "../../lib/resource.js";
+import { boundTo } from "../../lib/session.js";
 import { PRIORITIES, STATES } from "../../lib/states.js";
 import { Icon } from "../../ui/icons.js";
 import { filterOf, isUnfiltered, NAMES, withoutValue, withValue } from "./query.js";
@@ -22,17 +23,22 @@ const REFETCH = { on: ["system.metrics"], every: 10_000 };
 
 /** @param {Props} props */
 export function FilterBar({ filter, set }) {
-  const types = useResource((abort) => get("api/v1/types", {}, abort), [], REFETCH).data?.types ?? [];
-  const queues = useResource((abort) => get("api/v1/queues", {}, abort), [], REFETCH).data?.queues ?? [];
+  const { types, queues } = useResource(fetchLanes, [], REFETCH).data ?? NO_LANES;
   const [more, setMore] = useState(false);
   const add = (/** @type {FilterName} */ name) => (/** @type {string} */ value) =>
     set(withValue(filter, name, value));
   const open = more || filter.worker.length || filter.since.length || filter.until.length;
   return html`<section class="filter-bar" aria-label="Filters">
-    <${StateFilter} filter=${filter} set=${set} counts=${countsOf(filter, types, queues)} />
+    <${StateFilter} filter=${filter} set=${set}
+      counts=${boundTo.value === null ? countsOf(filter, types, queues) : null} />
     <div class="row">
-      <${Choice} label="Type" values=${types.map((each) => each.type)} add=${add("type")} />
-      <${Choice} label="Queue" values=${queues.map((each) => each.queue)} add=${add("queue")} />
+      ${
+        boundTo.value === null
+          ? html`<${Choice} label="Type" values=${types.map((each) => each.type)} add=${add("type")} />
+          <${Choice} label="Queue" values=${queues.map((each) => each.queue)} add=${add("queue")} />`
+          : html`<${TextInput} label="Type" placeholder="type" add=${add("type")} />
+          <${TextInput} label="Queue" placeholder="queue" add=${add("queue")} />`
+      }
       <${Choice} label="Priority" values=${PRIORITIES} add=${add("priority")} />
       <${TextInput} label="Tag" placeholder="tag, as name:value" pattern="[^:]+:.*" add=${add("tag")} />
       ${

@@ -1,7 +1,7 @@
 // @ts-check
 // Commands that work on every page.
 
-import { hasScope, session, signOut } from "../../lib/session.js";
+import { boundTo, hasScope, session, signOut } from "../../lib/session.js";
 import { choice, nextTheme } from "../../lib/theme.js";
 import { ask } from "../dialog.js";
 import { PAUSE_QUESTION, setPaused } from "../global-controls.js";
@@ -11,7 +11,7 @@ import { showToast } from "../toasts.js";
 
 /** Return the commands that the viewer may use. @param {() => void} shortcuts */
 export function commands(shortcuts) {
-  const admin = hasScope("admin");
+  const admin = hasScope("admin") && boundTo.value === null;
   /** @type {(Command | false | undefined)[]} */
   const all = [
     admin && { label: "Pause everything", run: pause },

@@ -3,10 +3,11 @@
 
 import { get } from "../../lib/api.js";
 import { onValue } from "../../lib/inputs.js";
+import { fetchLanes, NO_LANES } from "../../lib/lanes.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../lib/preact.js";
 import { useResource } from "../../lib/resource.js";
 import { navigate } from "../../lib/router.js";
-import { PAGES } from "../../pages/index.js";
+import { visiblePages } from "../../pages/index.js";
 import { Dialog } from "../dialog.js";
 import { commands } from "./commands.js";
 import { matchesFor } from "./matches.js";
@@ -24,7 +25,7 @@ export function SearchDialog({ close, shortcuts }) {
   const [at, setAt] = useState(0);
   const { data, error } = useResource(load, []);
   const matches = useMemo(
-    () => matchesFor(text, { pages: PAGES, commands: commands(shortcuts), ...(data ?? NOTHING) }),
+    () => matchesFor(text, { pages: visiblePages(), commands: commands(shortcuts), ...(data ?? NOTHING) }),
     [text, data],
   );
   const list = useRef(/** @type {HTMLElement | null} */ (null));
@@ -80,14 +81,13 @@ export function SearchDialog({ close, shortcuts }) {
   </${Dialog}>`;
 }
 
-const NOTHING = { types: [], queues: [], tasks: [] };
+const NOTHING = { ...NO_LANES, tasks: [] };
 
 /** @param {AbortSignal} abort */
 async function load(abort) {
-  const [{ types }, { queues }, { tasks }] = await Promise.all([
-    get("api/v1/types", {}, abort),
-    get("api/v1/queues", {}, abort),
+  const [lanes, { tasks }] = await Promise.all([
+    fetchLanes(abort),
     get("api/v1/tasks/summaries", { limit: RECENT }, abort),
   ]);
-  return { types, queues, tasks };
+  return { ...lanes, tasks };
 }
