@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,13 @@ from fairlane.core.settlement import reaped
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
+
+
+def _nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
 
 
 async def test_what_nobody_heard_of_is_given_again_before_anything_new(store: World) -> None:
@@ -67,6 +75,19 @@ async def test_a_worker_as_it_introduced_itself(store: World) -> None:
     other = await store.worker()
     (plain,) = [each for each in await store.run(store.ops.workers()) if each.worker_id == other]
     assert (plain.queues, plain.types, plain.capabilities) == (None, None, frozenset())
+
+
+@pytest.mark.parametrize("kind", ["capabilities", "queues", "types"])
+async def test_a_worker_that_names_too_much_is_refused(store: World, kind: str) -> None:
+    """Every look at the store reads the names of all workers."""
+    many = frozenset(f"name-{number}" for number in range(1_000))
+    long = frozenset(f"{number:0255}" for number in range(128))
+    for names in (many | {"one-more"}, long | {f"{128:0255}"}):
+        with pytest.raises(InvalidWorker, match="at most"):
+            await store.worker(**{kind: names})
+    assert await store.run(store.ops.workers()) == []
+    for names in (many, long):
+        await store.worker(**{kind: names})
 
 
 async def test_a_claim_needs_a_registered_worker(store: World) -> None:
@@ -150,6 +171,21 @@ async def test_a_beat_tells_load_and_health(store: World) -> None:
     await store.run(store.ops.heartbeat(Beat(worker)))
     (seen,) = await store.run(store.ops.workers())
     assert (seen.load, seen.health) == (4, health), "what it does not tell stays as it is"
+
+
+@pytest.mark.parametrize(
+    "health",
+    [{"deep": _nested(967)}, {"deep": _nested(100)}, {"long": "x" * 4_096}],
+    ids=["very-deep", "deep", "long"],
+)
+async def test_health_that_is_too_large_is_refused(store: World, health: dict[str, Any]) -> None:
+    worker = await store.worker()
+    edge = {"deep": _nested(99)}
+    await store.run(store.ops.heartbeat(Beat(worker, health=edge)))
+    with pytest.raises(InvalidWorker, match=r"health (has|is nested) at most"):
+        await store.run(store.ops.heartbeat(Beat(worker, load=3, health=health)))
+    (seen,) = await store.run(store.ops.workers())
+    assert (seen.load, seen.health) == (0, edge)
 
 
 async def test_the_load_of_a_worker_that_tells_none_is_what_it_holds(store: World) -> None:

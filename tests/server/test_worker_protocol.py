@@ -300,6 +300,47 @@ async def test_an_unhealthy_worker_gets_none_until_it_is_well(served: Api) -> No
     assert len(await worker.poll()) == 1
 
 
+async def test_what_is_nested_too_deeply_breaks_nothing(served: Api) -> None:
+    worker = await registered(served)
+    for levels in (101, 500, 900, 950, 967, 980, 990, 5_000):
+        deep = b'{"health":{"a":' + b"[" * levels + b"]" * levels + b"}}"
+        assert (await worker.ask("heartbeat", deep)).status == 422
+    for levels in (900, 950, 967, 980, 990):
+        task_id = await served.submit()
+        await worker.poll()
+        deep = b"[" * levels + b"]" * levels
+        body = b'{"task_id":"%s","status":"completed","result":%s}' % (task_id.encode(), deep)
+        assert (await worker.ask("result", body)).status == 422
+    for path in ("/api/v1/workers", "/api/v1/queue/stats", "/metrics", "/api/v1/queues"):
+        assert (await served.ask("GET", path)).status == 200, path
+
+
+async def test_health_that_an_earlier_version_stored(
+    served: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was nested so deeply that no response could hold it."""
+    stored = '{"a":' + "[" * 967 + "]" * 967 + "}"
+    for engine in ("sqlite", "postgres", "redis"):
+        monkeypatch.setattr(f"fairlane.engines.{engine}.leases.stored_health", lambda _: stored)
+    worker = await registered(served)
+    await worker.told("heartbeat", {"health": {}})
+    for path in ("/api/v1/workers", "/api/v1/queue/stats", "/metrics", "/api/v1/queues"):
+        assert (await served.ask("GET", path)).status == 200, path
+    (known,) = (await served.get("/api/v1/workers"))["workers"]
+    assert known["health"] == {"unreadable": "nested more than 100 levels deep"}
+
+
+async def test_names_in_a_poll(served: Api) -> None:
+    worker = await registered(served)
+    many = [f"name-{number}" for number in range(1_001)]
+    refused(await worker.ask("poll", {"capabilities": many}), 422, "invalid_worker")
+    claim = {"request_id": "r"}
+    for kind in ("capabilities", "queues", "types"):
+        path = f"/internal/workers/{worker.id}/claim"
+        answer = await served.ask("POST", path, {**claim, kind: many})
+        refused(answer, 422, "invalid_worker")
+
+
 async def test_what_a_leaving_worker_holds_goes_back_at_no_cost(served: Api) -> None:
     worker = await registered(served)
     ids = {await served.submit() for _ in range(3)}

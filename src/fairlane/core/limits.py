@@ -23,6 +23,12 @@ TAG_LENGTH = 255
 TRACE_LENGTH = 512
 DEPENDENCIES = 100
 
+# What a worker may say of itself. Every look at the store reads that of all workers.
+WORKER_NAMES = 1_000  # of each kind: capabilities, queues, types
+WORKER_NAME_BYTES = 32 * 1024  # of all kinds together
+HEALTH_BYTES = 4_096
+ASK_KINDS = 1_000  # different claims that a process remembers the lanes of
+
 # Numbers a task may be given.
 RETRIES = 1_000
 TIMEOUT_SECONDS = 30 * 86_400.0

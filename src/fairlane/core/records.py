@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from fairlane.core.lanes import Lane
+from fairlane.core.leases import health_of
 from fairlane.core.model import (
     PLAIN,
     Attempt,
@@ -164,7 +165,7 @@ class WorkerRecord(msgspec.Struct, frozen=True):
             types=names_of(self.types),
             host=self.host,
             version=self.version,
-            health=None if self.health is None else msgspec.json.decode(self.health),
+            health=health_of(self.health),
             lease=self.lease / MICROSECONDS,
             start_within=None if self.start_within is None else self.start_within / MICROSECONDS,
             registered_at=moment(self.registered_at),

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.errors import InvalidPayload, InvalidResult, InvalidWorker, ResultTooLarge
+from fairlane.core.errors import InvalidResult, PayloadTooDeep, ResultTooLarge
 from fairlane.core.ids import checked_all
 from fairlane.core.model import Claimed, NewWorker, TaskError, WorkerStatus
 from fairlane.core.outcomes import Completed, Failed, Outcome
@@ -26,7 +26,6 @@ HEARTBEAT_INTERVAL_MS: Final = 30_000
 BEATS_A_LEASE: Final = 3
 """A worker is dead after this many intervals without a heartbeat."""
 MOST_AT_ONCE: Final = 10_000
-HEALTH_BYTES: Final = 4_096
 
 _LONGEST_INTERVAL_MS: Final = int(limits.LEASE_SECONDS_LONGEST * 1_000) // BEATS_A_LEASE
 
@@ -61,9 +60,6 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
 
     def worker(self, worker_id: str, start_within: float | None) -> NewWorker:
         """Return the worker with this id. `start_within`: for workers that report starts."""
-        for names in (self.capabilities, self.queues or (), self.types or ()):
-            if len(names) > limits.LANES:
-                raise InvalidWorker(f"A worker names at most {limits.LANES:,} of each kind.")
         return NewWorker(
             worker_id,
             capacity=self.capacity,
@@ -230,12 +226,6 @@ class Heartbeat(msgspec.Struct, frozen=True):
     health: Mapping[str, Any] | None = None
     tasks: Annotated[tuple[ListedRun, ...], msgspec.Meta(max_length=MOST_AT_ONCE)] | None = None
 
-    def checked_health(self) -> Mapping[str, Any] | None:
-        """Return the health. Raises InvalidWorker if it is too large."""
-        if self.health and len(msgspec.json.encode(self.health)) > HEALTH_BYTES:
-            raise InvalidWorker(f"A worker's health has at most {HEALTH_BYTES:,} bytes of JSON.")
-        return self.health
-
     def checked_tasks(self) -> tuple[ListedRun, ...] | None:
         """Return the tasks. Raises InvalidTaskId."""
         if self.tasks:
@@ -269,12 +259,11 @@ def checked_result(value: bytes) -> bytes:
         )
     try:
         decoded = msgspec.json.decode(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InvalidResult(f"The result is not valid JSON: {error}.") from None
-    try:
         if may_be_deep(value):
             check_tree(decoded, limits.JSON_DEPTH)
-    except InvalidPayload:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidResult(f"The result is not valid JSON: {error}.") from None
+    except (RecursionError, PayloadTooDeep):
         raise InvalidResult(
             f"The result is nested more than {limits.JSON_DEPTH} levels deep: flatten it."
         ) from None

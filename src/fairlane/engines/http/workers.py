@@ -11,7 +11,7 @@ from fairlane.core.errors import NotSupported, WorkerGone
 from fairlane.core.flow import Flow, reads, writes
 from fairlane.core.holdings import Holdings, Run
 from fairlane.core.ids import checked_all
-from fairlane.core.leases import checked
+from fairlane.core.leases import checked, stored_health
 from fairlane.core.machine import TRANSITIONS, Move, Verb, bounded
 from fairlane.core.model import (
     Ask,
@@ -146,7 +146,9 @@ def _settled(settlement: Settlement, verdict: Verdict, moved: MoveView | None) -
 
 @writes
 def heartbeat(_: object, beat: Beat) -> Flow[Pulse]:
-    body = {"current_load": beat.load, "status": beat.status, "health": beat.health}
+    stored = stored_health(beat)
+    health = None if stored is None else msgspec.Raw(stored)
+    body = {"current_load": beat.load, "status": beat.status, "health": health}
     answer = yield from post(f"{WORKERS}/{part(beat.worker_id)}/pulse", body, PulseView)
     let_go = [(each.task_id, each.attempt) for each in answer.let_go]
     return Pulse(answer.remaining_seconds, answer.status, let_go)

@@ -68,6 +68,8 @@ class Known:
         key = (ask.types, ask.queues, ask.capabilities)
         found = self._openings.get(key)
         if found is None:
+            if len(self._openings) >= limits.ASK_KINDS:
+                self._openings.clear()
             found = self._openings[key] = opening(self.lanes.values(), self.controls, ask)
         return found
 

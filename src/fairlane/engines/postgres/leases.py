@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from fairlane.core import limits
 from fairlane.core.errors import AccessDenied, WorkerGone
 from fairlane.core.flow import Flow, reads, transacts, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.leases import checked, status_after_beat
+from fairlane.core.leases import checked, status_after_beat, stored_health
 from fairlane.core.model import (
     Beat,
     NewWorker,
@@ -72,7 +70,7 @@ def _touch(
 
 @writes
 def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
-    health = None if beat.health is None else msgspec.json.encode(beat.health).decode()
+    health = stored_health(beat)
     while True:
         rows = yield Query(SQL["worker"], (beat.worker_id,))
         if not rows or rows[0][0] == WorkerStatus.DEAD:

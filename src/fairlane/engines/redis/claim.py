@@ -87,6 +87,8 @@ def _encoded_opening(catalogue: Catalogue, ask: Ask) -> bytes:
     encoded = catalogue.openings.get(kind)
     if encoded is None:
         found = opening(catalogue.lanes.values(), catalogue.controls, ask)
+        if len(catalogue.openings) >= limits.ASK_KINDS:
+            catalogue.openings.clear()
         encoded = catalogue.openings[kind] = _encode(found, catalogue)
     return encoded
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-import msgspec
-
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, reads, writes
 from fairlane.core.ids import checked_all
-from fairlane.core.leases import checked, status_after_beat
+from fairlane.core.leases import checked, status_after_beat, stored_health
 from fairlane.core.model import (
     Beat,
     Cause,
@@ -74,7 +72,7 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
     for status in (WorkerStatus.ACTIVE, WorkerStatus.DRAINING, WorkerStatus.UNHEALTHY):
         next_statuses += (status.value, status_after_beat(status, beat.status).value)
     load = "" if beat.load is None else beat.load
-    health = b"" if beat.health is None else msgspec.json.encode(beat.health)
+    health = stored_health(beat) or ""
     reply = yield from self.call(
         HEARTBEAT, beat.worker_id, load, health, limits.BATCH, *next_statuses
     )

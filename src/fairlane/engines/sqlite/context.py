@@ -87,6 +87,8 @@ class Catalogue(threading.local):
         key = (ask.types, ask.queues, ask.capabilities)
         found = self._openings.get(key)
         if found is None:
+            if len(self._openings) >= limits.ASK_KINDS:
+                self._openings.clear()
             found = self._openings[key] = opening(self._lanes.values(), self._controls, ask)
         return found
 

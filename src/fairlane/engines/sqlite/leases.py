@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.flow import Flow, reads, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.journal import Passage
-from fairlane.core.leases import checked, status_after_beat
+from fairlane.core.leases import checked, status_after_beat, stored_health
 from fairlane.core.model import (
     Beat,
     NewWorker,
@@ -90,13 +88,13 @@ def _held(
 
 @writes
 def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
+    health = stored_health(beat)
     now = self.clock()
     row = (yield Execute(SQL["worker"], (beat.worker_id,))).fetchone()
     if row is None or row[0] == WorkerStatus.DEAD:
         raise WorkerGone
     current, lease = row
     status = status_after_beat(WorkerStatus(current), beat.status)
-    health = None if beat.health is None else msgspec.json.encode(beat.health).decode()
     yield Execute(SQL["beat"], (beat.worker_id, now, beat.load, status, health))
     if status != current:
         yield from _tell(f"worker_{status}", [beat.worker_id], now)

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from fairlane.core.errors import LeaseLost, WorkerGone
 from fairlane.core.holdings import Run
+from fairlane.core.leases import check_amount
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.core.outcomes import Released
 from fairlane.core.text import NAME_RULE, is_name, shown
@@ -106,7 +107,7 @@ async def heartbeat(services: Services, call: Call[Heartbeat, None]) -> Response
     """Record that a worker is alive. The response says whether to drain, and which runs to stop."""
     body, worker_id = call.body, caller(call)
     status = None if body.status is None else WorkerStatus(body.status)
-    beat = Beat(worker_id, status=status, health=body.checked_health())
+    beat = Beat(worker_id, status=status, health=body.health)
     tasks = body.checked_tasks()
     pulse = await services.workers.beat(beat)
     lost = pulse.let_go + await lost_runs(services, worker_id, tasks)
@@ -157,6 +158,8 @@ def caller(call: Call[Any, Any]) -> str:
 
 def _ask(body: Poll, worker_id: str, known: KnownWorker) -> Ask:
     capabilities = known.capabilities if body.capabilities is None else body.capabilities
+    if body.capabilities is not None:
+        check_amount(body.capabilities)
     check_names((*capabilities, *([] if body.request_id is None else [body.request_id])))
     return Ask(
         worker_id,

@@ -9,6 +9,7 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge
+from fairlane.core.leases import check_amount
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.core.settlement import Settled
 from fairlane.server.operations import BATCH_BYTES, Call
@@ -96,9 +97,7 @@ async def pulse(services: Services, call: Call[Heartbeat, None]) -> Response:
     body, worker_id = call.body, caller(call)
     status = None if body.status is None else WorkerStatus(body.status)
     tasks = body.checked_tasks()
-    beat = await services.workers.beat(
-        Beat(worker_id, body.current_load, status, body.checked_health())
-    )
+    beat = await services.workers.beat(Beat(worker_id, body.current_load, status, body.health))
     lost = dict.fromkeys(beat.let_go + await lost_runs(services, worker_id, tasks))
     gone = tuple(HeldRun(task_id, attempt) for task_id, attempt in lost)
     return Response(PulseView(beat.remaining, beat.status, gone))
@@ -136,6 +135,8 @@ def _ask(body: Claim, worker_id: str, known: KnownWorker) -> Ask:
         capabilities=or_known(body.capabilities, known.capabilities),
         heard=body.heard,
     )
+    given = (body.capabilities, body.queues, body.types)
+    check_amount(*(names for names in given if not isinstance(names, msgspec.UnsetType)))
     check_names((ask.request_id, *([ask.heard] if ask.heard else []), *ask.capabilities))
     return ask
 
