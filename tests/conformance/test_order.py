@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from fairlane.core.model import TaskError, Verdict
 from fairlane.core.outcomes import Failed, Released, Snoozed
+from fairlane.core.store_settings import DEFAULT
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
 
@@ -54,6 +56,44 @@ async def test_lanes_are_merged_by_age(store: World) -> None:
     grants = [await store.claim(worker, 7, capabilities=frozenset({"gpu"})) for _ in range(6)]
     claimed = [task.payload for grant in grants for task in grant]
     assert claimed == [b'{"name":"%02d"}' % n for n in range(40)]
+
+
+@pytest.mark.parametrize("slots", [3, 100])
+@pytest.mark.parametrize("limited", [False, True])
+async def test_hundreds_of_lanes_are_merged_by_priority_and_age(
+    store: World, limited: bool, slots: int
+) -> None:
+    """Most of them are empty, or not the worker's; two thirds of the tasks have aged."""
+    draw = random.Random(6)
+    await store.submit_all([new_task(f"type-{n}", queue=f"queue-{n % 2}") for n in range(300)])
+    worker = await store.worker(capacity=1_000)
+    assert len(await store.claim(worker, 300)) == 300
+    expected = []
+    for waits in (1900.0, 700.0, 0.0):
+        tasks = [
+            new_task(
+                f"type-{draw.randrange(300)}",
+                {"name": f"{waits:.0f}-{n:03}"},
+                queue=f"queue-{n % 2}",
+                priority=draw.choice((0, 2, 5, 8)),
+                required_capabilities=["gpu"] if n % 5 == 0 else [],
+            )
+            for n in range(60)
+        ]
+        await store.submit_all(tasks)
+        effective = DEFAULT.aging.effective
+        expected += [
+            (-effective(task.level, round(waits * 1e6)), -waits, task.payload)
+            for task in tasks
+            if task.queue == "queue-1" and not task.capabilities
+        ]
+        await store.advance({1900.0: 1200.0, 700.0: 700.0, 0.0: 0.0}[waits])
+    if limited:
+        await store.run(store.ops.limit("type-7", concurrency=900))
+    claimed = []
+    while grant := await store.claim(worker, slots, queues=frozenset({"queue-1"})):
+        claimed += [task.payload for task in grant]
+    assert claimed == [payload for *_, payload in sorted(expected)]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class TestOpening:
 
     def test_without_restrictions_every_lane_is_open(self) -> None:
         found = opening(LANES, Controls(), ask())
-        assert found == Opening(free=(1, 2, 3, 4, 5), quotas=(), rate=0.0)
+        assert found == Opening((1, 2, 3, 4, 5), quotas=(), rate=0.0, spans=((1, 5),))
         assert found.lanes == (1, 2, 3, 4, 5)
 
     @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ class TestOpening:
     def test_a_quota_names_only_lanes_that_the_worker_may_take(self) -> None:
         controls = Controls(types={"email": Rules(rate=1.0), "crawl": Rules(concurrency=1)})
         found = opening(LANES, controls, ask(queues={"bulk"}, capabilities=frozenset()))
-        assert found == Opening((), (Quota("email", Rules(rate=1.0), (2,)),), 0.0)
+        assert found == Opening((), (Quota("email", Rules(rate=1.0), (2,)),), 0.0, ((2, 2),))
 
     def test_the_overall_rate_is_passed_on(self) -> None:
         found = opening(LANES, Controls(everything=Rules(rate=7.5)), ask())

@@ -19,6 +19,7 @@ from fairlane.core.breaker import checked as checked_breaker
 from fairlane.core.errors import InvalidLimit
 from fairlane.core.model import Ask, Claimed
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.streams import Span, spans_of
 from fairlane.core.text import NAME_RULE, is_name, shown
 
 LaneKey = tuple[str, str, tuple[str, ...]]
@@ -107,6 +108,8 @@ class Opening(msgspec.Struct, frozen=True):
     free: tuple[int, ...]
     quotas: tuple[Quota, ...]
     rate: float
+    spans: tuple[Span, ...] = ()
+    """The lanes in it, as spans that hold no other lane."""
 
     @property
     def lanes(self) -> tuple[int, ...]:
@@ -121,6 +124,7 @@ def opening(lanes: Iterable[Lane], controls: Controls, ask: Ask) -> Opening:
     """Return the lanes that `ask` may take tasks from under `controls`."""
     if controls.everything.paused:
         return CLOSED
+    lanes = list(lanes)
     free: list[int] = []
     limited: dict[str, list[int]] = {}
     for lane in lanes:
@@ -132,7 +136,9 @@ def opening(lanes: Iterable[Lane], controls: Controls, ask: Ask) -> Opening:
         else:
             free.append(lane.id)
     quotas = tuple(Quota(type, controls.types[type], tuple(ids)) for type, ids in limited.items())
-    return Opening(tuple(free), quotas, controls.everything.rate)
+    found = Opening(tuple(free), quotas, controls.everything.rate)
+    spans = spans_of(found.lanes, [lane.id for lane in lanes])
+    return msgspec.structs.replace(found, spans=spans)
 
 
 def is_paused(lane: Lane, controls: Controls) -> bool:

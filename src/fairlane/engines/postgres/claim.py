@@ -70,9 +70,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
 def _claim_freely(known: Known, ask: Ask, opening: Opening, tidied: bool) -> Flow[list[Row]]:
     """Claim in one statement: nothing is limited."""
     most = min(ask.slots + ask.ahead, limits.BATCH)
-    arms = arms_of(opening.free, known.levels, known.aging)
-    arms = yield from choose_arms(arms, most)
-    reading = Reading([arms])
+    reading = Reading((yield from choose_arms(known, opening, [(opening.free, most)])))
     (shape,) = reading.shapes
     basics = (ask.worker_id, ask.request_id, known.version, most, tidied, ask.heard)
     rows: list[Row] = yield Query(statement(shape), (*basics, *reading.columns))

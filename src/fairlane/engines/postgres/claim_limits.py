@@ -13,7 +13,6 @@ from fairlane.engines.postgres.calls import BEGIN, CLASS, COMMIT, Query
 from fairlane.engines.postgres.claim_order import (
     SQL,
     Reading,
-    arms_of,
     choose_arms,
     statement_within_limits,
 )
@@ -55,20 +54,16 @@ def claim_within_limits(
     for quota in everything:
         most = min(most, allowed(quota))
     caps = {quota.type: min(ask.slots, allowed(quota)) for quota in quotas}
-    lanes = [(opening.free, most)]
-    lanes += [(quota.lanes, caps[quota.type]) for quota in quotas if caps[quota.type]]
-    sections = []
-    for section, cap in lanes:
-        arms = arms_of(section, known.levels, known.aging)
-        sections.append((yield from choose_arms(arms, cap)))
-    reading = Reading(sections)
+    sections = [(opening.free, most)]
+    sections += [(quota.lanes, caps[quota.type]) for quota in quotas if caps[quota.type]]
+    reading = Reading((yield from choose_arms(known, opening, sections)))
     reply: list[Row] = yield Query(
         statement_within_limits(reading.shapes),
         (
             *(ask.worker_id, ask.request_id, known.version, most, tidied, ask.heard),
             *reading.columns,
-            [cap for _, cap in lanes],
-            [number > 0 for number in range(len(lanes))],
+            [cap for _, cap in sections],
+            [number > 0 for number in range(len(sections))],
             ask.slots,
         ),
     )

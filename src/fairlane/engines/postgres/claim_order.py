@@ -9,14 +9,19 @@ with arms that find nothing, so that few different statements are needed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from fairlane.core.flow import Flow
-from fairlane.core.priority import ALWAYS_YOUNG, Aging
+from fairlane.core.lanes import Opening
+from fairlane.core.priority import ALWAYS_YOUNG, MICROSECONDS, Aging
+from fairlane.core.streams import FEW, Head, first_heads
 from fairlane.engines.files import fill, part
 from fairlane.engines.postgres.calls import Query
+from fairlane.engines.postgres.context import Known
+from fairlane.engines.postgres.rows import array
 from fairlane.engines.postgres.statements import load
 
 SQL = load("claim")
@@ -24,8 +29,11 @@ SQL = load("claim")
 Shape = tuple[int, ...]
 """How many arms each group has."""
 
-_FEW = 64
-"""Up to this number, all arms are read without asking first which of them are empty."""
+Section = tuple[Sequence[int], int]
+"""Some lanes of an opening, and the most tasks that may be claimed from them."""
+
+_SLACK = MICROSECONDS
+"""A task may be older by this when it is claimed than when its arm was chosen."""
 
 _NO_LANE = -1
 _ORDER = " ORDER BY ready_at, task_id"
@@ -41,7 +49,7 @@ class Arm(NamedTuple):
     effective: int
 
 
-def arms_of(lanes: Iterable[int], levels: Mapping[int, frozenset[int]], aging: Aging) -> list[Arm]:
+def arms_of(lanes: Iterable[int], levels: Mapping[int, Collection[int]], aging: Aging) -> list[Arm]:
     """Return the segments of all streams of these lanes, from the highest effective level down."""
     lanes = list(lanes)
     return [
@@ -60,25 +68,57 @@ def arms_of(lanes: Iterable[int], levels: Mapping[int, frozenset[int]], aging: A
     ]
 
 
-def choose_arms(arms: list[Arm], most: int) -> Flow[list[Arm]]:
-    """Return the arms from which `most` tasks can be claimed.
+def choose_arms(
+    known: Known, opening: Opening, sections: Sequence[Section]
+) -> Flow[list[list[Arm]]]:
+    """Return for each section the arms from which its tasks can be claimed."""
+    if len(opening.lanes) <= FEW:
+        arms = [arms_of(lanes, known.levels, known.aging) for lanes, _ in sections]
+        if all(len(each) <= FEW for each in arms):
+            return arms
+    if not opening.spans:
+        return [[] for _ in sections]
+    first, last = zip(*opening.spans, strict=True)
+    rows = yield Query(SQL["heads"], (array(first), array(last)))
+    if not rows:
+        return [[] for _ in sections]
+    section_of = {lane: number for number, (lanes, _) in enumerate(sections) for lane in lanes}
+    heads: list[list[Head]] = [[] for _ in sections]
+    for *head, _ in rows:
+        if head[0] in section_of:
+            heads[section_of[head[0]]].append(Head._make(head))
+    now = rows[0][-1]
+    found = []
+    for some, (_, most) in zip(heads, sections, strict=True):
+        found.append((yield from _first_arms(known.aging, some, now, most)))
+    return found
 
-    If there are many, only those with the best first tasks: no task comes before the first task of
-    its own arm, so n arms are enough for n tasks.
-    """
-    if len(arms) <= _FEW:
+
+def _first_arms(aging: Aging, heads: list[Head], now: int, most: int) -> Flow[list[Arm]]:
+    """Return the arms from which `most` tasks of these streams can be claimed."""
+    # A few more than needed: other workers may claim the same tasks at this moment.
+    most = max(most, FEW)
+    ages = {
+        (head.lane, head.level): now - head.ready_at + _SLACK
+        for head in first_heads(heads, aging, now, most, lambda _: None)
+    }
+    levels: dict[int, set[int]] = {}
+    for lane, level in ages:
+        levels.setdefault(lane, set()).add(level)
+    # No task of a stream is older than its first one.
+    arms = [
+        arm for arm in arms_of(levels, levels, aging) if arm.from_age <= ages[arm.lane, arm.level]
+    ]
+    if len(arms) <= most:
         return arms
-    columns = zip(*arms, strict=True)
-    *places, _ = [list(column) for column in columns]
-    rows = yield Query(SQL["heads"], places)
+    *places, effectives = [list(column) for column in zip(*arms, strict=True)]
+    rows = yield Query(SQL["arm_heads"], places)
 
     def rank(row: tuple[Any, ...]) -> tuple[int, int, str]:
         n, ready_at, task_id = row
-        return (-arms[n - 1].effective, ready_at, str(task_id))
+        return (-effectives[n - 1], ready_at, str(task_id))
 
-    # A few more than needed: other workers may claim the same tasks at this moment.
-    best = sorted(rows, key=rank)[: max(most, _FEW)]
-    return [arms[n] for n in sorted(row[0] - 1 for row in best)]
+    return [arms[n] for n in sorted(row[0] - 1 for row in nsmallest(most, rows, rank))]
 
 
 class Reading:

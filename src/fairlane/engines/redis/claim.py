@@ -15,6 +15,7 @@ from fairlane.core.ids import unpack
 from fairlane.core.lanes import Opening, opening, retimed
 from fairlane.core.model import PLAIN, Ask, Claimed, Grant, Spec
 from fairlane.core.priority import HIGHEST, LOWEST, MICROSECONDS, Aging
+from fairlane.core.streams import FEW
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Catalogue, Context
 from fairlane.engines.redis.record import raw_id
@@ -80,8 +81,9 @@ def _set_timeouts(self: Context, worker_id: str, tasks: Iterable[Claimed]) -> Fl
 def _encoded_opening(catalogue: Catalogue, ask: Ask) -> bytes:
     """Return lanes and limits for the script; cached for all asks of a kind.
 
-    `free`: lanes without limits, null for all lanes. A quota counts the held tasks in all lanes of
-    its type (`counted`), even in lanes from which this worker must not take.
+    `spans`: the spans of lanes from which the worker may take, null for all lanes. `few`: these
+    lanes one by one if they are few, else null. A quota counts the held tasks in all lanes of its
+    type (`counted`), even in lanes from which this worker must not take.
     """
     kind = (ask.types, ask.queues, ask.capabilities)
     encoded = catalogue.openings.get(kind)
@@ -106,8 +108,10 @@ def _encode(found: Opening, catalogue: Catalogue) -> bytes:
         }
         for quota in found.quotas
     ]
-    free = None if len(found.free) == len(catalogue.lanes) else found.free
-    return msgspec.json.encode({"free": free, "quotas": quotas, "rate": found.rate})
+    spans = None if len(found.lanes) == len(catalogue.lanes) else found.spans
+    few = found.lanes if spans is not None and len(found.lanes) <= FEW else None
+    encoded = {"spans": spans, "few": few, "quotas": quotas, "rate": found.rate}
+    return msgspec.json.encode(encoded)
 
 
 @lru_cache

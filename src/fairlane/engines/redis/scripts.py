@@ -18,6 +18,7 @@ from typing import NamedTuple
 from fairlane.core import clocks, limits, machine, trail
 from fairlane.core.facts import SAMPLE
 from fairlane.core.machine import Move, Place, Slot, sources_of
+from fairlane.core.priority import HIGHEST
 from fairlane.core.records import stored_error
 from fairlane.core.states import NOWHERE, State
 from fairlane.core.store_settings import SETTINGS
@@ -68,6 +69,7 @@ def _numbers() -> dict[str, int]:
         **{state.name: state.code for state in State},
         "NOWHERE": NOWHERE,
         "BATCH": limits.BATCH,
+        "HIGHEST_LEVEL": HIGHEST,
         "STEP": clocks.STEP,
         "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
         "JOURNAL_BYTES": JOURNAL_BYTES,

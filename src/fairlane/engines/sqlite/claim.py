@@ -15,7 +15,7 @@ from fairlane.engines.files import statements
 from fairlane.engines.sqlite.accounting import Accounts, Group
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
 from fairlane.engines.sqlite.claim_limits import pick_within_limits
-from fairlane.engines.sqlite.claim_order import Stream, merge
+from fairlane.engines.sqlite.claim_order import Stream, merge, streams_of
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.due import Chores, do_chores
 from fairlane.engines.sqlite.rows import Row
@@ -39,12 +39,11 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         return Grant(tasks, request_id=request_id or "")
     accounts = Accounts()
     opening = self.catalogue.opening(ask)
-    lanes = set(opening.lanes)
-    done = yield from do_chores(self, Chores._make(chores), lanes, now, accounts)
+    done = yield from do_chores(self, Chores._make(chores), opening, now, accounts)
     yield from accounts.post_depths()
     rows, token_in = [], None
     if status == WorkerStatus.ACTIVE and not done.more_expired:
-        rows, token_in = yield from _take(self, ask, opening, lanes, now)
+        rows, token_in = yield from _take(self, ask, opening, now)
     _enter(self, accounts, ask, rows, now)
     # An idle worker's claims write nothing, or it would wake itself and others for nothing.
     if rows or now - seen_at > lease // 3:
@@ -60,11 +59,11 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
 
 
 def _take(
-    self: Context, ask: Ask, opening: Opening, lanes: set[int], now: int
+    self: Context, ask: Ask, opening: Opening, now: int
 ) -> Flow[tuple[list[Row], float | None]]:
     """Return the rows of the claimed tasks in order, and when a limit may let more through."""
-    streams = [stream for stream in (yield Execute(SQL["streams"])) if stream[0] in lanes]
     most = min(ask.slots + ask.ahead, limits.BATCH)
+    streams = yield from streams_of(self, opening, most, now)
     token_in = None
     if opening.quotas or opening.rate:
         picked, token_in = yield from pick_within_limits(self, opening, streams, ask, now)

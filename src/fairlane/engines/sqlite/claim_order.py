@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from fairlane.core.flow import Flow
+from fairlane.core.lanes import Opening
+from fairlane.core.streams import FEW, Head, first_heads
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
@@ -17,6 +20,25 @@ Stream = tuple[int, int]
 
 Picked = dict[Stream, int]
 """How many of a stream's tasks come first. What a claim takes of a stream is always its head."""
+
+
+def streams_of(self: Context, opening: Opening, most: int, now: int) -> Flow[list[Stream]]:
+    """Return the streams from which `most` tasks of an opening can be claimed."""
+    if self.catalogue.size <= FEW:
+        lanes = set(opening.lanes)
+        return [stream for stream in (yield Execute(SQL["streams"])) if stream[0] in lanes]
+    if not opening.spans:
+        return []
+    rows = yield Execute(SQL["heads"], (json.dumps(opening.spans),))
+    limited = {quota.type for quota in opening.quotas}
+
+    def group_of(head: Head) -> str | None:
+        type = self.catalogue.lane(head.lane).type
+        return type if type in limited else None
+
+    heads = [Head._make(row) for row in rows]
+    chosen = first_heads(heads, self.catalogue.aging, now, most, group_of)
+    return [(head.lane, head.level) for head in chosen]
 
 
 def merge(

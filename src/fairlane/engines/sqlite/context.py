@@ -58,6 +58,11 @@ class Catalogue(threading.local):
         self.timeouts: dict[str, float] = {}
         """The timeouts of types, as of the last `refresh`."""
 
+    @property
+    def size(self) -> int:
+        """The number of lanes, once `refresh` has run in this transaction."""
+        return len(self._lanes)
+
     def lane(self, lane_id: int) -> Lane:
         """Return a lane by its number, once `refresh` has run in this transaction."""
         return self._lanes[lane_id]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fairlane.core import limits
 from fairlane.core.flow import Flow, writes
+from fairlane.core.lanes import Opening
 from fairlane.core.machine import DUE, EXPIRE, Clears, Place, Verb, allows
 from fairlane.core.model import Due
 from fairlane.core.priority import MICROSECONDS
@@ -58,17 +59,17 @@ def move_due(self: Context) -> Flow[Due]:
 
 
 def do_chores(
-    self: Context, chores: Chores, lanes: set[int] | None, now: int, accounts: Accounts
+    self: Context, chores: Chores, opening: Opening | None, now: int, accounts: Accounts
 ) -> Flow[Done]:
     """Do the first part of a claim: what waits for its time, or for a parent, moves on.
 
-    `lanes`: where the worker may take tasks from. None: all lanes alike, in the order of time.
+    `opening`: what the worker may take. None: all tasks alike, in the order of time.
     """
     queued, more_due, next_due_at = 0, False, chores.due_at
     if chores.due_at is not None and chores.due_at <= now:
         ((more_due,),) = yield Execute(SQL["more_due"], (now, limits.BATCH))
-        if more_due and lanes is not None:
-            due = yield from _first_due(self, lanes, now)
+        if more_due and opening is not None:
+            due = yield from _first_due(self, set(opening.lanes), now)
             more_due = len(due) == limits.BATCH
         else:
             due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()

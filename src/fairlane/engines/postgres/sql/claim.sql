@@ -171,9 +171,29 @@ placed AS MATERIALIZED (
 /* END pick */
 SELECT FROM placed;
 
--- The first task of each arm that is not empty.
+-- The streams that have tasks, with the first task of each, in these spans of lanes. From the first
+-- task of a stream, the index leads to that of the next one.
 
 -- name: heads
+WITH RECURSIVE head AS (
+    SELECT
+        span.first AS lane, (-1)::smallint AS level, NULL::bigint AS ready_at,
+        NULL::uuid AS task_id, span.last
+    FROM unnest($1::text::int[], $2::text::int[]) AS span (first, last)
+    UNION ALL
+    SELECT next.lane, next.level, next.ready_at, next.task_id, head.last
+    FROM head CROSS JOIN LATERAL (
+        SELECT lane, level, ready_at, task_id FROM fairlane.ready
+        WHERE (lane, level) > (head.lane, head.level) AND lane <= head.last
+        ORDER BY lane, level, ready_at, task_id
+        LIMIT 1
+    ) AS next
+)
+SELECT lane, level, ready_at, task_id::text, fairlane.now_us() FROM head WHERE level >= 0;
+
+-- The first task of each arm that is not empty.
+
+-- name: arm_heads
 SELECT arm.n, head.ready_at, head.task_id
 FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
     AS arm (lane, level, from_age, to_age, n)

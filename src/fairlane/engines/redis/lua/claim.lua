@@ -47,20 +47,31 @@ if last_request == request or (ARGV[10] == '1' and (last_request or '') ~= ARGV[
     return {'again', '', table.concat(held), again, last_request or ''}
 end
 
--- The lanes from which the worker may take tasks: those without a limit (nil: all lanes), and those of
--- limited types, by the position of their quota.
+-- The lanes from which the worker may take tasks: spans of them (nil: all lanes), and those of limited
+-- types, by the position of their quota.
 local opening = cjson.decode(ARGV[7])
-local free, limited = nil, {}
-if opening.free ~= cjson.null then
-    free = {}
-    for _, lane in ipairs(opening.free) do
-        free[lane] = true
-    end
+local spans, limited = opening.spans, {}
+if spans == cjson.null then
+    spans = nil
 end
 for i, quota in ipairs(opening.quotas) do
     for _, lane in ipairs(quota.lanes) do
         limited[lane] = i
     end
+end
+
+-- Return whether the worker may take tasks from a lane: find the last span that begins before it.
+local function is_open(lane)
+    local low, high = 0, #spans
+    while low < high do
+        local middle = math.ceil((low + high) / 2)
+        if spans[middle][1] <= lane then
+            low = middle
+        else
+            high = middle - 1
+        end
+    end
+    return low > 0 and lane <= spans[low][2]
 end
 
 -- Return those of the streams that are in the worker's lanes. `set` is the key of a stream's tasks,
@@ -70,8 +81,31 @@ local function open_streams(names, set)
     for _, name in ipairs(names) do
         local lane, level = string.match(name, '(%d+):(%d+)')
         lane, level = tonumber(lane), tonumber(level)
-        if not free or free[lane] or limited[lane] then
+        if not spans or is_open(lane) then
             found[#found + 1] = {name = name, key = set .. name, lane = lane, level = level, taken = 0}
+        end
+    end
+    return found
+end
+
+-- Return the names of streams that have tasks, with all in the worker's lanes among them. If it has few
+-- lanes, and many streams have tasks, look for each stream of its lanes.
+local function filled_streams()
+    local few = opening.few
+    if spans and #spans == 0 then
+        return {}
+    elseif few == cjson.null or call('SCARD', STREAMS) <= #few * (HIGHEST_LEVEL + 1) then
+        return call('SMEMBERS', STREAMS)
+    end
+    local names, found = {}, {}
+    for _, lane in ipairs(few) do
+        for level = 0, HIGHEST_LEVEL do
+            names[#names + 1] = lane .. ':' .. level
+        end
+    end
+    for i, has_tasks in ipairs(call('SMISMEMBER', STREAMS, unpack(names))) do
+        if has_tasks == 1 then
+            found[#found + 1] = names[i]
         end
     end
     return found
@@ -107,7 +141,7 @@ local function pick()
     for i, quota in ipairs(opening.quotas) do
         types[i] = allowance(quota, batch, limited_slots)
     end
-    local streams = open_streams(call('SMEMBERS', STREAMS), QUEUE)
+    local streams = open_streams(filled_streams(), QUEUE)
     for _, stream in ipairs(streams) do
         stream.place = pack('>HB', stream.lane, stream.level)
         stream.left = types[limited[stream.lane]]

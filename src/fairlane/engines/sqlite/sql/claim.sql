@@ -17,6 +17,25 @@ UPDATE workers SET seen_at = ?, request_id = ?, claimed_at = ? WHERE worker_id =
 -- name: streams
 SELECT lane, level FROM streams WHERE depth > 0;
 
+-- The streams that have tasks, with the first task of each, in these spans of lanes. From the first
+-- task of a stream, the index leads to that of the next one.
+
+-- name: heads
+WITH RECURSIVE head (lane, level, ready_at, task_id, until) AS (
+    SELECT json_extract(value, '$[0]'), -1, NULL, NULL, json_extract(value, '$[1]')
+    FROM json_each(?)
+    UNION ALL
+    SELECT first.lane, first.level, first.ready_at, first.task_id, head.until
+    FROM head CROSS JOIN ready AS first
+    ON (first.lane, first.level, first.ready_at, first.task_id) = (
+        SELECT lane, level, ready_at, task_id FROM ready
+        WHERE (lane, level) > (head.lane, head.level) AND lane <= head.until
+        ORDER BY lane, level, ready_at, task_id
+        LIMIT 1
+    )
+)
+SELECT lane, level, ready_at, task_id FROM head WHERE level >= 0;
+
 -- name: stream
 SELECT ready_at, task_id FROM ready WHERE lane = ? AND level = ? ORDER BY ready_at, task_id;
 
