@@ -96,6 +96,7 @@ class Scene(NamedTuple):
             "/internal/workers/{worker_id}/results": {"results": []},
             "/internal/workers/{worker_id}/starts": {"starts": []},
             "/internal/workers/{worker_id}/reports": {"reports": []},
+            "/internal/workers/{worker_id}/disown": {"runs": []},
             "/api/v1/tasks/lookup": {"task_ids": [self.held]},
             "/internal/workers/{worker_id}/progress": {
                 "task_id": self.held,
