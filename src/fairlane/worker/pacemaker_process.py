@@ -1,7 +1,8 @@
 """The process of a pacemaker: see `fairlane.worker.pacemaker`.
 
 Started as `python pacemaker_process.py <socket> <worker's pid>`. It imports nothing but a few
-modules of the standard library before it has to send a heartbeat: most never have to.
+modules of the standard library before it has to send a heartbeat, which most never have to. If the
+lease is short, it is prepared.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ QUIET_SIGNS = 3
 """After this many signs that did not come the pacemaker sends heartbeats."""
 SUSPENDED = frozenset("TtZX")
 """The states of a process that is stopped, traced, or ended."""
+SHORT_LEASE_SECONDS = 15.0
 MESSAGE_BYTES = 1 << 17
 
 
@@ -44,7 +46,8 @@ def keep(connection: socket.socket, worker: int) -> None:
     if not first:
         return
     setup: Setup = json.loads(first)
-    beat: Callable[[], float] | None = None
+    # To import the engine may take seconds on a busy machine, which a short lease does not leave.
+    beat = connect(setup) if setup["lease"] < SHORT_LEASE_SECONDS else None
     heard = due = time.monotonic()
     allowed_until = heard + setup["lease"]
     while os.getppid() == worker:
