@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from fairlane.core.holdings import Comparison, Differences, InHand, Run
+from fairlane.core.flow import Flow, Op, perform, reads, writes
+from fairlane.core.holdings import (
+    Comparison,
+    Differences,
+    Holdings,
+    InHand,
+    Run,
+    disown,
+    read_all,
+)
+from fairlane.core.machine import COMPLETE
+from fairlane.core.model import Task, Verdict
+from fairlane.core.outcomes import Disowned
+from fairlane.core.settlement import Settled, Settlement
+from fairlane.core.states import State
+from tests.unit.make import NOON, TASK_ID, stored
 
 A, B, C = ("a", 1), ("b", 1), ("c", 2)
 NOTHING = Differences([], [])
@@ -113,3 +130,60 @@ def test_what_was_in_hand_only_before_or_only_after_is_not_missing() -> None:
         for _ in range(2):
             assert compared(comparison, [], before, after) == NOTHING
         assert not comparison.pending
+
+
+def test_all_pages_are_read() -> None:
+    pages = {None: Holdings([A], "1"), "1": Holdings([B, A], "2"), "2": Holdings([])}
+    asked: list[str | None] = []
+
+    async def page(cursor: str | None) -> Holdings:
+        asked.append(cursor)
+        return pages[cursor]
+
+    assert asyncio.run(read_all(page)) == {A, B}
+    assert asked == [None, "1", "2"]
+
+
+class Engine:
+    """Knows some tasks, and applies every settlement."""
+
+    disown = disown
+
+    def __init__(self, *tasks: Task | None) -> None:
+        self.tasks = list(tasks)
+        self.settled: list[Settlement] = []
+
+    @reads
+    def get(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+        assert len(task_ids) == len(self.tasks)
+        yield
+        return self.tasks
+
+    @writes
+    def settle(
+        self, settlements: Sequence[Settlement], *, reaping: bool = False
+    ) -> Flow[list[Settled]]:
+        assert not reaping
+        self.settled += settlements
+        yield
+        return [Settled(Verdict.APPLIED, COMPLETE) for _ in settlements]
+
+
+def disowned(engine: Engine, *runs: Run) -> Any:
+    op: Op[list[Verdict]] = engine.disown("w1", runs)
+    return perform(op.flow(), lambda _: None)
+
+
+def test_only_what_the_worker_holds_is_disowned() -> None:
+    held = stored(state=State.EXECUTING, attempt=2, worker_id="w1", started_at=NOON)
+    waits = stored(state=State.QUEUED, attempt=2)
+    engine = Engine(held, held, waits, None)
+    verdicts = disowned(engine, (TASK_ID, 2), (TASK_ID, 1), (TASK_ID, 2), (TASK_ID, 2))
+    assert verdicts == [Verdict.APPLIED, Verdict.STALE, Verdict.STALE, Verdict.MISSING]
+    assert engine.settled == [Settlement(TASK_ID, 2, "w1", Disowned(started=True), held)]
+
+
+def test_a_run_without_a_start_is_disowned_as_such() -> None:
+    engine = Engine(stored(state=State.EXECUTING, attempt=1, worker_id="w1"))
+    assert disowned(engine, (TASK_ID, 1)) == [Verdict.APPLIED]
+    assert [each.outcome for each in engine.settled] == [Disowned(started=False)]

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from fairlane.core import limits
 from fairlane.core.errors import InvalidWorker
-from fairlane.core.leases import checked, status_after_beat
-from fairlane.core.model import NewWorker, WorkerStatus
+from fairlane.core.leases import checked, health_of, status_after_beat, stored_health
+from fairlane.core.model import Beat, NewWorker, WorkerStatus
 
 NAN = float("nan")
 
@@ -95,3 +96,53 @@ def test_what_no_engine_should_have_to_store_is_refused(worker: NewWorker) -> No
 def test_a_worker_may_name_what_it_serves() -> None:
     worker = NewWorker("w", capabilities=frozenset({"gpu", "big"}), types=frozenset({"a", "b"}))
     assert checked(worker) is worker
+
+
+def nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        found = {"a": found}
+    return found
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        frozenset(f"t{number}" for number in range(limits.WORKER_NAMES + 1)),
+        frozenset(f"t{number:0200}" for number in range(limits.WORKER_NAME_BYTES // 200 + 1)),
+    ],
+    ids=["too many", "too long together"],
+)
+def test_a_worker_names_a_limited_amount(names: frozenset[str]) -> None:
+    with pytest.raises(InvalidWorker, match="takes all of them"):
+        checked(NewWorker("w", types=names, queues=frozenset({"q"})))
+
+
+class TestHealth:
+    @pytest.mark.parametrize(
+        "health", [None, {}, {"cpu": 0.5, "note": "\xe9"}, nested(limits.JSON_DEPTH)]
+    )
+    def test_it_is_stored_and_read(self, health: dict[str, Any] | None) -> None:
+        assert health_of(stored_health(Beat("w", health=health))) == health
+
+    def test_many_brackets_are_not_deep(self) -> None:
+        health: dict[str, Any] = {"list": [[] for _ in range(limits.JSON_DEPTH)]}
+        assert health_of(stored_health(Beat("w", health=health))) == health
+
+    @pytest.mark.parametrize(
+        "health",
+        [
+            {"a": "x" * limits.HEALTH_BYTES},
+            nested(limits.JSON_DEPTH + 1),
+            nested(600),
+        ],
+        ids=["large", "deep", "very deep"],
+    )
+    def test_too_much_is_refused(self, health: dict[str, Any]) -> None:
+        with pytest.raises(InvalidWorker, match="A worker's health"):
+            stored_health(Beat("w", health=health))
+
+    @pytest.mark.parametrize("levels", [limits.JSON_DEPTH + 1, 900, 100_000])
+    def test_what_was_stored_before_there_was_a_limit_is_marked(self, levels: int) -> None:
+        stored = '{"a":' * levels + "1" + "}" * levels
+        assert health_of(stored) == {"unreadable": "nested more than 100 levels deep"}
