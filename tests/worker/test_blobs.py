@@ -25,6 +25,7 @@ from fairlane.core.errors import (
     InvalidUnique,
     NotSupported,
     PayloadTooLarge,
+    TaskIdConflict,
 )
 from fairlane.core.sealing import Key
 from fairlane.core.submission import new_task
@@ -149,7 +150,9 @@ async def test_the_same_is_the_same(world: World, blobs: str, folder: Path) -> N
 async def test_a_taken_id_does_not_touch_the_blob_of_its_task(memory: World, folder: Path) -> None:
     app = measuring(memory, f"file://{folder}")
     first = await submitted(app)
-    assert await submitted(app, TEXT + "!", task_id=first) == first
+    with pytest.raises(TaskIdConflict):
+        await submitted(app, TEXT + "!", task_id=first)
+    assert await submitted(app, task_id=first) == first
     assert (await run(app, first)).result == str(len(TEXT)).encode()
 
 
