@@ -65,6 +65,11 @@ def test_what_users_typed_is_harmless() -> None:
         ("'postgresql://u:p@h/db?password=x&a=b'", "'postgresql://***@h/db?password=***&a=b'"),
         ("sqlite:///a.db", "sqlite:///a.db"),
         ("mail me@example.com", "mail me@example.com"),
+        ("a@b://c", "a@b://c"),
+        ("://u:p@h", "://u:p@h"),
+        ("://x://u:p@h", "://x://***@h"),
+        ("http://a,http://u:p@h", "http://***@h"),
+        ("http://a 'http://u:p@h'", "http://a 'http://***@h'"),
     ],
 )
 def test_secrets_are_scrubbed(text: str, shown: str) -> None:

@@ -7,6 +7,7 @@ import json
 import logging
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ import pytest
 
 from fairlane import Context, Fail, Fairlane, Retry
 from fairlane.cli.errors import UsageError, scrubbed
+from fairlane.cli.escapes import printable
+from fairlane.cli.logs import _Lines
 from fairlane.cli.settings import resolve
 from fairlane.core.machine import COMPLETE
 from fairlane.core.model import Verdict
@@ -24,6 +27,8 @@ from fairlane.core.submission import new_task
 from fairlane.telemetry import transitions
 from fairlane.telemetry.logs import FIELDS, MOST, MOST_TRACE, JsonFormatter
 from fairlane.telemetry.observer import Observer, new_observer
+from fairlane.worker.logs import _logged, log
+from fairlane.worker.messages import Logged
 from tests.cli.kit import start, write_app
 from tests.fixtures.stores import World, settlement
 from tests.unit.make import claimed
@@ -81,6 +86,79 @@ def test_secrets_are_not_told_even_where_a_text_is_cut() -> None:
     assert "postgresql://***@db/x" in told["message"]
     for kept in range(len(SECRET)):
         assert "SSSS" not in formatted("%s", "x" * (MOST - kept - 1) + " " + SECRET)[0]
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+def test_a_text_line_is_harmless_too(text: str) -> None:
+    record = logging.LogRecord("fairlane.x", logging.INFO, "x.py", 1, "%s", (text,), None)
+    record.process = 7
+    line = _Lines(supervised=True).format(record)
+    assert len(line.splitlines()) == 1
+    assert line.isprintable()
+    assert line.endswith(f" [7] INFO    {printable(text)}")
+
+
+def test_a_traceback_in_text_forges_no_record() -> None:
+    forged = "2026-11-16 00:00:00,000 INFO    all is well\u2028\x1b[2J"
+    record = _failed(f"{SECRET}\n{forged}\r{forged}")
+    for each in (record, log_of(_logged(record))):
+        first, *more = _Lines(supervised=False).format(each).split("\n")
+        assert first.endswith(" ERROR   It broke")
+        assert all(line.startswith("  ") and line.isprintable() for line in more)
+        assert "SSSS" not in "".join(more)
+        assert any("all is well" in line for line in more)
+
+
+def log_of(logged: Logged) -> logging.LogRecord:
+    """The record that a worker logs for its child."""
+    heard: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = heard.append  # type: ignore[method-assign, assignment]
+    logging.getLogger(logged.name).addHandler(handler)
+    try:
+        log(logged)
+    finally:
+        logging.getLogger(logged.name).removeHandler(handler)
+    return heard[0]
+
+
+def _failed(message: str) -> logging.LogRecord:
+    with pytest.raises(RuntimeError) as caught:
+        raise RuntimeError(message)
+    info = (caught.type, caught.value, caught.tb)
+    return logging.LogRecord("x", logging.ERROR, "x.py", 1, "It broke", (), info)
+
+
+def test_text_lines_are_cut_before_they_are_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+
+    def measured(text: str) -> str:
+        looked_at.append(len(text))
+        return text
+
+    monkeypatch.setattr("fairlane.cli.logs.scrubbed", measured)
+    record = logging.LogRecord("x", logging.INFO, "x.py", 1, "x" * 1_000_000, (), None)
+    assert len(_Lines(supervised=False).format(record)) < MOST + 100
+    _Lines(supervised=False).format(_failed("x" * 1_000_000))
+    assert max(looked_at) <= MOST_TRACE + 1_024
+
+
+@pytest.mark.parametrize(
+    "unit", ["a://", "a://a", "://", "@a://", "fl_", "token=", "a://\u2028", "\u2028@"]
+)
+def test_scrubbing_takes_time_by_length(unit: str) -> None:
+    """Four times the text takes four times as long, not sixteen times."""
+    text = unit * 20_000
+
+    def seconds(text: str) -> float:
+        times = []
+        for _ in range(5):
+            begun = time.perf_counter()
+            scrubbed(text)
+            times.append(time.perf_counter() - begun)
+        return min(times)
+
+    assert seconds(text * 4) < 10 * max(seconds(text), 0.0001)
 
 
 def test_a_long_text_is_looked_through_in_no_time() -> None:

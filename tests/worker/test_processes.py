@@ -96,8 +96,10 @@ async def test_what_a_child_logs_is_logged_here(
     told, wrong = (record for record in caplog.records if record.name == "shop.tell")
     assert (told.getMessage(), told.levelname, told.process) == ("good day \\ud800", "INFO", pid)
     assert (told.module, told.funcName) == ("isolated", "tell")
-    assert wrong.getMessage().startswith("it went wrong\nTraceback")
-    assert wrong.getMessage().endswith("invalid literal for int() with base 10: 'no luck'")
+    assert (wrong.getMessage(), wrong.exc_info) == ("it went wrong", None)
+    assert wrong.exc_text is not None
+    assert wrong.exc_text.startswith("Traceback")
+    assert wrong.exc_text.endswith("invalid literal for int() with base 10: 'no luck'")
 
 
 @pytest.mark.parametrize(

@@ -89,16 +89,25 @@ def _wrap(sentence: str) -> str:
 def scrubbed(text: str) -> str:
     """Return the text without passwords in URLs and without secrets of tokens."""
     # Most texts have none, and these tests are much faster than the patterns.
-    if "://" in text:
-        text = _USER_INFO.sub(r"\1***@", text)
+    if "://" in text and "@" in text:
+        text = _WORD.sub(_without_user_info, text)
     if "=" in text:
         text = _PARAMETER.sub(r"\1***", text)
     return concealed(text)
 
 
-# Up to the last possible @: a password may contain one that should have been escaped. From the
-# first possible character of the scheme: to search from each one would be slow in long texts.
-_USER_INFO = re.compile(r"(?<![\w+.-])([\w+.-]+://)[^\s'\"<>]*@")
+def _without_user_info(word: re.Match[str]) -> str:
+    # Up to the last @: a password may contain one that should have been escaped. No pattern does
+    # both: it would search for the @ again from each scheme.
+    text = word.group()
+    scheme, end = _SCHEME.search(text), text.rfind("@")
+    if scheme is None or end < scheme.end():
+        return text
+    return f"{text[: scheme.end()]}***{text[end:]}"
+
+
+_WORD = re.compile(r"[^\s'\"<>]+")
+_SCHEME = re.compile(r"[\w+.-]://")
 _PARAMETER = re.compile(r"((?:password|passwd|pwd|token|secret)=)[^&\s'\"<>]+", re.IGNORECASE)
 
 

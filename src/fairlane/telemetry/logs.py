@@ -38,6 +38,21 @@ def encode(line: Mapping[str, object]) -> str:
     return encoded.replace("\x7f", "\\u007f")
 
 
+def cut(text: str, most: int, clean: Callable[[str], str]) -> str:
+    """Return a text of at most `most` characters, without secrets."""
+    # Cut first: no pattern has to search megabytes. But not to size: a secret that was cut short
+    # would not be recognised.
+    return storable(clean(text[: most + SECRET]), most)
+
+
+def trace_of(record: logging.LogRecord, clean: Callable[[str], str]) -> str:
+    """Return the traceback of a record, or nothing. A record of a child process has it as text."""
+    trace = record.exc_text or ""
+    if record.exc_info:
+        trace = logging.Formatter().formatException(record.exc_info)
+    return cut(trace[-MOST_TRACE:], MOST_TRACE, clean)  # the end of a traceback says most
+
+
 class JsonFormatter(logging.Formatter):
     """Formats a record as a JSON object on one line, in ASCII.
 
@@ -65,16 +80,13 @@ class JsonFormatter(logging.Formatter):
         fields = getattr(record, FIELDS, None)
         if isinstance(fields, Mapping):
             line |= {name: self._value(value) for name, value in fields.items()}
-        if record.exc_info:
-            # The end of a traceback says most.
-            trace = self.formatException(record.exc_info)[-MOST_TRACE:]
-            line["exception"] = self._text(trace, MOST_TRACE)
+        trace = trace_of(record, self._clean)
+        if trace:
+            line["exception"] = trace
         return line
 
     def _value(self, value: object) -> object:
         return self._text(value, MOST) if isinstance(value, str) else value
 
     def _text(self, text: str, most: int) -> str:
-        # Cut first: no pattern has to search megabytes. But not to size: a secret that was cut
-        # short would not be recognised.
-        return storable(self._clean(text[: most + SECRET]), most)
+        return cut(text, most, self._clean)

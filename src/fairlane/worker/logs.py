@@ -57,14 +57,12 @@ class _Sender(logging.Handler):
 
 
 def _logged(record: logging.LogRecord) -> Logged:
-    message = record.getMessage()
-    if record.exc_info:
-        message += "\n" + logging.Formatter().formatException(record.exc_info)
+    trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
     return Logged(
         name=record.name,
         level=record.levelno,
-        # Lone surrogates have no UTF-8 form.
-        message=message.encode("utf-8", "backslashreplace").decode("utf-8"),
+        message=_as_utf8(record.getMessage()),
+        trace=_as_utf8(trace),
         created=record.created,
         path=record.pathname,
         line=record.lineno,
@@ -72,6 +70,11 @@ def _logged(record: logging.LogRecord) -> Logged:
         process=record.process or 0,
         thread=record.threadName or "",
     )
+
+
+def _as_utf8(text: str) -> str:
+    # Lone surrogates have no UTF-8 form.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def log(logged: Logged) -> None:
@@ -89,6 +92,7 @@ def log(logged: Logged) -> None:
         None,
         logged.function,
     )
+    record.exc_text = logged.trace or None
     record.created = logged.created
     record.msecs = logged.created % 1 * 1000
     record.process = logged.process

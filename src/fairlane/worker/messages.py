@@ -72,6 +72,8 @@ class Logged(msgspec.Struct, tag=True):
     name: str
     level: int
     message: str
+    trace: str
+    """The traceback; empty for none."""
     created: float
     path: str
     line: int
