@@ -126,6 +126,13 @@ async def test_a_server_may_ask_to_wait(status: int) -> None:
     assert caught.value.after == 120
 
 
+async def test_a_server_cannot_ask_for_a_flood() -> None:
+    async with site(answer(503, Retry_After="0")) as server:
+        with pytest.raises(Retry) as caught:
+            await deliver(f"http://127.0.0.1:{server.port}/")
+    assert caught.value.after == 1
+
+
 async def test_redirects_are_not_followed() -> None:
     async with site(answer(200)) as inner:
         location = f"http://127.0.0.1:{inner.port}/"

@@ -25,7 +25,7 @@ class Queues:
             completed=self.completed,
             depths=(self.depth,),
         )
-        return Outlook({"q": {5: self.depth}}, self.depth, {"q": self.started}, sample)
+        return Outlook({"q": {5: self.depth}}, self.depth, self.depth, {"q": self.started}, sample)
 
     async def recall(self, now: int) -> list[Sample]:
         self.recalls.append(now)

@@ -206,7 +206,7 @@ class TestOutlook:
         ]
         outlook = outlook_of(queue(*streams))
         depths = {"default": {5: 7, 8: 1}, "bulk": {5: 9}}
-        assert outlook == Outlook(depths, 19, {}, Sample(NOW))
+        assert outlook == Outlook(depths, 19, 19, {}, Sample(NOW))
 
     def test_runs_that_started_are_counted_by_queue(self) -> None:
         started = [

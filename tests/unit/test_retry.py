@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.core.errors import InvalidRetries
-from fairlane.core.retry import DEFAULT, RetryPolicy, checked
+from fairlane.core.retry import DEFAULT, RetryPolicy, check_pause, checked
 from tests.unit.make import quick
 
 policies = st.builds(
@@ -106,6 +106,27 @@ class TestChecked:
     def test_what_is_no_policy_at_all_is_refused(self, policy: Any) -> None:
         with pytest.raises(InvalidRetries, match="A retry policy has"):
             checked(policy)
+
+
+@pytest.mark.parametrize(
+    ("policy", "passes"),
+    [
+        (RetryPolicy(), True),
+        (RetryPolicy(base=0.1), True),
+        (RetryPolicy(base=1, factor=1, jitter=1), True),
+        (RetryPolicy(base=0), False),
+        (RetryPolicy(base=0.9, factor=1), False),
+        (RetryPolicy(cap=0.5), False),
+    ],
+    ids=str,
+)
+def test_many_retries_need_a_pause(policy: RetryPolicy, passes: bool) -> None:
+    check_pause(policy, 10)
+    if passes:
+        check_pause(policy, 11)
+        return
+    with pytest.raises(InvalidRetries, match="more than 10 times waits for 1 s"):
+        check_pause(policy, 11)
 
 
 def test_no_delay_stays_none_however_often_it_failed() -> None:

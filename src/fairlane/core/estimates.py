@@ -96,6 +96,8 @@ class Outlook(msgspec.Struct, frozen=True):
     depths: Mapping[str, Mapping[int, int]]
     depth: int
     """Queued tasks in all."""
+    waiting: int
+    """Queued, scheduled and retrying tasks in all."""
     started: Mapping[str, int]
     """Runs that ever started, by queue."""
     sample: Sample
@@ -109,12 +111,15 @@ def outlook_of(facts: Facts) -> Outlook:
         if lane is not None:
             depths.setdefault(lane.queue, Counter())[stream.level] += stream.depth
     depth = sum(stream.depth for stream in facts.streams)
+    waiting = depth
     started: Counter[str] = Counter()
     for key, times, _ in facts.tallies:
+        waiting += times * ((key.target in _DELAYED) - (key.source in _DELAYED))
         lane = facts.lanes.get(key.lane)
         if key.target == _EXECUTING and lane is not None:
             started[lane.queue] += times
-    return Outlook(depths, depth, started, sample_of(facts.tallies, facts.now))
+    return Outlook(depths, depth, waiting, started, sample_of(facts.tallies, facts.now))
 
 
 _EXECUTING = State.EXECUTING.code
+_DELAYED = frozenset({State.SCHEDULED.code, State.RETRYING.code})

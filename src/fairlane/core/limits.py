@@ -31,6 +31,8 @@ ASK_KINDS = 1_000  # different claims that a process remembers the lanes of
 
 # Numbers a task may be given.
 RETRIES = 1_000
+FAST_RETRIES = 10  # without a pause, for those who do not operate the queue
+RETRY_PAUSE_SECONDS = 1.0  # before every further one
 TIMEOUT_SECONDS = 30 * 86_400.0
 DELAY_SECONDS = 10 * 366 * 86_400.0
 RATE_PER_SECOND = 1_000_000.0

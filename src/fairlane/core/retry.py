@@ -54,3 +54,19 @@ def checked(policy: RetryPolicy) -> RetryPolicy:
         f"A retry policy has base and cap from 0 to {limits.DELAY_SECONDS:,.0f} seconds, a factor "
         f"from 1 to {limits.RETRIES:,} and a jitter from 0 to 1. Got {shown(policy)}."
     )
+
+
+def check_pause(policy: RetryPolicy, max_retries: int) -> None:
+    """Raise InvalidRetries if a task that always fails could run again and again without a pause.
+
+    The server applies this to callers who do not operate the queue: one task must not keep workers,
+    and whomever its handler calls, busy for a thousand runs in a row.
+    """
+    if max_retries <= limits.FAST_RETRIES:
+        return
+    if policy.delay(limits.FAST_RETRIES, 0.5) < limits.RETRY_PAUSE_SECONDS:
+        raise InvalidRetries(
+            f"A task that is retried more than {limits.FAST_RETRIES} times waits for "
+            f"{limits.RETRY_PAUSE_SECONDS:g} s at least before a retry: raise the base or the "
+            "cap of its retry policy, lower max_retries, or use a token with the scope admin."
+        )

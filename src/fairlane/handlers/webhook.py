@@ -19,6 +19,8 @@ from fairlane.http_client import InvalidRequest, ProtocolError, Reply
 from fairlane.runtime.context import Context
 from fairlane.runtime.outcomes import Fail, Retry
 
+SHORTEST_WAIT: Final = 1.0
+"""The least seconds before another attempt, whatever a server asks for."""
 LONGEST_WAIT: Final = 86_400.0
 """The most seconds that a server can make us wait."""
 
@@ -132,7 +134,7 @@ def _result(answer: Reply, host: str) -> dict[str, Any]:
     if status in {429, 503}:
         after = retry_after(answer.header("retry-after"))
         if after is not None:
-            raise Retry(f"{summary} and asked to wait.", after=after)
+            raise Retry(f"{summary} and asked to wait.", after=max(after, SHORTEST_WAIT))
     if status >= 500 or status in _RETRIABLE:
         raise Undelivered(f"{summary}.")
     if 300 <= status < 400:

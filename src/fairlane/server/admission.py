@@ -37,7 +37,7 @@ class AdmissionControl:
         self._lowest = min((threshold for threshold, _ in self._grades), default=math.inf)
 
     def check(self, tasks: Iterable[NewTask], depth: int) -> None:
-        """Raise Overloaded unless these tasks may be submitted. `depth`: queued tasks."""
+        """Raise Overloaded unless these tasks may be submitted. `depth`: waiting tasks."""
         if depth >= self._lowest:
             self._check_depth(depth, {band_of(task.level) for task in tasks})
 

@@ -12,8 +12,9 @@ from fairlane.core.priority import Band
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """When submissions are refused, so that the rest get served. None turns a threshold off.
 
-    The numbers are queued tasks: above `low`, submissions of low priority are refused; above
-    `normal`, all below high; above `all`, all but those of exempt tokens.
+    The numbers are waiting tasks (scheduled, queued and retrying): above `low`, submissions of low
+    priority are refused; above `normal`, all below high; above `all`, all but those of exempt
+    tokens.
     """
 
     low: int | None = 10_000

@@ -18,9 +18,10 @@ from fairlane.core.facts import Sample
 from fairlane.core.ids import new_id
 from fairlane.core.model import Accepted, Beat, NewTask, Pulse, Task, Worker
 from fairlane.core.retention import past
+from fairlane.core.retry import check_pause
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.store import Operations
-from fairlane.core.tokens import Token
+from fairlane.core.tokens import Scope, Token
 from fairlane.maintenance import Maintenance
 from fairlane.server.admission import AdmissionControl, RateWindows
 from fairlane.server.auth import TOKEN_SECONDS, Identity, TokenCache
@@ -83,10 +84,15 @@ class Services:
         return self.backend.ops
 
     async def admit(self, identity: Identity, address: str, tasks: Sequence[NewTask]) -> None:
-        """Raise TooManyRequests if these tasks may not be submitted now."""
+        """Raise TooManyRequests if these tasks may not be submitted now, and InvalidRetries if the
+        caller may not submit them like this."""
+        if Scope.ADMIN not in identity.scopes:
+            for task in tasks:
+                if task.max_retries > limits.FAST_RETRIES:
+                    check_pause(task.spec.retry, task.max_retries)
         outlook = await self.places.outlook()
         if not identity.exempt:
-            self._admission.check(tasks, outlook.depth)
+            self._admission.check(tasks, outlook.waiting)
             await self._clients.take(identity.token_id or address, len(tasks))
 
     def start(self) -> None:

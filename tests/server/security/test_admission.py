@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.core.limits import CLIENTS
-from fairlane.core.model import NewTask
+from fairlane.core.model import NewTask, Verdict
+from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.server.admission import AdmissionControl, Overloaded, RateWindows
 from fairlane.server.config import Admission, ServerConfig
@@ -177,6 +178,46 @@ async def test_over_http_by_depth(servers: Servers, tmp_path: Path) -> None:
                 details = refused(reply, 429, "overloaded")
                 assert details == {"depth": depth, "threshold": depth}
                 assert int(reply.headers["retry-after"]) >= 1
+
+
+async def test_over_http_by_what_is_delayed_too(servers: Servers, tmp_path: Path) -> None:
+    """It was accepted, and will be due."""
+    async with admitting(servers, tmp_path, all=3) as api:
+        world = api.world
+        await world.submit(delay_seconds=3_600)
+        later = await world.submit(delay_seconds=3_600)
+        ended = await world.submit()
+        assert await world.settle(await world.claim_one(await world.worker())) is Verdict.APPLIED
+        assert (await world.task(ended)).status is State.COMPLETED
+        assert (await submit(api)).status == 201
+        api.services.places._view._seen_at = float("-inf")
+        details = refused(await submit(api, "critical"), 429, "overloaded")
+        assert details == {"depth": 3, "threshold": 3}
+        await world.run(world.ops.cancel([later]))
+        api.services.places._view._seen_at = float("-inf")
+        assert (await submit(api)).status == 201
+
+
+async def test_many_retries_without_a_pause_take_an_operator(
+    servers: Servers, tmp_path: Path
+) -> None:
+    async with admitting(servers, tmp_path) as api:
+        one = {"task_type": "work", "parameters": {}, "max_retries": 1_000}
+        wild = {**one, "retry_policy": {"base_seconds": 0}}
+        _, admin = await new_token(api.world, "admin")
+        _, other = await new_token(api.world, "submit")
+        for path, body in {
+            "/api/v1/tasks": wild,
+            "/api/v1/tasks/batch": {"tasks": [one, wild]},
+        }.items():
+            reply = await api.ask("POST", path, body, **bearer(other))
+            refused(reply, 422, "invalid_max_retries")
+            assert (await api.ask("POST", path, body, **bearer(admin))).status == 201
+        few = {**wild, "max_retries": 10}
+        for body in (one, few):
+            assert (await api.ask("POST", "/api/v1/tasks", body, **bearer(other))).status == 201
+    async with admitting(servers, tmp_path) as api:  # without tokens, everybody operates the queue
+        assert (await api.ask("POST", "/api/v1/tasks", wild)).status == 201
 
 
 async def test_over_http_all_ways_of_submitting(servers: Servers, tmp_path: Path) -> None:

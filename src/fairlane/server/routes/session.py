@@ -45,10 +45,12 @@ class Session(msgspec.Struct, frozen=True):
 
 async def sign_in(services: Services, call: Call[SignIn, None]) -> Response:
     """Sign in: start a session. The browser sends its cookie with every further request."""
-    services.sign_ins.take(call.address, 1)
     token = await services.tokens.token(call.body.token)
     if token is None or token.kind == "session":
+        services.sign_ins.take(call.address, 1)
         raise Unauthorized(UNKNOWN)
+    # Counted apart: wrong tokens from an address (perhaps a proxy's) do not shut out a right one.
+    services.sign_ins.take(f"{call.address} {token.token_id}", 1)
     session, secret = issued(
         token.name, token.scopes, SESSION_SECONDS, parent_id=token.token_id, exempt=token.exempt
     )
