@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Literal
 
 import psycopg
 import pytest
@@ -104,11 +105,13 @@ async def stop_at(proxy: Proxy, messages: int, url: str, *, warm: bool) -> bool:
         return proxy.stopped
 
 
-@pytest.mark.parametrize("warm", [False, True], ids=["first claim", "later claim"])
+@pytest.mark.parametrize(
+    ("version", "warm"), [("oldest", True), ("newest", False)], ids=["later claim", "first claim"]
+)
 async def test_a_worker_stopped_at_any_message_keeps_no_type_from_others(
-    servers: Servers, *, warm: bool
+    servers: Servers, version: Literal["oldest", "newest"], *, warm: bool
 ) -> None:
-    url = servers.postgres("newest").new_database()
+    url = servers.postgres(version).new_database()
     async with opened(url) as backend:
         await backend.run(backend.ops.migrate())
         await backend.run(backend.ops.limit("work", concurrency=10_000, rate=100_000.0))

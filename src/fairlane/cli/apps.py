@@ -25,6 +25,7 @@ def load_application(settings: Settings) -> Fairlane:
             compress_results=settings.compress_results,
             token=settings.server_token,
             blobs=settings.blobs,
+            remake=settings.remake,
         )
         _import_built_in().register(app)
         app.store_settings = settings.store_settings
@@ -45,6 +46,8 @@ def load_named(path: str, settings: Settings) -> Fairlane:
         app.encryption_keys = settings.keys
     if settings.blobs is not None:
         app.blobs = settings.blobs
+    if not settings.remake:
+        app.remake = False
     if settings.compress_results is not None:
         app.compress_results = settings.compress_results
     app.store_settings = {**app.store_settings, **settings.store_settings}

@@ -72,6 +72,8 @@ class Settings(NamedTuple):
     """How long an HTTP worker may hold a task unstarted, if it reports starts; 0 for any time."""
     log_format: str = "text"
     log_transitions: bool = False
+    remake: bool = True
+    """Whether a store that was emptied is made again."""
     refuse_low: int = 10_000
     refuse_normal: int = 50_000
     refuse_all: int = 100_000
@@ -156,6 +158,7 @@ class Settings(NamedTuple):
             "log_format": self.log_format,
             "log_transitions": "1" if self.log_transitions else None,
             "pacemaker": None if self.pacemaker else "0",
+            "remake": None if self.remake else "0",
             "refuse_low": str(self.refuse_low),
             "refuse_normal": str(self.refuse_normal),
             "refuse_all": str(self.refuse_all),
@@ -232,6 +235,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "log_format": read_log_format,
     "log_transitions": read_switch,
     "pacemaker": read_switch,
+    "remake": read_switch,
     "refuse_low": read_count_or_none,
     "refuse_normal": read_count_or_none,
     "refuse_all": read_count_or_none,

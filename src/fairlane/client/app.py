@@ -45,8 +45,10 @@ class Fairlane(Definitions):
     """A store, the tasks that are defined for it, and what a worker needs to run them.
 
     Nothing is opened before the first call. That call also creates the schema of an empty store and
-    migrates an older one, unless `migrate=False`. Every coroutine has a blocking twin for code
-    without an event loop: the same name with `_sync` appended (`aclose` has `close`).
+    migrates an older one, unless `migrate=False`. A store that is emptied later (FLUSHALL, DROP
+    SCHEMA, a deleted file) is made again, unless `remake=False` or `migrate=False`. Every coroutine
+    has a blocking twin for code without an event loop: the same name with `_sync` appended
+    (`aclose` has `close`).
 
     With `encryption_keys` ("id:base64" each, see `fairlane key`) payloads and results are stored
     encrypted with the first key; data encrypted with any of the keys can be read. With
@@ -66,6 +68,7 @@ class Fairlane(Definitions):
         url: str = "sqlite:///fairlane.db",
         *,
         migrate: bool = True,
+        remake: bool = True,
         encryption_keys: str | Iterable[str | Key] = (),
         compress_results: int | None = None,
         token: str | None = None,
@@ -79,7 +82,14 @@ class Fairlane(Definitions):
         settings = changes_to(aging, retention)
         above = None if compress_results is None else compression_limit(compress_results)
         self._connection = StoreConnection(
-            url, keys, token, engine, settings, compress_results=above, migrate=migrate
+            url,
+            keys,
+            token,
+            engine,
+            settings,
+            compress_results=above,
+            migrate=migrate,
+            remake=remake,
         )
         self.blobs = blobs
         self._guard = threading.Lock()
@@ -300,6 +310,16 @@ class Fairlane(Definitions):
     def payload_blobs(self) -> Blobs:
         """Return what writes, reads and sweeps payloads by reference."""
         return self._connection.payload_blobs()
+
+    @property
+    def remake(self) -> bool:
+        """Whether a store that was emptied is made again. It can be changed until the store is
+        opened."""
+        return self._connection.remake
+
+    @remake.setter
+    def remake(self, remake: bool) -> None:
+        self._connection.remake = remake
 
     @property
     def compress_results(self) -> int | None:

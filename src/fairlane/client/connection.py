@@ -7,10 +7,12 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from fairlane import engines
 from fairlane.client.blobs import Blobs
+from fairlane.client.remaking import Remaker
 from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend
 from fairlane.core.blobs import IN_STORE, BlobStore
@@ -27,7 +29,8 @@ T = TypeVar("T")
 class StoreConnection:
     """The store at a URL. `migrate`: migrate its schema, instead of only checking the version.
 
-    `settings` are values that it sets in the store when it opens it.
+    `remake`: make it again if it was emptied. `settings` are values that it sets in the store when
+    it opens it.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class StoreConnection:
         *,
         compress_results: int | None,
         migrate: bool,
+        remake: bool,
     ) -> None:
         self.url = url
         self.keys = keys
@@ -49,6 +53,8 @@ class StoreConnection:
         self.settings = settings
         self.options = options
         self._migrate = migrate
+        self.remake = remake
+        self._remaker: Remaker | None = None
         self._guard = threading.Lock()
         self._backend: Backend | None = None
         self._payload_blobs: Blobs | None = None
@@ -59,13 +65,17 @@ class StoreConnection:
         """The store. The first access opens it."""
         with self._guard:
             if self._backend is None:
-                self._backend = engines.open(
+                backend = engines.open(
                     self.url,
                     encryption_keys=self.keys,
                     compress_results=self.compress_results,
                     token=self.token,
                     **self.options,
                 )
+                self._remaker = None
+                if self._migrate and self.remake and not backend.driver.remote:
+                    self._remaker = Remaker(backend, partial(self._preparation, backend))
+                self._backend = backend
             return self._backend
 
     def payload_blobs(self) -> Blobs:
@@ -81,7 +91,7 @@ class StoreConnection:
         backend = self.backend
         if not self._prepared:
             await perform_async(self._preparation(backend), backend.run)
-            self._prepared = True
+            self._found_whole()
         return await (backend if own is None else backend.driver.join(own)).run(op)
 
     def run_sync(self, op: Op[T], own: Any = None) -> T:
@@ -93,7 +103,12 @@ class StoreConnection:
         backend = self.backend
         if not self._prepared:
             perform(self._preparation(backend), backend.run_sync)
-            self._prepared = True
+            self._found_whole()
+
+    def _found_whole(self) -> None:
+        self._prepared = True
+        if self._remaker is not None:
+            self._remaker.whole = True
 
     def adopt(self, backend: Backend) -> None:
         """Use a store that is already open and prepared."""

@@ -41,6 +41,7 @@ class Action(StrEnum):
     CREATE_TOKEN = "token.create"
     REVOKE_TOKEN = "token.revoke"
     ROTATE_TOKEN = "token.rotate"
+    REMAKE = "store.remake"
     SIGN_IN = "session.create"
     SIGN_OUT = "session.end"
 

@@ -110,13 +110,15 @@ class Driver(Protocol):
 class Backend:
     """An opened engine: its operations (`ops`), and how they are performed (`run`)."""
 
-    __slots__ = ("driver", "ops", "run", "run_sync")
+    __slots__ = ("driver", "has_tokens", "ops", "run", "run_sync")
 
     def __init__(self, ops: Operations, driver: Driver) -> None:
         self.ops = ops
         self.driver = driver
         self.run = driver.run
         self.run_sync = driver.run_sync
+        self.has_tokens = False
+        """Whether this process has seen that the store has tokens."""
 
     async def __aenter__(self) -> Self:
         return self

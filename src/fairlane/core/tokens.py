@@ -43,6 +43,10 @@ class Scope(StrEnum):
     WORKER = "worker"
 
 
+LOST_TOKENS = "tokens-were-lost"
+"""The name of a token that nobody has: it keeps a server closed whose tokens are gone."""
+
+
 def allows(held: Iterable[Scope], needed: Scope) -> bool:
     """Return whether these scopes are enough. An admin may submit and read; what workers do is
     theirs."""

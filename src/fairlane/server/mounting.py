@@ -32,6 +32,14 @@ class _AppBackend(Backend):
     def driver(self) -> Driver:  # type: ignore[override]
         return self._app.backend.driver
 
+    @property
+    def has_tokens(self) -> bool:
+        return self._app.backend.has_tokens
+
+    @has_tokens.setter
+    def has_tokens(self, has_tokens: bool) -> None:
+        self._app.backend.has_tokens = has_tokens
+
     async def run(self, op: Op[T]) -> T:
         return await self._app.run(op)
 

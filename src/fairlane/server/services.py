@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from fairlane.backoff import Backoff
@@ -113,6 +114,8 @@ class Services:
 
     async def _maintain(self) -> None:
         await self._prepare()
+        with suppress(StoreError):
+            await self._tokens_exist()  # known from the beginning, in case that they get lost
         if self.config.maintenance:
             await Maintenance(self.backend, new_id()).run()
 
@@ -158,7 +161,9 @@ class Services:
         return await self.run(self.ops.samples(past(PACE_SECONDS, now), limits.PAGE))
 
     async def _tokens_exist(self) -> bool:
-        return bool(await self.run(self.ops.tokens()))
+        exist = bool(await self.run(self.ops.tokens()))
+        self.backend.has_tokens = self.backend.has_tokens or exist
+        return exist
 
     def _find(self, digest: bytes) -> Cached[Token | None]:
         async def find() -> Token | None:

@@ -84,9 +84,11 @@ class Worker:
                 stack.callback(probe.close)
             shared = await enter_lifespans(self._app.lifespans, tasks.values(), stack)
             with suppress(_Stopped):
-                await self._declare_limits(tasks)
+                await self._run_patiently(self._app.backend.ops.verify(), unusable=StoreUnusable)
                 backoff = Backoff()
                 while not self._stopping.is_set():
+                    # Before every session: the store may have been emptied and made again.
+                    await self._declare_limits(tasks)
                     end = await self._run_session(tasks, shared)
                     if end is SessionEnd.LEFT:
                         return
@@ -98,7 +100,8 @@ class Worker:
     async def _declare_limits(self, tasks: Tasks) -> None:
         """Set the limits that the code declares, unless the type has limits already."""
         ops = self._app.backend.ops
-        await self._run_patiently(ops.verify(), unusable=StoreUnusable)
+        if not self._app.backend.driver.remote:
+            self._app.backend.has_tokens |= bool(await self._run_patiently(ops.tokens()))
         limited = [
             task for task in tasks.values() if task.terms.rate_limit or task.terms.concurrency
         ]

@@ -23,6 +23,7 @@ from fairlane.cli.settings import resolve
 from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
+from fairlane.core.audit import Action, Audit
 from fairlane.core.backend import Backend
 from fairlane.core.errors import FairlaneError, InvalidInput
 from fairlane.core.facts import Facts
@@ -107,6 +108,8 @@ async def _check_store(app: Fairlane, url: str, checks: list[Check]) -> None:
         checks.append(Check("durability", CheckStatus.OK, f"{durability.engine}: {settings}."))
         checks += [Check("durability", CheckStatus.WARNING, each) for each in durability.warnings]
         checks.append(_settings(await backend.run(backend.ops.settings())))
+        if not backend.driver.remote:
+            checks += _remakes((await backend.run(backend.ops.audit(limits.PAGE))).entries)
         before = time.time()
         facts = await backend.run(backend.ops.facts())
         checks.append(clock_check(facts.now / MICROSECONDS, before, time.time()))
@@ -198,6 +201,19 @@ def _settings(found: StoreSettings) -> Check:
     version = f"version {found.version}" if found.version else "the defaults"
     message = f"{version}. Aging: {listed(found.aging)}. Retention: {listed(found.retention)}."
     return Check("settings", CheckStatus.OK, message[:1].upper() + message[1:])
+
+
+def _remakes(entries: list[Audit]) -> Iterator[Check]:
+    """Show when the store was last made again because it was empty."""
+    for entry in entries:
+        if entry.action == Action.REMAKE:
+            yield Check(
+                "store",
+                CheckStatus.WARNING,
+                f"It was empty on {entry.at:%Y-%m-%d at %H:%M} UTC, and {entry.actor} made it "
+                "again: what was stored before is gone.",
+            )
+            return
 
 
 def _workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:

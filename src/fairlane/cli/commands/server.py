@@ -109,6 +109,7 @@ def _application(settings: Settings) -> Fairlane:
         encryption_keys=settings.keys,
         blobs=settings.blobs,
         compress_results=settings.compress_results,
+        remake=settings.remake,
     )
     app.store_settings = settings.store_settings
     return app

@@ -12,6 +12,7 @@ from fairlane.core.versions import check_not_newer, check_ready
 from fairlane.engines.files import fill, migrations
 from fairlane.engines.postgres.calls import MIGRATION, Query, Script
 from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.session import NAME
 from fairlane.engines.postgres.statements import load
 
 SQL = load("schema")
@@ -44,6 +45,12 @@ def migrate(self: Context) -> Flow[int]:
     check_not_newer(found, VERSION)
     if found == VERSION:
         return VERSION
+    if found == 0:
+        # If this store was emptied, others still know its lanes by other numbers than the new ones.
+        # A lost session lets them look again.
+        ((allowed,),) = yield Query(SQL["may_end_sessions"])
+        if allowed:
+            yield Query(SQL["end_sessions"], (NAME,))
     ((present, _, _),) = yield Query(SQL["found"])
     if not present:
         yield Query(SQL["create"])

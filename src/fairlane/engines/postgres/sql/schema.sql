@@ -20,6 +20,23 @@ SELECT version FROM fairlane.fairlane_schema;
 -- name: lock
 SELECT pg_advisory_xact_lock($1);
 
+-- End the other sessions of Fairlane, as far as rights allow (see leases.sql).
+
+-- name: end_sessions
+SELECT pg_terminate_backend(activity.pid)
+FROM pg_stat_activity AS activity
+JOIN pg_roles AS role ON role.oid = activity.usesysid
+WHERE
+    (activity.application_name = $1 OR activity.application_name LIKE $1 || ' %')
+    AND activity.datname = current_database()
+    AND activity.pid <> pg_backend_pid()
+    AND pg_has_role(activity.usesysid, 'MEMBER')
+    AND (NOT role.rolsuper OR (SELECT rolsuper FROM pg_roles WHERE rolname = current_user));
+
+-- name: may_end_sessions
+SELECT bool_and(has_function_privilege(oid, 'EXECUTE')) FROM pg_proc
+WHERE proname = 'pg_terminate_backend' AND pronamespace = 'pg_catalog'::regnamespace;
+
 -- name: create
 CREATE SCHEMA fairlane;
 
