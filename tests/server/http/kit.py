@@ -194,9 +194,11 @@ class Running:
         self.stop = stop
         self.clients: list[Client] = []
 
-    async def connect(self) -> Client:
-        """A connection of its own, that may send any bytes."""
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+    async def connect(self, address: str = "127.0.0.1") -> Client:
+        """A connection of its own, that may send any bytes. `address`: where it comes from."""
+        source = (address, 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=source)
+        client = Client(reader, writer)
         self.clients.append(client)
         return client
 

@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
@@ -407,27 +408,88 @@ async def test_too_many_requests_at_once() -> None:
         assert (await client.ask(post(b"usable"))).body == b"usable"
 
 
+async def busy(server: World, number: int) -> list[Client]:
+    """Connections with a request that goes on."""
+    clients = []
+    for _ in range(number):
+        server.application.entered.clear()
+        clients.append(await server.connect())
+        await clients[-1].send(get("/slow"))
+        await server.application.entered.wait()
+    return clients
+
+
+MANY = msgspec.structs.replace(SMALL, requests=100)
+
+
 async def test_too_many_connections() -> None:
-    async with world(SMALL) as server:
-        clients = [await server.connect() for _ in range(4)]
-        assert [(await client.ask(get("/path"))).status for client in clients] == [200] * 4
+    async with world(MANY) as server:
+        clients = await busy(server, 3)  # of the four, one address may have three
         refused = await server.connect()
         answer = await refused.answer()
         assert (answer.status, answer.code) == (503, "busy")
         assert await refused.closed() == b""
         for client in (refused, clients[0]):
             await client.close()
-        assert (await clients[1].ask(get("/path"))).status == 200
+        async with asyncio.timeout(SECONDS):
+            await server.application.left.wait()
         assert (await (await server.connect()).ask(get("/path"))).status == 200
+        server.application.release.set()
+        assert (await clients[1].answer()).body == b"at last"
 
 
 async def test_far_too_many_connections() -> None:
-    async with world(SMALL) as server:
-        clients = [await server.connect() for _ in range(4)]
-        assert [(await client.ask(get("/path"))).status for client in clients] == [200] * 4
+    async with world(MANY) as server:
+        clients = await busy(server, 3)
         ends = [await _end(await server.connect()) for _ in range(20)]
         assert set(ends) == {503, None}
-        assert [(await client.ask(get("/path"))).status for client in clients] == [200] * 4
+        server.application.release.set()
+        assert [(await client.answer()).body for client in clients] == [b"at last"] * 3
+
+
+async def test_idle_connections_make_room() -> None:
+    """Of those from the same address, those nearest to their deadline go first."""
+    async with world(MANY) as server:
+        (worker,) = await busy(server, 1)
+        silent = await server.connect()  # has a few seconds to begin a request
+        asked = await server.connect()
+        assert (await asked.ask(get("/path"))).status == 200
+        for number in range(20):
+            client = await server.connect()
+            assert (await client.ask(get("/path"))).status == 200, number
+            if number == 0:
+                assert await silent.closed() == b""
+                assert (await asked.ask(get("/path"))).status == 200
+        assert await asked.closed() == b""
+        server.application.release.set()
+        assert (await worker.answer()).body == b"at last"
+
+
+async def test_idle_connections_leave_room_for_other_addresses() -> None:
+    limits = ConnectionLimits(connections=40, grace_seconds=5)
+    async with world(limits) as server:
+        idle = [await server.connect() for _ in range(120)]
+        other = await server.connect("127.0.0.2")
+        assert (await other.ask(get("/path"))).status == 200
+        assert (await idle[-1].ask(get("/path"))).status == 200
+        for client in idle:
+            await client.close()
+        addresses = [f"127.0.0.{number}" for number in range(3, 100)]
+        far = [await server.connect(address) for address in addresses]
+        assert (await far[-1].ask(get("/path"))).status == 200
+        assert await far[0].closed() == b""
+
+
+async def test_websockets_count_as_connections_until_they_end() -> None:
+    async with world(MANY) as server:
+        where = f"ws://127.0.0.1:{server.port}/ws"
+        async with asyncio.timeout(SECONDS):
+            async with connect(where), connect(where), connect(where):
+                assert (await (await server.connect()).answer()).code == "busy"
+            for _ in range(10):
+                async with connect(where) as socket:
+                    await socket.send("hello")
+                    assert await socket.recv() == "hello"
 
 
 async def _end(client: Client) -> int | None:

@@ -57,6 +57,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, watch.state, _loop)
         self.access_log = False
         self.receipt_due = self.reading_due = NEVER
+        self.address: str | None = None
         self._watch = watch
         self._limits = watch.limits
         self._phase = BETWEEN
@@ -66,14 +67,17 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.address = self.client[0] if self.client else None
+        room = self._watch.enter(self.address, len(self.connections))
         self._watch.connections.add(self)
         self.receipt_due = self.loop.time() + self._limits.header_seconds
-        if len(self.connections) > self._limits.dropped_above():
+        if not room and len(self.connections) > self._limits.dropped_above():
             transport.abort()
-        elif len(self.connections) > self._limits.connections:
+        elif not room:
             self._refuse(Busy())
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._watch.leave(self.address)
         self._watch.connections.discard(self)
         super().connection_lost(exc)
         if self._working is not None:  # not uvicorn's `cycle` when requests are pipelined
@@ -96,6 +100,18 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
         else:
             super().shutdown()
+
+    @property
+    def idle(self) -> bool:
+        """No request has begun, and no response is due."""
+        return self._phase is BETWEEN and (self.cycle is None or self.cycle.response_complete)
+
+    def close_idle(self) -> None:
+        """Close, because others need the room."""
+        self._phase = OVER
+        self.connections.discard(self)  # the number is needed before the transport has closed
+        self._watch.connections.discard(self)
+        self.transport.close()
 
     def expire(self, now: float) -> None:
         """Handle a deadline that has passed."""

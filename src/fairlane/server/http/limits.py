@@ -33,7 +33,8 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long requests may take to finish when the server stops."""
 
     connections: int = 10_000
-    """At the same time; fewer if the process may not open enough files."""
+    """At the same time; fewer if the process may not open enough files. One address may have three
+    quarters of them. Where there are too many, idle ones are closed."""
     requests: int = 10_000
     """At the same time, including those that wait."""
     pipelined: int = 128
@@ -43,6 +44,10 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The maximum size of a WebSocket message."""
     ping_seconds: float = 20.0
     """A WebSocket client that does not answer a ping within this time is dropped."""
+
+    def from_one_address(self) -> int:
+        """Return how many connections one address may have: some are left for the others."""
+        return max(1, self.connections * 3 // 4)
 
     def dropped_above(self) -> int:
         """Return the number of connections above which a new one is dropped without a response."""

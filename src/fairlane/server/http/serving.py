@@ -74,7 +74,7 @@ def _config(app: ASGIApp, watch: ConnectionWatch) -> uvicorn.Config:
     return uvicorn.Config(
         cast(Any, app),
         http=cast(type[asyncio.Protocol], partial(Protocol, watch=watch)),
-        ws=cast(type[asyncio.Protocol], partial(Socket, limits=limits)),
+        ws=cast(type[asyncio.Protocol], partial(Socket, watch=watch)),
         ws_max_size=limits.message_bytes,
         ws_ping_interval=limits.ping_seconds,
         ws_ping_timeout=limits.ping_seconds,

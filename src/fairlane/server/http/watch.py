@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
+from collections.abc import Collection
+from heapq import nsmallest
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from fairlane.server.errors import HttpError
@@ -16,17 +20,30 @@ LINES_A_SWEEP: Final = 5
 
 NEVER: Final = float("inf")
 
+CLOSED_SHARE: Final = 64
+"""Where there are too many connections, one in this many is closed at once: to find those that have
+been idle for longest, all are looked at."""
+
 
 class Watched(Protocol):
     """A connection with deadlines, in the time of its loop."""
 
+    address: str | None
+    """Where it comes from; None for a socket in the file system."""
     receipt_due: float
     """When the request must have arrived."""
     reading_due: float
     """When the client must have started to read the response."""
 
+    @property
+    def idle(self) -> bool:
+        """No request has begun, and no response is due."""
+
     def expire(self, now: float) -> None:
         """Handle a deadline that has passed."""
+
+    def close_idle(self) -> None:
+        """Close, because others need the room."""
 
 
 class ConnectionWatch:
@@ -37,6 +54,8 @@ class ConnectionWatch:
         self.state = state
         """The state of the application's lifespan, which its requests see."""
         self.connections: set[Watched] = set()
+        self.addresses: Counter[str | None] = Counter()
+        """Open connections by where they come from, WebSockets included."""
         self._timer: asyncio.TimerHandle | None = None
         self._lines = 0
 
@@ -60,6 +79,30 @@ class ConnectionWatch:
         if self._lines > LINES_A_SWEEP:
             logger.warning("%d more requests were refused", self._lines - LINES_A_SWEEP)
         self._lines = 0
+
+    def enter(self, address: str | None, connections: int) -> bool:
+        """Count a new connection, the last of `connections`. Return whether there is room for it,
+        for which idle ones are closed: those nearest to their deadline first."""
+        self.addresses[address] += 1
+        limits = self.limits
+        if address is not None and self.addresses[address] > limits.from_one_address():
+            return self._close_idle([each for each in self.connections if each.address == address])
+        return connections <= limits.connections or self._close_idle(self.connections)
+
+    def leave(self, address: str | None) -> None:
+        """Count a connection as closed."""
+        self.addresses[address] -= 1
+        if not self.addresses[address]:
+            del self.addresses[address]
+
+    def _close_idle(self, connections: Collection[Watched]) -> bool:
+        most = max(1, len(connections) // CLOSED_SHARE)
+        idle = nsmallest(
+            most, (each for each in connections if each.idle), attrgetter("receipt_due")
+        )
+        for each in idle:
+            each.close_idle()
+        return bool(idle)
 
     def log_refusal(self, fault: HttpError, client: tuple[str, int] | None) -> None:
         """Log a refused request; of many at once, only the first few."""

@@ -17,7 +17,7 @@ from websockets.server import ServerProtocol
 
 from fairlane.server.errors import error_response
 from fairlane.server.http.errors import BadRequest, closing_response
-from fairlane.server.http.limits import ConnectionLimits
+from fairlane.server.http.watch import ConnectionWatch
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
@@ -55,11 +55,12 @@ class _Handshake(ServerProtocol):
 class Socket(WebSocketsSansIOProtocol):
     """One WebSocket connection."""
 
-    def __init__(self, *args: Any, limits: ConnectionLimits, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, watch: ConnectionWatch, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.conn = _Handshake(max_size=self.config.ws_max_size, logger=self.logger)
-        self.close_timeout = limits.linger_seconds
-        self._limits = limits
+        self.close_timeout = watch.limits.linger_seconds
+        self._watch = watch
+        self._limits = watch.limits
         self._full = False
         """The client does not read."""
         self._over = False
@@ -108,6 +109,8 @@ class Socket(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
+        # It was counted when it was a connection for requests.
+        self._watch.leave(self.client[0] if self.client else None)
         super().connection_lost(exc)
 
     def _stay_paused(self) -> None:
