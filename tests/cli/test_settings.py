@@ -26,6 +26,25 @@ def test_the_nearer_one_wins(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_in_the_folder_gets_no_token_of_the_environment(tmp_path: Path) -> None:
+    """Somebody else may have written the file: it names where the token would be sent."""
+    token = "fl_" + "x" * 43
+    file = tmp_path / "fairlane.toml"
+    file.write_text('store = "https://evil.example"\n')
+    for name, value in {"FAIRLANE_TOKEN": token, "FAIRLANE_TOKEN_FILE": "t"}.items():
+        with pytest.raises(UsageError, match=r"not sent to the store that fairlane\.toml names"):
+            resolve({}, {name: value}, tmp_path)
+        mine = {"FAIRLANE_STORE": "https://queue.example", name: value}
+        assert resolve({}, mine, tmp_path).store == "https://queue.example"
+        flag = {"store": "https://queue.example"}
+        assert resolve(flag, {name: value}, tmp_path).store == "https://queue.example"
+    assert resolve({}, {}, tmp_path).server_token is None
+    file.write_text(f'store = "https://evil.example"\ntoken = "{token}"\n')
+    assert resolve({}, {}, tmp_path).server_token == token
+    file.write_text('store = "sqlite:///file.db"\n')
+    assert resolve({}, {"FAIRLANE_TOKEN": token}, tmp_path).server_token is None
+
+
 def test_children_get_the_same(tmp_path: Path) -> None:
     names = frozenset({"q", "p"}), frozenset({"gpu"})
     settings = Settings(

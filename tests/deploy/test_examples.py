@@ -15,6 +15,7 @@ import click
 import pytest
 from starlette.routing import compile_path
 
+from fairlane import __version__
 from fairlane.cli.main import Root
 from fairlane.cli.settings import PREFIX, resolve
 from fairlane.server.operations import OPEN, READ, Operation
@@ -36,7 +37,7 @@ def services() -> dict[str, Any]:
     return {
         name: service
         for name, service in found["services"].items()
-        if service["image"] == "fairlane"
+        if service["image"].startswith("fairlane:")
     }
 
 
@@ -120,6 +121,54 @@ def test_variables_that_they_set_exist() -> None:
     known = {name.removeprefix(PREFIX).lower() for name in variables}
     assert known == {"store", "log_format"}
     resolve({}, {"FAIRLANE_STORE": "redis://h", "FAIRLANE_LOG_FORMAT": "json"}, DEPLOY)
+
+
+def test_images_are_pinned_to_a_version() -> None:
+    (compose,) = documents(COMPOSE)
+    images = [service["image"] for service in compose["services"].values()]
+    images += [container["image"] for _, container in containers()]
+    images += re.findall(r"^FROM (\S+)", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    assert len(images) == 8
+    for image in images:
+        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+(\.\d+)?[a-z-]*", image), image
+    assert {image for image in images if image.startswith("fairlane")} == {
+        f"fairlane:{__version__}"
+    }
+    assert f"FAIRLANE_VERSION={__version__}\n" in (DEPLOY / "Dockerfile").read_text()
+
+
+def test_no_password_has_a_default() -> None:
+    (compose,) = documents(COMPOSE)
+    for name, service in compose["services"].items():
+        for variable, value in service.get("environment", {}).items():
+            if "PASSWORD" in variable or "://" in str(value):
+                assert re.search(r"\$\{\w+_PASSWORD:\?", value), (name, variable)
+    assert "GF_SECURITY_ADMIN_PASSWORD" in compose["services"]["grafana"]["environment"]
+
+
+def test_containers_are_confined() -> None:
+    (compose,) = documents(COMPOSE)
+    for name, service in compose["services"].items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
+        assert bool(service.get("cap_add")) == (name == "database"), name
+        published = [port for port in service.get("ports", ()) if not port.startswith("127.0.0.1:")]
+        assert published == [], name
+    for pod, container in containers():
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["automountServiceAccountToken"] is False
+        confined = container["securityContext"]
+        assert confined["allowPrivilegeEscalation"] is False
+        assert confined["readOnlyRootFilesystem"] is True
+        assert confined["capabilities"] == {"drop": ["ALL"]}
+        assert container["resources"]["limits"]["memory"]
+    for unit in UNITS:
+        settings = settings_of(unit)
+        assert settings["CapabilityBoundingSet"] == [""]
+        assert settings["ProtectSystem"] == ["strict"]
+        assert settings["MemoryMax"]
 
 
 def test_workers_are_given_the_time_they_take() -> None:

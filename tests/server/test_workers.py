@@ -9,7 +9,8 @@ from fairlane.core.model import WorkerStatus
 from fairlane.core.outcomes import Completed
 from tests.fixtures.servers import redis
 from tests.fixtures.stores import World
-from tests.server.kit import Api, refused, serving
+from tests.server.kit import Api, refused, serving, told
+from tests.server.security.kit import bearer, new_token
 
 WORKERS = "/api/v1/workers"
 
@@ -119,6 +120,17 @@ async def test_ready(served: Api) -> None:
     for path in ("/healthz", "/readyz"):
         head = await served.ask("HEAD", path)
         assert (head.status, head.body) == (200, b"")
+
+
+async def test_ready_tells_strangers_no_more_than_that(served: Api) -> None:
+    _, secret = await new_token(served.world, "submit")
+    assert await served.get("/readyz") == {"status": "ready"}
+    for wrong in ("fl_" + "x" * 43, "x"):
+        reply = await served.ask("GET", "/readyz", **bearer(wrong))
+        assert (reply.status, reply.body) == (200, b'{"status":"ready"}')
+    known = told(await served.ask("GET", "/readyz", **bearer(secret)), 200)
+    assert known["version"] == __version__
+    assert known["durability"]["settings"]
 
 
 async def test_a_server_whose_store_is_away_lives_but_is_not_ready() -> None:

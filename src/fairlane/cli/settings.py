@@ -177,6 +177,7 @@ def resolve(
     environ = os.environ if environ is None else environ
     written = _from_file((Path() if folder is None else folder) / FILE)
     found: dict[str, Any] = {}
+    from_file: set[str] = set()
     for name, read in _READERS.items():
         variable = PREFIX + name.upper()
         given = (flags or {}).get(name)
@@ -186,6 +187,14 @@ def resolve(
             found[name] = read(environ[variable], variable)
         elif name in written:
             found[name] = read(written[name], f"{name} in {FILE}")
+            from_file.add(name)
+    tokens = {"token", "token_file"} & found.keys()
+    if "store" in from_file and is_server(found["store"]) and tokens - from_file:
+        # Whoever wrote the file into this folder is not sent the user's token.
+        raise UsageError(
+            f"The token of the environment is not sent to the store that {FILE} names: give the "
+            f"store as --store or {PREFIX}STORE, or write token_file into {FILE}, too."
+        )
     return Settings(**found)
 
 

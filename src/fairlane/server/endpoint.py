@@ -70,6 +70,7 @@ class Endpoint:
             headers=headers,
             address=(scope.get("client") or ("",))[0],
             secure=scope.get("scheme") == "https",
+            root=scope.get("root_path", ""),
             left=partial(wait_until_gone, receive),
         )
         bounds = identity.bounds

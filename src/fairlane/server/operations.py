@@ -46,6 +46,8 @@ class Call(msgspec.Struct, Generic[Body, Query], frozen=True):
     """The address of the client."""
     secure: bool
     """Whether it came over TLS."""
+    root: str
+    """The path at which the server is mounted into another application; empty if it is not."""
     left: Callable[[], Awaitable[None]]
     """Returns when the client has left: for operations that wait."""
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi import FastAPI
@@ -21,6 +22,7 @@ from tests.conftest import Servers
 from tests.fixtures.stores import World, opened
 from tests.server.http.kit import Client, listening
 from tests.server.kit import application
+from tests.server.security.kit import new_token
 
 TASK = b'{"task_type": "work", "parameters": {}}'
 
@@ -99,6 +101,28 @@ async def test_under_a_prefix(host: Host, alive: bool, world: World) -> None:
         task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()
     ]
     assert background == []
+
+
+@pytest.mark.parametrize("prefix", ["/queue", "/a b", "/x;y"])
+async def test_the_cookie_is_for_the_prefix(prefix: str, world: World) -> None:
+    _, secret = await new_token(world, "read")
+    mounted = create_app(application(world))
+    async with listening(Starlette(routes=[Mount(prefix, app=mounted)])) as port:
+        client = Client(*await asyncio.open_connection("127.0.0.1", port))
+        for method in ("POST", "DELETE"):
+            body = b'{"token": "%s"}' % secret.encode() if method == "POST" else b""
+            lines = [
+                f"{method} {quote(prefix)}/auth/session HTTP/1.1",
+                f"host: 127.0.0.1:{port}",
+                f"origin: http://127.0.0.1:{port}",
+                "content-type: application/json",
+                f"content-length: {len(body)}",
+            ]
+            reply = await client.ask("\r\n".join([*lines, "", ""]).encode() + body)
+            assert f"; Path={quote(prefix)}; " in reply.headers["set-cookie"]
+        await client.close()
+    async with lifespan(mounted):
+        pass
 
 
 async def test_under_a_prefix_that_looks_like_a_path_of_its_own(world: World) -> None:

@@ -201,9 +201,9 @@ export interface QueueView {
 }
 
 export interface Ready {
-  status?: "ready";
-  version: string;
-  durability: DurabilityView;
+  status: "ready";
+  version?: string;
+  durability?: DurabilityView;
 }
 
 export interface ReasonView {

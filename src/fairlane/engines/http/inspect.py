@@ -46,7 +46,8 @@ class _Session(msgspec.Struct, frozen=True):
 
 
 class _Ready(msgspec.Struct, frozen=True):
-    durability: Durability
+    durability: Durability | None = None
+    """Not told to a bound token."""
 
 
 @reads
@@ -126,7 +127,8 @@ def samples(_: object, since: int, limit: int) -> Flow[list[Sample]]:
 
 @reads
 def durability(_: object) -> Flow[Durability]:
-    return (yield from get("/readyz", _Ready)).durability
+    ready = yield from get("/readyz", _Ready)
+    return ready.durability or Durability("server", {}, ())
 
 
 @reads

@@ -4,6 +4,7 @@ the browser keeps its secret in a cookie that no script can read."""
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -95,7 +96,8 @@ def _cookie(call: Call[Any, None], secret: str, seconds: int) -> Headers:
     # A proxy may end TLS before us, but the browser says where its page is from.
     tls = call.secure or call.headers.get(b"origin", b"").startswith(b"https://")
     secure = "; Secure" if tls else ""
-    text = f"{COOKIE}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    path = quote(call.root) or "/"  # the application around a mounted server has no use for it
+    text = f"{COOKIE}={secret}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
     return ((b"set-cookie", text.encode()),)
 
 

@@ -19,7 +19,7 @@ export function System({ stats }) {
     counted(recovery.lost_workers_last_hour, "lost worker"),
     `${counted(recovery.stale_results_last_hour, "late result")} refused`,
   ];
-  return html`<${Panel} title="System" hint=${data && `Fairlane ${data.version}`}>
+  return html`<${Panel} title="System" hint=${data?.version && `Fairlane ${data.version}`}>
     <dl class="facts">
       <dt>Workers</dt>
       <dd>
@@ -30,9 +30,9 @@ export function System({ stats }) {
       <dd>${duration(throughput.avg_task_duration_seconds)} on average</dd>
       <dt>In the last hour</dt>
       <dd>${recovered.join(", ")}</dd>
-      ${data && html`<${Durability} durability=${data.durability} />`}
+      ${data?.durability && html`<${Durability} durability=${data.durability} />`}
     </dl>
-    ${data?.durability.warnings.map((text) => html`<p class="error-text" key=${text}>${text}</p>`)}
+    ${data?.durability?.warnings.map((text) => html`<p class="error-text" key=${text}>${text}</p>`)}
   </${Panel}>`;
 }
 
