@@ -36,7 +36,7 @@ async def opened(url: str) -> AsyncIterator[Backend]:
 
 async def registered(backend: Backend, lease: float = 3_600.0) -> str:
     worker = NewWorker(new_id(), lease=lease)
-    backend.driver.name_sessions(worker.worker_id)
+    backend.driver.serve_worker(worker.worker_id, lease)
     return await backend.run(backend.ops.register(worker))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from fairlane.core.errors import (
     InvalidConnection,
     SchemaMissing,
     StoreBusy,
+    TransactionTooLong,
 )
 from fairlane.core.submission import new_task
 from tests.fixtures.counters import depths, tallies
@@ -361,3 +364,57 @@ async def test_what_sqlite_refuses_is_told_in_our_words(either: Backend) -> None
             await transaction.run(either.ops.schedules())
         transaction.connection.rollback()
     assert await either.run(either.ops.schedules()) == []
+
+
+# -- a transaction that takes too long -----------------------------------------------------------
+
+
+async def wait_in_loop(_: sqlite3.Connection) -> None:
+    await asyncio.sleep(1.0)
+
+
+async def block_the_loop(_: sqlite3.Connection) -> None:
+    time.sleep(1.0)  # noqa: ASYNC251 (that is what this is about)
+
+
+async def write_late(connection: sqlite3.Connection) -> None:
+    await asyncio.sleep(1.0)
+    connection.execute("INSERT INTO orders VALUES ('late')")
+
+
+async def compute_in_sql(connection: sqlite3.Connection) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    await asyncio.to_thread(connection.execute, endless)
+
+
+@pytest.mark.parametrize("linger", [wait_in_loop, block_the_loop, write_late, compute_in_sql])
+async def test_a_transaction_that_takes_too_long_is_rolled_back(
+    backend: Backend,
+    theirs: sqlite3.Connection,
+    linger: Callable[[sqlite3.Connection], Awaitable[None]],
+) -> None:
+    """After a third of the lease the others get on, whatever the handler does."""
+    theirs.commit()
+    backend.driver.serve_worker("worker", lease=0.6)
+    other = engines.open(f"sqlite:///{theirs.execute('PRAGMA database_list').fetchone()[2]}")
+    written = threading.Event()
+
+    def write() -> None:
+        other.run_sync(other.ops.submit([new_task("ship")]))
+        written.set()
+
+    async def transact() -> None:
+        async with backend.driver.transaction() as transaction:
+            transaction.connection.execute("INSERT INTO orders VALUES ('book')")
+            threading.Thread(target=write).start()
+            await linger(transaction.connection)
+            assert written.is_set(), "the others waited until the handler was done"
+
+    with pytest.raises(TransactionTooLong, match="rolled back"):
+        await transact()
+    assert written.wait(5.0)
+    assert theirs.execute("SELECT count(*) FROM orders").fetchone() == (0,)
+    async with backend.driver.transaction() as transaction:
+        transaction.connection.execute("INSERT INTO orders VALUES ('book')")
+    assert theirs.execute("SELECT count(*) FROM orders").fetchone() == (1,)
+    await other.driver.aclose()

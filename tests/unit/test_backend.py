@@ -41,7 +41,7 @@ class Loopback:
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         raise NotImplementedError
 
-    def name_sessions(self, worker_id: str) -> None:
+    def serve_worker(self, worker_id: str, lease: float) -> None:
         raise NotImplementedError
 
     async def listen(self) -> Wakeup:

@@ -88,10 +88,11 @@ class Driver(Protocol):
         if the engine has no such transactions.
         """
 
-    def name_sessions(self, worker_id: str) -> None:
-        """Tell the store which worker the sessions of this driver belong to.
+    def serve_worker(self, worker_id: str, lease: float) -> None:
+        """Name the worker that uses this driver, so that what it locks does not stay locked.
 
-        Where sessions hold locks, they end when the worker is declared dead.
+        On PostgreSQL its sessions end when it is declared dead. On SQLite a transaction of a
+        handler ends after a third of the lease.
         """
 
     async def listen(self) -> Wakeup:

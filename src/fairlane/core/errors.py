@@ -32,6 +32,7 @@
     │   ├── UnknownToken
     │   ├── SettingsConflict
     │   ├── LeaseLost
+    │   ├── TransactionTooLong
     │   ├── TaskFailed
     │   └── ResultTimeout
     └── StoreError                    the engine said no
@@ -369,6 +370,12 @@ class LeaseLost(Conflict):
     """This attempt is no longer the worker's: what it did is not recorded."""
 
     code = "lease_lost"
+
+
+class TransactionTooLong(Conflict):
+    """A transaction held the store's lock for too long, and was rolled back: keep it short."""
+
+    code = "transaction_too_long"
 
 
 class TaskFailed(Conflict):

@@ -142,7 +142,7 @@ class Worker:
         new = self._config.new_worker(frozenset(tasks))
         # A token that is not for workers is an error at once; one that is revoked later may return.
         refused = () if self._known else AccessDenied
-        self._app.backend.driver.name_sessions(new.worker_id)
+        self._app.backend.driver.serve_worker(new.worker_id, new.lease)
         op = self._app.backend.ops.register(new)
         worker_id = await self._run_patiently(op, unusable=refused)
         self._known = True

@@ -79,7 +79,7 @@ class HttpDriver:
     def transaction(self) -> NoReturn:
         raise NotSupported(_ALONE)
 
-    def name_sessions(self, worker_id: str) -> None:
+    def serve_worker(self, worker_id: str, lease: float) -> None:
         """Do nothing: the server has the sessions."""
 
     async def listen(self) -> HttpWakeup:

@@ -220,7 +220,7 @@ class PostgresDriver:
 
     # -- the rest ------------------------------------------------------------------------------
 
-    def name_sessions(self, worker_id: str) -> None:
+    def serve_worker(self, worker_id: str, lease: float) -> None:  # noqa: ARG002
         for side in (self._async, self._handlers, self._sync):
             side.name(session_name(worker_id))
 

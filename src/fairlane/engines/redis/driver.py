@@ -59,7 +59,7 @@ class RedisDriver:
     def transaction(self) -> NoReturn:
         raise NotSupported(_NO_TRANSACTIONS)
 
-    def name_sessions(self, worker_id: str) -> None:
+    def serve_worker(self, worker_id: str, lease: float) -> None:
         """Do nothing: a connection holds no locks."""
 
     async def listen(self) -> RedisWakeup:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -38,6 +39,9 @@ __all__ = ["Execute", "SqliteDriver"]
 T = TypeVar("T")
 
 _JOBS_PER_TRANSACTION = 100
+_LEASE_SHARE = 1 / 3
+"""For which share of a lease a handler's transaction may keep everyone else from writing, and so
+from sending heartbeats."""
 
 logger = logging.getLogger("fairlane.store")
 
@@ -67,6 +71,7 @@ class SqliteDriver:
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
         self._reader = LazyThread("fairlane-sqlite-reader", self._serve_reader) if path else None
         self._verified = False
+        self._transaction_seconds = math.inf
         # The holder of this lock may use the connection that writes.
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -311,9 +316,13 @@ class SqliteDriver:
         return SqliteJoined(self._database, connection, self._verify, self._rolled_back)
 
     def transaction(self) -> AbstractAsyncContextManager[SqliteTransaction]:
-        """Open a transaction of the store's database. Until it ends, other writers wait."""
+        """Open a transaction of the store's database. Until it ends, other writers wait.
+
+        In a worker it is rolled back after a third of the lease: TransactionTooLong.
+        """
         ground = self._shared if self._database.path is None else self._apart
-        own = SqliteTransaction(self._database, ground, self._verify, self._waiters.wake)
+        limit = math.inf if self._database.path is None else self._transaction_seconds
+        own = SqliteTransaction(self._database, ground, self._verify, self._waiters.wake, limit)
         return transacting(own, self._patience)
 
     @contextmanager
@@ -344,8 +353,8 @@ class SqliteDriver:
                 self._connection.row_factory = None
                 self._connection.text_factory = str
 
-    def name_sessions(self, worker_id: str) -> None:
-        """Do nothing: nobody can end another process's lock."""
+    def serve_worker(self, worker_id: str, lease: float) -> None:  # noqa: ARG002
+        self._transaction_seconds = lease * _LEASE_SHARE
 
     async def listen(self) -> SqliteWakeup:
         return SqliteWakeup(self._waiters, self._database.watch(), self._commits)

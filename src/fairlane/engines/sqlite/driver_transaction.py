@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
 from fairlane.backoff import persist_async
+from fairlane.core.errors import StoreError, TransactionTooLong
 from fairlane.core.flow import Op
 from fairlane.engines.sqlite.driver_caller_transactions import perform_within
 from fairlane.engines.sqlite.driver_database import Database
@@ -36,6 +39,7 @@ class SqliteTransaction:
         ground: Ground,
         verify: Callable[[], Op[None]],
         committed: Callable[[], None],
+        limit: float = math.inf,
     ) -> None:
         self._database = database
         self._ground = ground
@@ -45,6 +49,9 @@ class SqliteTransaction:
         self._stack = ExitStack()
         self._open: sqlite3.Connection | None = None
         self._wake = False
+        self._limit = limit
+        self._timer: threading.Timer | None = None
+        self._expired = False
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -62,12 +69,38 @@ class SqliteTransaction:
                 await persist_async(lambda: self._do(self._begin), patience)
         except TimeoutError:
             raise self._database.locked(patience) from None
+        if self._limit < math.inf:
+            # A thread: a handler may block the event loop.
+            self._timer = threading.Timer(self._limit, self._expire)
+            self._timer.daemon = True
+            self._timer.start()
 
     async def commit(self) -> None:
         await self._do(self._commit)
 
+    def too_long(self) -> TransactionTooLong | None:
+        """Return the error of a transaction that was ended because it took too long."""
+        if not self._expired:
+            return None
+        return TransactionTooLong(
+            f"A transaction held the lock of {self._database.name} for {self._limit:g} s, a third "
+            "of the lease, while nobody else could write or send a heartbeat: it was rolled back. "
+            "Do what takes long before the transaction, or give the worker a longer lease."
+        )
+
+    def _expire(self) -> None:
+        """Roll back, and close the connection: what the handler does with it must fail."""
+        connection = self._open
+        if connection is not None:
+            self._expired = True
+            with suppress(sqlite3.Error):
+                connection.interrupt()
+            self._hand.call(self._release)
+
     async def release(self) -> None:
         """Give everything back; undoes what was not committed."""
+        if self._timer is not None:
+            self._timer.cancel()
         begun = self._open is not None
         released = self._hand.call(self._release)
         self._hand.stop()
@@ -97,6 +130,8 @@ class SqliteTransaction:
         return result
 
     def _commit(self) -> None:
+        if self._expired:
+            raise RuntimeError(_OVER)
         if self.connection.in_transaction:
             self.connection.execute("COMMIT")
             if not self._database.files.intact():
@@ -120,5 +155,10 @@ async def transacting(
         await transaction.begin(patience)
         yield transaction
         await transaction.commit()
+    except (sqlite3.Error, RuntimeError, StoreError) as error:
+        too_long = transaction.too_long()
+        if too_long is None:
+            raise
+        raise too_long from error
     finally:
         await transaction.release()
