@@ -115,6 +115,8 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.replay_where(Filter(types=frozenset({"late"}))))
     await do(ops.delete_where(Filter(types=frozenset({"work"}))))
 
+    await do(ops.holdings(worker, 10))
+    await do(ops.disown(worker, [(late.task_id, 1)]))
     await do(ops.mark(worker, WorkerStatus.DRAINING))
     await do(ops.forget(worker))
     await do(ops.bury([worker]))

@@ -58,7 +58,9 @@ KEPT: dict[str, float | None] = {
 """So that programs live to see tasks go, and nothing else."""
 
 
-_REFUSALS = frozenset({"unknown_dependency", "duplicate_task", "idempotency_conflict"})
+_REFUSALS = frozenset(
+    {"unknown_dependency", "duplicate_task", "idempotency_conflict", "task_id_conflict"}
+)
 """A batch may be refused for more than one reason; which is named first is nobody's business."""
 
 
@@ -258,7 +260,7 @@ class Pair:
 
         answer = self.both(ours, theirs, "submit", _REFUSALS)
         for task_id, _, known in answer or []:
-            if not known:
+            if not known and task_id not in self.ids:
                 self.ids.append(task_id)
 
     # -- steps: workers ----------------------------------------------------------------------------

@@ -55,6 +55,10 @@ def submit(choices: Choices, ids: list[str], clock: Callable[[float], datetime])
     for _ in range(choices.one(1, 2, 3, 6)):
         earlier = [*ids, *(task.task_id for task in batch)]
         batch.append(_new_task(choices, earlier, clock))
+    if ids and choices.seldom(5):
+        again = ids[choices.number() % len(ids)]
+        if again not in batch[0].depends_on:
+            batch[0] = replace(batch[0], task_id=again, chosen=True)
     return lambda pair: pair.submit(batch)
 
 

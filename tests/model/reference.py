@@ -148,6 +148,8 @@ class Model:
             "journal": DAY,
         }
         self.settings_version = 0
+        self.fences: dict[str, tuple[int, float]] = {}
+        """The last attempts of deleted tasks, and until when they are kept."""
 
     # -- submission --------------------------------------------------------------------------------
 
@@ -166,6 +168,15 @@ class Model:
         fresh: list[NewTask] = []
         replaced: list[MTask] = []
         for new in batch:
+            stored = self.tasks.get(new.task_id)
+            if stored is None:
+                continue
+            if (stored.new.type, stored.new.payload) != (new.type, new.payload):
+                raise Refused("task_id_conflict")
+            answers[new.task_id] = stored.id, stored.status, True
+        for new in batch:
+            if new.task_id in answers:
+                continue
             twin, known = self._repeated(new, fresh)
             if twin is None and known is None:
                 twin, known = self._double(new, fresh, replaced)
@@ -250,6 +261,9 @@ class Model:
                 broken = True
         if broken or task.parents:
             task.status, task.due = "scheduled", None
+        attempt, until = self.fences.get(task.id, (0, 0.0))
+        if until > self.now and not broken:
+            task.attempt = attempt
         self._tell("submit", task)
         if broken:
             self._end(task, "cancelled", Problem("DEPENDENCY_FAILED", "dependency_failed"))
@@ -688,8 +702,14 @@ class Model:
         if before == "retrying":
             self._end(task, "cancelled", None)
         self._tell("delete", task)
+        self._leave_fence(task)
         self._forget(task)
         return True, before
+
+    def _leave_fence(self, task: MTask) -> None:
+        assert task.ended is not None
+        if task.attempt and task.ended > self.now - DAY:
+            self.fences[task.id] = task.attempt, self.now + DAY
 
     def change_settings(self, changes: dict[str, float | None], version: int | None) -> int:
         """The version after it."""
@@ -717,6 +737,8 @@ class Model:
         ]
         for task in old:
             self._count(task, "")
+            if task.status != "completed":
+                self._leave_fence(task)
             self._forget(task)
         return len(old)
 

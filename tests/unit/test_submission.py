@@ -801,8 +801,12 @@ class TestForm:
     @pytest.mark.parametrize("options", [{}, OPTIONS, {"run_at": NOON}])
     def test_filled_in_it_is_what_the_door_makes(self, options: dict[str, Any]) -> None:
         filled = new_form("email", **options).filled(b'{"a":1}')
-        made = new_task("email", b'{"a":1}', task_id=filled.task_id, **options)
-        assert filled == made
+        made = new_task("email", b'{"a":1}', **options)
+        assert filled == msgspec.structs.replace(made, task_id=filled.task_id)
+
+    @pytest.mark.parametrize("given", [None, TASK_ID])
+    def test_who_chose_its_id(self, given: str | None) -> None:
+        assert new_task("email", task_id=given).chosen is (given is not None)
 
     def test_every_task_has_an_id_of_its_own(self) -> None:
         form = new_form("email")

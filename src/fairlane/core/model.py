@@ -129,6 +129,8 @@ class NewTask(msgspec.Struct, frozen=True, gc=False):
     unique: Hold | None = None
     matches: Callable[[bytes], bool] | None = None
     """Whether a payload in the store is this one, where that is not seen from the bytes."""
+    chosen: bool = False
+    """Somebody gave it its id, which a deleted task may have had: see `fences`."""
 
     @property
     def depends_on(self) -> tuple[str, ...]:

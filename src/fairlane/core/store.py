@@ -299,7 +299,8 @@ class Control(Protocol):
     ) -> Op[list[Deleted]]:
         """Delete tasks that have ended, with their history. Frees their idempotency keys.
 
-        A task that waits for a retry is cancelled first.
+        A task that waits for a retry is cancelled first. The attempts of a task that is submitted
+        under the id of a deleted one go on from there (see `fences`).
         """
 
     def cancel_where(self, filter: Filter, cursor: str | None = None) -> Op[Swept]:

@@ -124,6 +124,7 @@ def new_task(
             dated=run_at is not None,
         ),
         unique=hold(type, encoded, unique),
+        chosen=task_id is not None,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fairlane.core import limits
 from fairlane.core.facts import SAMPLE
+from fairlane.core.fences import FENCE, FENCE_MICROSECONDS
 from fairlane.core.flow import Flow, transacts, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.machine import CANCEL, Verb, sources_of
@@ -57,14 +58,14 @@ def delete(
 def _delete(task_ids: list[str], *, journal: bool) -> Flow[set[str]]:
     """Delete those of these tasks that have ended. Return their ids.
 
-    `journal`: write entries about it.
+    `journal`: write entries about it, because somebody asked for it.
     """
     if not task_ids:
         return set()
     ids = array_of_ids(task_ids)
     # Submissions of children lock their parents' contents: now their dependencies can be seen.
     yield Query(SQL["lock_contents"], (ids,))
-    rows = yield Query(SQL["delete"], (ids, journal))
+    rows = yield Query(SQL["delete"], (ids, journal, FENCE_MICROSECONDS))
     return {task_id for (task_id,) in rows}
 
 
@@ -87,5 +88,6 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
         ((count,),) = yield Query(SQL[name], (deadline, limits.BATCH))
         counts.append(count)
     counts.append((yield from expire_documents(self, SAMPLE, limits.BATCH)))
+    counts.append((yield from expire_documents(self, FENCE, limits.BATCH)))
     counts.append((yield from trim(limits.BATCH, past(retention.journal, now))))
     return Pruned(tasks, more=any(count >= limits.BATCH for count in counts))

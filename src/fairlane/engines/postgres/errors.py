@@ -21,6 +21,10 @@ class Duplicate(StoreError):
     """A task with this id is stored already."""
 
 
+class Fenced(StoreError):
+    """A deleted task had the id of one that is submitted: see core/fences.py."""
+
+
 def error_of(state: str, message: str, store: str) -> FairlaneError:
     """Return the error for an SQLSTATE and a message. `store` is its name without secrets."""
     said = message.split("\n", maxsplit=1)[0].rstrip(".")
@@ -47,6 +51,8 @@ def error_of(state: str, message: str, store: str) -> FairlaneError:
             return SchemaMissing()
         case "23505":
             return Duplicate()
+        case "22012":  # the only division by zero there can be: see submit.sql
+            return Fenced()
         case "22P02":
             return InvalidTaskId()
         case "25P01" | "25P02":

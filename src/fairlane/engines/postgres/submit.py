@@ -22,7 +22,7 @@ from fairlane.engines.postgres.dependencies import (
     lock_parents,
     store_dependencies,
 )
-from fairlane.engines.postgres.errors import Duplicate
+from fairlane.engines.postgres.errors import Duplicate, Fenced
 from fairlane.engines.postgres.submit_batch import Batch
 
 _TRIES = 100
@@ -49,7 +49,7 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     else:
         try:
             answers, awaited = yield from _submit_plainly(self, batch)
-        except Duplicate:
+        except (Duplicate, Fenced):
             answers, awaited = yield from _submit_carefully(self, tasks)
     yield from fold_and_trim(self)
     if any(answer.state is State.QUEUED and not answer.known for answer in answers):
@@ -66,9 +66,15 @@ def _submit_plainly(self: Context, batch: Batch) -> Flow[Stored]:
 
 
 def _submit_carefully(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored]:
-    """Submit tasks that have keys or parents, or that may be stored already."""
+    """Submit tasks that have keys or parents, that may be stored already, or were deleted."""
+    fenced = False
     for _ in range(_TRIES):
-        stored = yield from _try_to_submit(self, tasks)
+        try:
+            stored = yield from _try_to_submit(self, tasks, fenced=fenced)
+        except Fenced:
+            yield ROLLBACK
+            fenced = True
+            continue
         if stored is not None:
             return stored
     raise StoreBusy(
@@ -76,7 +82,7 @@ def _submit_carefully(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored]:
     )
 
 
-def _try_to_submit(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored | None]:
+def _try_to_submit(self: Context, tasks: Sequence[NewTask], *, fenced: bool) -> Flow[Stored | None]:
     """Try once, in a transaction. Return None if something else had to be done first."""
     yield BEGIN
     admission = yield from _admit(tasks)
@@ -96,7 +102,7 @@ def _try_to_submit(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored | Non
         yield ROLLBACK
         yield from self.catalogue.open(missing)
         return None
-    accepted, awaited = yield from _store(known, batch, admission)
+    accepted, awaited = yield from _store(known, batch, admission, fenced=fenced)
     doomed = yield from store_dependencies(dependencies)
     yield COMMIT
     linked = yield from _link(dependencies)
@@ -132,13 +138,13 @@ def _replace(admission: Admission) -> Flow[bool | None]:
     return (yield from dependents.release_dependents(moves.ended_of(found)))
 
 
-def _store(known: Known, batch: Batch, admission: Admission) -> Flow[Stored]:
+def _store(known: Known, batch: Batch, admission: Admission, *, fenced: bool) -> Flow[Stored]:
     """Store tasks and their keys."""
     accepted: list[Accepted] = []
     awaited = False
     if admission.fresh:
         try:
-            accepted, awaited = yield from batch.insert(known)
+            accepted, awaited = yield from batch.insert(known, fenced=fenced)
         except Duplicate:
             raise StoreBusy(
                 "The same tasks are being submitted twice at this moment: submit them again."

@@ -37,6 +37,9 @@ _SUBMIT = {
     (False, False): _SEVERAL_KINDS,
 }
 """By whether all tasks are of one kind, and whether all are due at once."""
+_UNGUARDED = {
+    statement: fill(statement, guard="") for statement in (_SUBMIT_RELATED, *_SUBMIT.values())
+}
 
 
 class Flags(NamedTuple):
@@ -138,8 +141,12 @@ class Batch:
         """Return whether some of the tasks depend on others."""
         return any(alike[0].spec.depends_on for alike in self._kinds.values())
 
-    def insert(self, known: Known) -> Flow[tuple[list[Accepted], bool]]:
-        """Store all tasks. Return the replies, and whether a worker may wait for them."""
+    def insert(self, known: Known, *, fenced: bool = False) -> Flow[tuple[list[Accepted], bool]]:
+        """Store all tasks. Return the replies, and whether a worker may wait for them.
+
+        Raises Fenced if a deleted task had one of the ids, unless the caller knows (`fenced`): then
+        their attempts go on.
+        """
         tasks = list(chain.from_iterable(self._kinds.values()))
         payloads = [task.payload for task in tasks]
         until = list(accumulate(map(len, self._kinds.values())))
@@ -170,7 +177,11 @@ class Batch:
                 _or_none([hold and hold.states for hold in holds]),
             ]
         statement = _SUBMIT_RELATED if self._related else _SUBMIT[alike, at_once]
-        ((now, awaited),) = yield Query(statement, values)
+        if fenced or not any(task.chosen for task in tasks):
+            statement = _UNGUARDED[statement]
+        ((now, awaited, *_),) = yield Query(statement, values)
+        if fenced:
+            yield Query(SQL["go_on"], (values[0],))
         later = {
             task.task_id
             for (kind, flags), alike in self._kinds.items()

@@ -15,7 +15,7 @@ import re
 from hashlib import sha1
 from typing import NamedTuple
 
-from fairlane.core import clocks, limits, machine, trail
+from fairlane.core import clocks, fences, limits, machine, trail
 from fairlane.core.facts import SAMPLE
 from fairlane.core.machine import Move, Place, Slot, sources_of
 from fairlane.core.priority import HIGHEST
@@ -71,6 +71,7 @@ def _numbers() -> dict[str, int]:
         "BATCH": limits.BATCH,
         "HIGHEST_LEVEL": HIGHEST,
         "STEP": clocks.STEP,
+        "FENCE_MICROSECONDS": fences.FENCE_MICROSECONDS,
         "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
         "JOURNAL_BYTES": JOURNAL_BYTES,
         "LINE": record.LINE.size,
@@ -89,6 +90,7 @@ def _texts() -> dict[str, str]:
         "FORMAT": f"'{FORMAT}'",
         **{f"MOVE_{name}": _table(move) for name, move in _MOVES.items()},
         "SAMPLE": f"'{SAMPLE}'",
+        "FENCE": f"'{fences.FENCE}'",
         "WAIT_BOUNDS": f"{{{', '.join(map(str, BUCKETS_IN_MICROSECONDS))}}}",
         "SETTINGS": f"'{SETTINGS}'",
     }

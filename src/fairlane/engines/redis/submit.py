@@ -142,6 +142,7 @@ def _arguments(
         smallest,
         *counts,
         b"".join(compared),
+        int(any(task.chosen for task in tasks)),
         *heads,
         *bodies,
         *chain.from_iterable(specials),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from fairlane.core import limits
 from fairlane.core.facts import SAMPLE
+from fairlane.core.fences import FENCE, FENCE_MICROSECONDS, leaves_fence
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.journal import Passage
@@ -19,8 +20,9 @@ from fairlane.core.tally import UNTIMED
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite import dependents
 from fairlane.engines.sqlite.accounting import Accounts
-from fairlane.engines.sqlite.calls import Execute
+from fairlane.engines.sqlite.calls import Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.documents import SQL as DOCUMENTS
 from fairlane.engines.sqlite.documents import expire_documents
 from fairlane.engines.sqlite.moves import apply_move, standing
 
@@ -45,6 +47,8 @@ def delete(
                 yield from apply_move(task, CANCEL, now, accounts)
                 state = State.CANCELLED
             gone.add(task.number, task.task_id, accounts, task.lane, task.level, state)
+            if leaves_fence(state, task.attempt, task.completed_at or now, now, pruned=False):
+                gone.leave_fence(task.task_id, task.attempt, now)
             passage = Passage(
                 Verb.DELETE, None, task.lane, task.level, [task.task_id], [task.attempt]
             )
@@ -68,8 +72,10 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
     for state, deadline in retention.deadlines(now).items():
         left = limits.BATCH - len(gone)
         for row in (yield Execute(SQL["old"], (state.code, deadline, left))):
-            number, task_id, lane, level = row
+            number, task_id, lane, level, attempt, ended_at = row
             gone.add(number, task_id, accounts, lane, level, state)
+            if leaves_fence(state, attempt, ended_at, now, pruned=True):
+                gone.leave_fence(task_id, attempt, now)
     yield from gone.remove()
     yield from accounts.post(now)
     more = len(gone) == limits.BATCH
@@ -81,8 +87,9 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
     for statement, deadline in others.items():
         dropped = yield Execute(SQL[statement], (deadline, limits.BATCH))
         more = more or dropped.rowcount == limits.BATCH
-    expired = yield from expire_documents(self, SAMPLE, limits.BATCH)
-    more = more or expired == limits.BATCH
+    for kind in (SAMPLE, FENCE):
+        expired = yield from expire_documents(self, kind, limits.BATCH)
+        more = more or expired == limits.BATCH
     yield Execute(SQL["blank_journal"], (past(retention.journal, now),))
     return Pruned(len(gone), more)
 
@@ -93,6 +100,7 @@ class Gone:
     def __init__(self) -> None:
         self._numbers: list[int] = []
         self._task_ids: list[str] = []
+        self._fences: list[tuple[object, ...]] = []
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -105,6 +113,11 @@ class Gone:
         self._task_ids.append(task_id)
         accounts.count((lane, level, state.code, NOWHERE, "", UNTIMED), 1)
 
+    def leave_fence(self, task_id: str, attempt: int, now: int) -> None:
+        """Let a task leave its last attempt behind."""
+        value = str(attempt).encode()
+        self._fences.append((FENCE, task_id, value, now, now + FENCE_MICROSECONDS, None, 1))
+
     def remove(self) -> Flow[None]:
         """Take them away. Their bonds went when they ended."""
         if not self._numbers:
@@ -116,3 +129,5 @@ class Gone:
         yield Execute(SQL["drop_expiries"], (numbers,))
         yield Execute(SQL["drop_outcomes"], (numbers,))
         yield Execute(SQL["drop_content"], (numbers,))
+        if self._fences:
+            yield ExecuteMany(DOCUMENTS["put"], self._fences)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from fairlane.core import limits
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId
+from fairlane.core.fences import FENCE
 from fairlane.core.flow import Flow, writes
 from fairlane.core.journal import Passage
 from fairlane.core.machine import Verb
@@ -50,6 +52,9 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
         echoes = admission.echoes
         fresh = [task for task in fresh if task.task_id not in known and task.task_id not in echoes]
     stored = yield from _store(self, fresh, newest_number or 0, now, accounts)
+    chosen = [task.task_id for task in fresh if task.chosen]
+    if chosen:
+        yield from _go_on(chosen, now)
     if marked:
         yield from keep_holds(marked)
     if accounts.ended:
@@ -128,6 +133,14 @@ def _store(
     if dependencies is not None:
         stored |= {doomed: Accepted(doomed, State.CANCELLED, now) for doomed in dependencies.doomed}
     return stored
+
+
+def _go_on(ids: list[str], now: int) -> Flow[None]:
+    """Let the attempts of tasks go on from those of deleted tasks with the same ids."""
+    fences = (yield Execute(SQL["fences"], (FENCE, json.dumps(ids), now))).fetchall()
+    if fences:
+        yield ExecuteMany(SQL["go_on_ready"], fences)
+        yield ExecuteMany(SQL["go_on_waiting"], fences)
 
 
 def _known_ids(

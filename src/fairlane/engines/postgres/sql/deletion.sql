@@ -30,7 +30,20 @@ LIMIT $3;
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
 gone AS (
     DELETE FROM fairlane.outcome WHERE task_id = ANY ($1::text::uuid[])
-    RETURNING task_id, lane, level, attempt, state
+    RETURNING task_id, lane, level, attempt, state, completed_at
+),
+-- Twin of core/fences.py, leaves_fence(). $3 is for how long.
+fences AS (
+    INSERT INTO fairlane.documents (kind, id, value, at, expires_at, version)
+    SELECT
+        'fence', task_id::text, convert_to(attempt::text, 'UTF8'), now, now + $3::bigint, 1
+    FROM clock, gone
+    WHERE
+        attempt > 0
+        AND completed_at > now - $3::bigint
+        AND ($2::boolean OR state <> COMPLETED)
+    ON CONFLICT (kind, id) DO UPDATE
+    SET value = excluded.value, expires_at = excluded.expires_at, version = documents.version + 1
 ),
 content AS (
     DELETE FROM fairlane.content WHERE task_id = ANY (ARRAY(SELECT task_id FROM gone))

@@ -23,6 +23,7 @@ release_dependents()
 for _, each in ipairs(gone) do
     local id, record, state = unpack(each)
     remove(id, state)
+    leave_fence(id, record, state == byte(record) and time_of(record, UPDATED_AT) or now)
     add_task(passage_for('delete', place_of(record), '', state .. ':0::-1'), run_of(id, record))
 end
 write_removed()

@@ -20,6 +20,9 @@ local function delete_ended(ids, state, ended_at)
                 end
                 removed = removed + 1
                 remove(ids[i], state)
+                if state ~= COMPLETED then
+                    leave_fence(ids[i], record, time_of(record, UPDATED_AT))
+                end
                 count_only(place_of(record), state .. ':0::-1')
             end
         end
@@ -100,6 +103,7 @@ for _, worker in ipairs(members_until(DEAD_WORKERS, now - ARGV[1])) do
     end
 end
 more = expire(SAMPLE, BATCH) == BATCH or more
+more = expire(FENCE, BATCH) == BATCH or more
 write()
 trim(JOURNAL, now - ARGV[2], function()
     return true

@@ -3,7 +3,7 @@
 -- Store new tasks, all or none.
 -- ARGV: the version of the catalogue, the lifetime of an idempotency key in microseconds, the smallest
 --       task id, the numbers of groups, tasks and special tasks, the ids that were found to be stored
---       already under the same type and payload;
+--       already under the same type and payload, '1' if somebody chose an id (else '0');
 --       per group: lane and level in bytes, number of tasks, delay in microseconds, run_at in bytes ('' if
 --       the delay counts);
 --       per task, group by group: id, body (see record.py);
@@ -17,7 +17,7 @@
 --       {'known', ids} if further ids are stored already.
 local known_version, window = ARGV[1], tonumber(ARGV[2])
 local groups, tasks, specials = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local first_group, first_task = 8, 8 + 4 * groups
+local first_group, first_task = 9, 9 + 4 * groups
 local first_special = first_task + 2 * tasks
 
 if catalogue_version ~= known_version then
@@ -230,6 +230,22 @@ for g = first_group, first_task - 1, 4 do
 end
 
 write()
+
+-- The attempts of a task go on from those of a deleted task with the same id.
+if ARGV[8] == '1' and call('EXISTS', DOCUMENTS .. FENCE) == 1 then
+    local names = {}
+    for i, id in ipairs(ids) do
+        names[i] = text_of(id)
+    end
+    local records = live_records(ids)
+    for i, fence in ipairs(call('HMGET', DOCUMENTS .. FENCE, unpack(names))) do
+        if fence and not known[i] and initial_states[ids[i]] ~= CANCELLED and read('>i8', fence, 17) > now then
+            local attempt = pack('>I4', tonumber(sub(fence, 26)))
+            later('HSET', LIVE, ids[i], sub(records[i], 1, ATTEMPT - 1) .. attempt .. sub(records[i], WORKER))
+        end
+    end
+    write()
+end
 for _, each in ipairs(replaced) do
     end_by(MOVE_REPLACE, each[1], each[2])
 end

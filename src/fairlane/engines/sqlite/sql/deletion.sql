@@ -1,5 +1,6 @@
 -- name: old
-SELECT outcome.number, task.task_id, task.lane, task.level
+SELECT
+    outcome.number, task.task_id, task.lane, task.level, outcome.attempt, outcome.completed_at
 FROM outcome CROSS JOIN content AS task ON task.number = outcome.number
 WHERE outcome.state = ? AND outcome.completed_at <= ?
 ORDER BY outcome.completed_at

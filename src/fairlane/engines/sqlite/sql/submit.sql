@@ -3,6 +3,22 @@
 -- name: newest
 SELECT (SELECT max(number) FROM content), (SELECT max(task_id) FROM content);
 
+-- name: fences
+SELECT value, id FROM documents
+WHERE kind = ? AND id IN (SELECT value FROM json_each(?)) AND expires_at > ?;
+
+-- name: go_on_ready
+UPDATE ready SET attempt = CAST(?1 AS INTEGER)
+FROM content AS task
+WHERE
+    task.task_id = ?2
+    AND ready.lane = task.lane AND ready.level = task.level
+    AND ready.ready_at = task.ready_at AND ready.task_id = task.task_id;
+
+-- name: go_on_waiting
+UPDATE waiting SET attempt = CAST(?1 AS INTEGER)
+WHERE number = (SELECT number FROM content WHERE task_id = ?2);
+
 -- name: content
 INSERT INTO content (
     number, task_id, lane, level, created_at, run_at, ready_at, expires_at, max_retries, timeout,

@@ -9,6 +9,18 @@ local function remove(id, state)
     end
 end
 
+-- Let a deleted task leave its last attempt behind, as a document, unless it never ran or ended long ago.
+-- Twin of core/fences.py, leaves_fence(), whose other condition the caller checks.
+local function leave_fence(id, record, ended_at)
+    local attempt = read('>I4', record, ATTEMPT)
+    if attempt > 0 and ended_at > now - FENCE_MICROSECONDS then
+        local name, ends = text_of(id), now + FENCE_MICROSECONDS
+        later('HSET', DOCUMENTS .. FENCE, name, pack('>I8i8i8B', 1, now, ends, 0) .. attempt)
+        later('ZADD', DOCUMENT_TIMES .. FENCE, now_text, name)
+        later('ZADD', DOCUMENT_ENDS .. FENCE, whole(ends), name)
+    end
+end
+
 -- Delete the tasks that were marked.
 local function write_removed()
     if #removed_ids == 0 then

@@ -40,6 +40,14 @@ local function slots_of(place)
     return name
 end
 
+-- Return a task's id as text.
+local function text_of(id)
+    local digits = string.gsub(id, '.', function(each)
+        return string.format('%02x', byte(each))
+    end)
+    return table.concat({sub(digits, 1, 8), sub(digits, 9, 12), sub(digits, 13, 16), sub(digits, 17, 20), sub(digits, 21)}, '-')
+end
+
 -- Return the run of a task: its id and its attempt.
 local function run_of(id, record)
     return id .. sub(record, ATTEMPT, WORKER - 1)
