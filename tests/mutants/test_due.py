@@ -88,7 +88,7 @@ REDIS: dict[str, Break] = {
         "claim", "merge(streams, batch)", "if streams[1] then streams[1].taken = batch end"
     ),
     "a flood of other lanes comes first": lua(
-        "claim", "if not free or free[lane] or limited[lane] then", "if lane then"
+        "claim", "if not spans or is_open(lane) then", "if lane then"
     ),
     "tasks of the future take a place": lua(
         "lib/claim_order", "if stream.due_only and stream.ready_at > now then", "if false then"
