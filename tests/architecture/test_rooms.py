@@ -131,7 +131,6 @@ def test_the_statements_of_a_module_lie_in_a_file_of_its_name(engine: str) -> No
 HELPERS = {
     "apply": "the engine's part of `settle`",
     "catalogue": "what `context` knows of lanes, controls and settings",
-    "circuits": "`settle` reads how types with a breaker fared",
     "common": "the beginning of every script",
     "count": "`settle` counts late results after it has judged them",
     "find_newest": "`find` where every task can match",
@@ -139,7 +138,6 @@ HELPERS = {
     "migrate_due": "a step of `migrate`",
     "open_lanes": "`submit` opens lanes for new types",
     "read_heads": "`find` looks at many tasks",
-    "set_circuit": "`settle` opens and closes circuits",
     "set_controls": "`pause` and `limit`",
     "set_timeouts": "`claim` gives tasks the timeout of their type",
     "set_worker_status": "`mark`",

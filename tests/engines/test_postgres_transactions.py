@@ -23,6 +23,7 @@ from sqlalchemy.pool import NullPool
 
 from fairlane import engines
 from fairlane.core.backend import Backend
+from fairlane.core.breaker import Breaker
 from fairlane.core.errors import (
     IdempotencyConflict,
     InvalidConnection,
@@ -34,7 +35,8 @@ from fairlane.core.errors import (
 )
 from fairlane.core.flow import Flow, Mode, Op
 from fairlane.core.ids import new_id
-from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Verdict
+from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, TaskError, Verdict
+from fairlane.core.outcomes import Failed
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, Query
@@ -660,6 +662,24 @@ async def test_writes_and_completion_commit_together(backend: Backend, orders: s
     await complete(backend, task, 1)
     assert count(orders, "orders") == 1
     assert await stored(backend, task.task_id) == [State.COMPLETED]
+
+
+async def test_a_circuit_waits_for_no_transaction(backend: Backend) -> None:
+    """The probe's transaction closes the circuit before it commits, and blocks no other run."""
+    ops = backend.ops
+    await backend.run(ops.limit("work", breaker=Breaker(1, 60.0, 1.0)))
+    await backend.run(ops.submit([new_task("work", max_retries=3) for _ in range(3)]))
+    held = [await claim(backend) for _ in range(3)]
+    bad = Failed(TaskError("x"), after=1_000)
+    await backend.run(ops.settle([settlement(held[0], bad)]))
+    await backend.run(ops.shift_clock(2.0))
+    async with backend.driver.transaction() as transaction:
+        await transaction.run(ops.settle([settlement(held[1])]))
+        controls = await backend.run(ops.controls())
+        assert controls.types["work"].open_until is None
+        await backend.run(ops.settle([settlement(held[2], bad)]).within(1.0))
+        controls = await backend.run(ops.controls())
+        assert controls.types["work"].open_until is not None
 
 
 async def test_whoever_lost_the_task_writes_nothing(backend: Backend, orders: str) -> None:

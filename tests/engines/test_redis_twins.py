@@ -18,7 +18,7 @@ from redis import Redis
 from fairlane import engines
 from fairlane.core import machine
 from fairlane.core.backend import Backend
-from fairlane.core.breaker import Breaker
+from fairlane.core.breaker import CLOSED, Breaker, Circuit, after
 from fairlane.core.dependencies import dependency_on
 from fairlane.core.ids import new_id
 from fairlane.core.lanes import Bucket, Rules, allowance, opens_in, refilled
@@ -208,6 +208,39 @@ def test_allowance_and_opens_in(lua: Lua) -> None:
         assert (None if wait < 0 else wait / MICROSECONDS) == (
             None if opens is None else pytest.approx(opens, abs=1e-6)
         ), (rules, bucket, held)
+
+
+def test_after(lua: Lua) -> None:
+    times = (-120, -61, -60, -59.5, -1, 0, 0.5, 1, 1.5, 29.5, 30, 31, 32)
+    at = [NOW + int(seconds * MICROSECONDS) for seconds in times]
+    circuits = [
+        CLOSED,
+        *(Circuit((each,)) for each in at),
+        Circuit(tuple(at[:4])),
+        Circuit(tuple(at)),
+        *(Circuit(open_until=each) for each in at),
+    ]
+    breakers = [
+        Breaker(most, within, cooldown)
+        for most in (1, 2, 5)
+        for within in (0.7, 60.0)
+        for cooldown in (1.1, 30.0)
+    ]
+    cases = list(itertools.product(circuits, breakers, (0, 1, 3), (0, 1, 3)))
+    found = lua(
+        "record slots catalogue circuits",
+        """
+    local failures, open_until = read_circuit(row[1])
+    return stored_circuit(circuit_after(failures, open_until, cjson.decode(row[2]), row[3], row[4]))
+""",
+        [
+            [msgspec.json.encode(circuit).decode(), msgspec.json.encode(breaker).decode(), *runs]
+            for circuit, breaker, *runs in cases
+        ],
+    )
+    for case, answer in zip(cases, found, strict=True):
+        expected = after(*case, NOW)
+        assert answer == msgspec.json.encode(expected).decode(), case
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairlane.core.states import State
 from fairlane.engines.postgres import (
     apply,
+    circuits,
     claim_order,
     context,
     control,
@@ -89,6 +90,9 @@ FAULTS: dict[str, Break] = {
     ),
     "progress does not start a task": statement(
         leases, "progress", "coalesce(task.started_at, now)", "task.started_at"
+    ),
+    "the breaker never opens": statement(
+        circuits, "change", "SET circuit = changed.circuit", "SET circuit = types.circuit"
     ),
     "claims keep the aging of before": statement(
         context, "everything", "id = $1", "id = $1 || '!'"

@@ -58,6 +58,10 @@ FAULTS: dict[str, Break] = {
     "progress does not start a task": lua(
         "progress", "if bytes_of(record, STARTED_AT) == NONE then", "if not record then"
     ),
+    "the breaker never opens": lua(
+        "lib/circuits", "if #recent >= most then", "if #recent < most - BATCH then"
+    ),
+    "a run that ended takes the slot of the probe": lua("lib/slots", "and not gone[run]", ""),
     "claims keep the aging of before": lua("write_settings", "bump()", ""),
     "one of several parents is enough": lua(
         "lib/dependents", "if met and #bonds > 1 then", "if met and not bonds then"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -17,9 +17,17 @@ from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
 from fairlane.engines.files import fill
 from fairlane.engines.postgres.accounting import count, fold_and_trim
-from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, Query
-from fairlane.engines.postgres.circuits import count_runs
-from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.calls import (
+    ASK_NESTED,
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    WAKE,
+    Apart,
+    Query,
+)
+from fairlane.engines.postgres.circuits import count_apart, count_runs, find_types
+from fairlane.engines.postgres.context import NOTHING, Context
 from fairlane.engines.postgres.dependents import release_dependents
 from fairlane.engines.postgres.inspect import fetch
 from fairlane.engines.postgres.moves import Ended
@@ -64,25 +72,37 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
     checked_all([item.task_id for item in moves])
     if not moves:
         return []
-    if reaping:
-        # A process that reaps need not claim, so it may not know of new circuit breakers yet.
+    if reaping or self.catalogue.known is NOTHING:
+        # A process that reaps need not claim, so it may not know of new circuit breakers yet. One
+        # that has just started, or connected again, knows of none.
         yield from self.catalogue.load()
     # Of two reports under one fence, the first is applied and the second is treated as late.
     first: Applied = {}
     for item in moves:
         first.setdefault(item.fence, item)
     waking = Waking(self.catalogue.known.slotted)
-    # Reaping waits for no lock: one run that hangs would block all others.
-    applied = {} if reaping else (yield from _apply(first.values(), waking))
+    types = yield from find_types(self, first.values())
+    # A caller may commit late. Every other settlement of these types, and every new lane, would
+    # wait for that if the caller's transaction had counted the runs.
+    nested = bool(types) and (yield ASK_NESTED)
+    counted = {} if nested else types
+    applied: Applied = {}
+    # Reaping waits for no lock of a run: one that hangs would block all others.
+    if not reaping:
+        alone: Collection[FencedMove] = first.values()
+        if counted:
+            alone = [item for item in alone if item.task_id not in counted]
+        applied = yield from _apply(alone, waking)
     if len(applied) < len(first):
         rest = [item for fence, item in first.items() if fence not in applied]
-        applied |= yield from _apply_with_locks(rest, reaping, waking)
+        applied |= yield from _apply_with_locks(rest, reaping, waking, counted)
     verdicts: dict[int, Verdict] = {}
     if len(applied) < len(moves):
         late = [item for item in moves if applied.get(item.fence) is not item]
         verdicts = yield from _judge(self, late, reaping)
         waking.note_late()
-    yield from count_runs(self, applied.values())
+    if nested:
+        yield Apart(lambda: count_apart(applied.values(), types))
     yield from fold_and_trim(self)
     if waking.needed:
         yield WAKE
@@ -92,6 +112,8 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
 def _apply(items: Iterable[FencedMove], waking: Waking) -> Flow[Applied]:
     """Apply the moves whose fence matches, in one statement. Linked tasks are left out."""
     wanted = sorted(items, key=_TASK_ID)
+    if not wanted:
+        return {}
     alike = all(item.move.verb is Verb.COMPLETE for item in wanted)
     rows = yield _query(_COMPLETE_ONLY if alike else _APPLY, wanted, reaping=False, bare=alike)
     matched = [wanted[number - 1] for number, _ in rows]
@@ -99,8 +121,11 @@ def _apply(items: Iterable[FencedMove], waking: Waking) -> Flow[Applied]:
     return {item.fence: item for item in matched}
 
 
-def _apply_with_locks(items: list[FencedMove], reaping: bool, waking: Waking) -> Flow[Applied]:
-    """Apply moves that `_apply` left out: the task is linked, or its row was just updated."""
+def _apply_with_locks(
+    items: list[FencedMove], reaping: bool, waking: Waking, counted: Mapping[str, str]
+) -> Flow[Applied]:
+    """Apply moves that `_apply` left out: the task is linked, or its row was just updated, or the
+    circuit breaker of its type counts the run."""
     rows = yield Query(SQL["held_now"], (array_of_ids([item.task_id for item in items]),))
     held = {(task_id, attempt, worker_id) for task_id, attempt, worker_id in rows}
     wanted = sorted((item for item in items if item.fence in held), key=_TASK_ID)
@@ -123,8 +148,10 @@ def _apply_with_locks(items: list[FencedMove], reaping: bool, waking: Waking) ->
         for item, linked in matched
         if linked and item.move.ends
     )
+    # A circuit that opened has a new time for its next run: waiting workers need to know it.
+    turned = yield from count_runs(applied.values(), counted)
     yield COMMIT
-    waking.needed = waking.needed or released
+    waking.needed = waking.needed or released or turned
     return applied
 
 

@@ -41,6 +41,13 @@ class Sweep:
 SWEEP = Sweep()
 
 
+class AskNested:
+    """Ask whether the operation is part of a caller's transaction; the reply is a bool."""
+
+
+ASK_NESTED = AskNested()
+
+
 class Apart(NamedTuple):
     """Perform a flow outside a caller's transaction; the reply is its result.
 

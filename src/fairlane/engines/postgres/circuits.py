@@ -1,11 +1,14 @@
 """Circuit breakers: how the runs of a type went decides whether more of them start.
 
-Runs are counted after they are settled, in another transaction, with the type's row locked.
+Runs are counted in the transaction that settles them. It locks rows in this order: its tasks by id,
+their dependents (without waiting), its types by name, the catalogue. A change of controls locks
+types before the catalogue, too; new lanes lock the catalogue last; claims lock neither. So no
+transaction waits for another in a circle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -13,7 +16,7 @@ import msgspec
 from fairlane.core.breaker import CLOSED, Breaker, Circuit, after, verdict
 from fairlane.core.flow import Flow
 from fairlane.core.settlement import FencedMove
-from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Apart, Query
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, WAKE, Query
 from fairlane.engines.postgres.context import SQL as CATALOGUE
 from fairlane.engines.postgres.context import Context, breaker_of, circuit_of
 from fairlane.engines.postgres.rows import array_of_ids
@@ -40,52 +43,60 @@ class TypeCircuit(NamedTuple):
         """Return the circuit after these runs."""
         return after(self.circuit, self.breaker, runs.good, runs.bad, self.now)
 
-    def ignores(self, runs: Runs) -> bool:
-        """Return whether these runs change nothing: all went well, and the circuit is closed."""
-        return not runs.bad and self.circuit.open_until is None
 
-
-def count_runs(self: Context, settled: Iterable[FencedMove]) -> Flow[None]:
-    """Count settled runs, and open and close the circuits of their types."""
+def find_types(self: Context, moves: Collection[FencedMove]) -> Flow[dict[str, str]]:
+    """Return the types of the tasks whose moves can change a circuit, by task."""
     if not self.catalogue.known.breakers:
-        return
-    results = {item.task_id: good for item in settled if (good := verdict(item.move)) is not None}
-    if results:
-        # Apart from a caller's transaction, whose end every new lane would wait for.
-        yield Apart(lambda: _count(self, results))
+        return {}
+    judged = {item.task_id for item in moves if verdict(item.move) is not None}
+    failed = {item.task_id for item in moves if verdict(item.move) is False}
+    if not judged:
+        return {}
+    rows = yield Query(SQL["types_of"], (array_of_ids(sorted(judged)),))
+    return {
+        task_id: type
+        for task_id, type, circuit in rows
+        # A success does not change a closed circuit.
+        if task_id in failed or circuit_of(circuit).open_until is not None
+    }
 
 
-def _count(self: Context, results: Mapping[str, bool]) -> Flow[None]:
-    runs = yield from _runs_by_type(self, results)
-    before = yield from _read_circuits(runs)
-    if all(each.ignores(runs[type]) for type, each in before.items()):
-        return
-    yield BEGIN
+def count_runs(settled: Iterable[FencedMove], types: Mapping[str, str]) -> Flow[bool]:
+    """Count the settled runs of tasks of these types. Return whether a circuit opened or closed.
+
+    Part of a transaction.
+    """
+    runs = _runs_by_type(settled, types)
+    if not runs:
+        return False
     yield Query(SQL["lock"], (sorted(runs),))
     before = yield from _read_circuits(runs)
     changed = {type: each.after(runs[type]) for type, each in before.items()}
     yield Query(SQL["change"], (list(changed), [_stored(each) for each in changed.values()]))
-    turned = [
-        circuit.open_until
-        for type, circuit in changed.items()
-        if circuit.open_until != before[type].circuit.open_until
-    ]
+    turned = any(
+        circuit.open_until != before[type].circuit.open_until for type, circuit in changed.items()
+    )
     if turned:
         yield Query(CATALOGUE["bump"])
+    return turned
+
+
+def count_apart(settled: Iterable[FencedMove], types: Mapping[str, str]) -> Flow[None]:
+    """Count settled runs in a transaction of its own."""
+    yield BEGIN
+    turned = yield from count_runs(settled, types)
     yield COMMIT
     if turned:
-        # A circuit that opened has a new time for its next run: waiting workers need to know it.
         yield WAKE
 
 
-def _runs_by_type(self: Context, results: Mapping[str, bool]) -> Flow[dict[str, Runs]]:
-    """Return the runs of each type that has a breaker."""
+def _runs_by_type(settled: Iterable[FencedMove], types: Mapping[str, str]) -> dict[str, Runs]:
     found: dict[str, Runs] = {}
-    for task_id, lane_id in (yield Query(SQL["lanes_of"], (array_of_ids(list(results)),))):
-        lane = yield from self.catalogue.lane(lane_id)
-        if lane.type in self.catalogue.known.breakers:
-            good, bad = found.get(lane.type, Runs())
-            found[lane.type] = Runs(good + results[task_id], bad + (not results[task_id]))
+    for item in settled:
+        type, result = types.get(item.task_id), verdict(item.move)
+        if type is not None and result is not None:
+            good, bad = found.get(type, Runs())
+            found[type] = Runs(good + result, bad + (not result))
     return found
 
 

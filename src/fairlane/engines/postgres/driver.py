@@ -29,6 +29,7 @@ from fairlane.engines.postgres.calls import (
     SWEEP,
     WAKE,
     Apart,
+    AskNested,
     Query,
     Script,
     Sweep,
@@ -62,7 +63,7 @@ T = TypeVar("T")
 Afterwards = Wake | Sweep
 """Calls whose effect comes after the operation."""
 
-Call = Query | Script | Apart | Afterwards
+Call = Query | Script | Apart | AskNested | Afterwards
 
 _USUAL_AT_MOST = 32
 
@@ -121,6 +122,8 @@ class PostgresDriver:
                     return await self._async.call(connection, request)
                 if isinstance(request, Apart):
                     return await perform_async(request.flow(), call)
+                if isinstance(request, AskNested):
+                    return False
                 afterwards.add(request)
                 return None
 
@@ -155,6 +158,8 @@ class PostgresDriver:
                     return self._sync.call(connection, request)
                 if isinstance(request, Apart):
                     return perform(request.flow(), call)
+                if isinstance(request, AskNested):
+                    return False
                 afterwards.add(request)
                 return None
 

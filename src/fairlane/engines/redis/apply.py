@@ -16,7 +16,6 @@ from fairlane.core.records import stored_error
 from fairlane.core.settlement import Fence, FencedMove, judge_late
 from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
-from fairlane.engines.redis import circuits
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.inspect import fetch
@@ -41,7 +40,7 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
     kinds = _kinds(moves)
     order = list(chain.from_iterable(kinds.values()))
     ordered = [moves[at] for at in order]
-    late, version, runs = yield from self.call(
+    late = yield from self.call(
         APPLY,
         int(reaping),
         len(kinds),
@@ -58,10 +57,6 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
             verdicts[at] = judge_late(tasks.get(item.task_id), item)
         if not reaping and (stale := verdicts.count(Verdict.STALE)):
             yield from self.call(COUNT, stored_key(apart(STALE_RESULTS)), stale)
-    if version:
-        judged = [verdict(moves[alike[0]].move) for alike in kinds.values()]
-        ended = [(judged[kind - 1], lane, times) for kind, lane, times in runs]
-        yield from circuits.count_runs(self, version, ended)
     return verdicts
 
 
@@ -133,5 +128,10 @@ def _head(item: FencedMove, count: int) -> tuple[Argument, ...]:
         int(move.ends),
         int(move.slot is Slot.LINGER),
         int(move.place is Place.RESET),
+        _COUNTED_AS[verdict(move)],
         count,
     )
+
+
+_COUNTED_AS = {True: b"good", False: b"bad", None: b""}
+"""What circuit breakers count a run as."""

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from fairlane.core.errors import InvalidConnection, NotSupported, StoreError
 from fairlane.core.flow import Flow, Mode, Op
 from fairlane.engines.postgres.calls import (
+    ASK_NESTED,
     BEGIN,
     COMMIT,
     ROLLBACK,
@@ -141,6 +142,8 @@ class _Nested:
     def answer(self, request: Any) -> Flow[Any]:
         if isinstance(request, Apart):
             return (yield request)
+        if request is ASK_NESTED:
+            return True
         if isinstance(request, Chore):
             return []
         if request is SWEEP:

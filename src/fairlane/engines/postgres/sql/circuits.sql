@@ -1,5 +1,9 @@
--- name: lanes_of
-SELECT task_id::text, lane FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]);
+-- name: types_of
+SELECT held.task_id::text, types.type, types.circuit
+FROM fairlane.held
+JOIN fairlane.lanes ON lanes.id = held.lane
+JOIN fairlane.types ON types.type = lanes.type
+WHERE held.task_id = ANY ($1::text::uuid[]) AND types.breaker IS NOT NULL;
 
 -- name: circuits
 SELECT fairlane.now_us(), type, breaker, circuit FROM fairlane.types

@@ -1,18 +1,18 @@
 #!lua flags=allow-oom
--- needs: record accounting moves dependents
+-- needs: record accounting moves dependents slots catalogue circuits
 -- Apply moves to executing tasks.
 -- ARGV: '1' when reaping, the number of kinds, the journal lines of all items as one text;
 --       per kind: verb, target:label:bucket, state, run (the outcome in the history), worker id, attempt,
---       three flags (1 or 0: the task ends, its slot lingers, its place is reset), number of items;
+--       three flags (1 or 0: the task ends, its slot lingers, its place is reset), what circuit breakers
+--       count the run as ('good', 'bad' or '' for neither), number of items;
 --       per item, kind by kind: the result of a completion; for other moves 20 bytes (see apply.py), then
 --       the error.
--- Returns the positions of late items, whose fence no longer matches; and if any type has a breaker, the
--- catalogue's version and triples of kind, lane and number of runs that ended.
+-- Returns the positions of late items, whose fence no longer matches.
 local reaping, kind_count, lines = ARGV[1] == '1', tonumber(ARGV[2]), ARGV[3]
-local first_item = 4 + 10 * kind_count
+local first_item = 4 + 11 * kind_count
 
 local kinds = {}
-for k = 4, first_item - 1, 10 do
+for k = 4, first_item - 1, 11 do
     local worker, attempt = ARGV[k + 4], pack('>I4', ARGV[k + 5])
     kinds[#kinds + 1] = {
         verb = ARGV[k],
@@ -26,10 +26,10 @@ for k = 4, first_item - 1, 10 do
         ends = ARGV[k + 6] == '1',
         lingers = ARGV[k + 7] == '1',
         resets = ARGV[k + 8] == '1',
-        count = tonumber(ARGV[k + 9]),
+        verdict = ARGV[k + 9],
+        count = tonumber(ARGV[k + 10]),
         passages = {},  -- by the last fields of a record
         beginnings = {},  -- first fields of ended records, by those before the end
-        by_lane = {},  -- number of runs that ended, if there are breakers
         held = gathered('SREM', HELD .. worker),
     }
 end
@@ -39,7 +39,21 @@ for at = 1, #lines, LINE do
     ids[#ids + 1] = sub(lines, at, at + 15)
 end
 local records = call('HMGET', LIVE, unpack(ids))
-local breakers = call('EXISTS', CIRCUITS) == 1
+
+-- If there are circuit breakers: the runs that ended, by lane, and those that take no slot any more.
+local breakers, runs_by_lane, gone = call('EXISTS', CIRCUITS) == 1, {}, {}
+
+-- Note a run that ended in a lane, for its circuit breaker.
+local function note_run(lane, verdict)
+    local runs = runs_by_lane[lane]
+    if not runs then
+        runs = {good = 0, bad = 0}
+        runs_by_lane[lane] = runs
+    end
+    if verdict ~= '' then
+        runs[verdict] = runs[verdict] + 1
+    end
+end
 
 -- Return whether a task's time limit has passed, its worker is dead, or has not started it in time.
 local function is_overdue(id, record, worker)
@@ -93,7 +107,10 @@ end
 local function linger(run, kind, place, slots)
     if not is_dead(kind.worker) then
         later('HSET', LINGERING .. kind.worker, run, place)
-    elseif slots then
+        return
+    end
+    gone[run] = true
+    if slots then
         slots[#slots + 1] = run
     end
 end
@@ -140,8 +157,8 @@ for _, kind in ipairs(kinds) do
             local started_at = sub(record, STARTED_AT, READY_AT - 1)
             held[#held + 1] = run
             if breakers then
-                local lane = read('>H', ending)
-                kind.by_lane[lane] = (kind.by_lane[lane] or 0) + 1
+                note_run(read('>H', ending), kind.verdict)
+                gone[run] = not kind.lingers
             end
             if started_at ~= NONE then
                 later('ZREM', DEADLINES, id)
@@ -181,6 +198,17 @@ local function worker_of_item(i)
     end
 end
 
+-- Return the runs that ended, by type.
+local function runs_by_type()
+    local found = {}
+    for lane, runs in pairs(runs_by_lane) do
+        local type = type_of(lane)
+        local all = found[type] or {good = 0, bad = 0}
+        found[type] = {good = all.good + runs.good, bad = all.bad + runs.bad}
+    end
+    return found
+end
+
 -- A worker that reports late no longer runs the task, so its lingering slot is free.
 if not reaping then
     for _, i in ipairs(late) do
@@ -189,25 +217,20 @@ if not reaping then
         if place then
             later('HDEL', LINGERING .. worker, run)
             later('SREM', slots_of(place), run)
+            gone[run] = true
             ready = true
         end
     end
 end
 
+if breakers and count_runs(runs_by_type(), gone) then
+    -- An opened circuit sets a new time for the next claim, so waiting workers must wake up too.
+    ready = true
+end
 release_dependents()
 update_streams()
 post()
 if ready or freed > 0 or bonds_left == 0 then
     wake()
 end
-
--- The number of runs of each kind that ended in each lane, for circuit breakers.
-local runs = {}
-if breakers then
-    for k, kind in ipairs(kinds) do
-        for lane, count in pairs(kind.by_lane) do
-            runs[#runs + 1] = {k, lane, count}
-        end
-    end
-end
-return {late, breakers and catalogue_version or '', runs}
+return late

@@ -10,7 +10,11 @@ local version, wakes, type, circuit, lane_count = ARGV[1], ARGV[2] == '1', ARGV[
 if catalogue_version ~= version then
     return 'stale'
 end
-count_slots(6, 5 + lane_count)
+local lanes = {}
+for i = 1, lane_count do
+    lanes[i] = ARGV[5 + i]
+end
+count_slots(lanes, {})
 for i = 6 + lane_count, #ARGV, 2 do
     set_or_drop(CONTROLS, ARGV[i], ARGV[i + 1])
 end

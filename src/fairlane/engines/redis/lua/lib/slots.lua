@@ -9,18 +9,19 @@ local function set_or_drop(key, field, value)
     end
 end
 
--- Fill the sets of slots of the lanes ARGV[first] to ARGV[last] with the runs that workers hold now.
-local function count_slots(first, last)
-    if last < first then
+-- Fill the sets of slots of these lanes with the runs that workers hold now. `gone` are runs that this
+-- script ends: they take no slot any more.
+local function count_slots(lanes, gone)
+    if #lanes == 0 then
         return
     end
     local counted = {}
-    for i = first, last do
-        counted[tonumber(ARGV[i])] = true
-        later('DEL', SLOTS .. ARGV[i])
+    for _, lane in ipairs(lanes) do
+        counted[tonumber(lane)] = true
+        later('DEL', SLOTS .. lane)
     end
     local function add(run, place)
-        if counted[read('>H', place)] then
+        if counted[read('>H', place)] and not gone[run] then
             later('SADD', slots_of(place), run)
         end
     end
