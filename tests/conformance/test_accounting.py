@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from bisect import bisect_left
 from collections import Counter
 
@@ -144,6 +145,20 @@ async def test_a_reader_who_stayed_away_too_long_is_told(store: World) -> None:
     assert (emptied.events, emptied.reset) == ([], True)
     after_all = await store.run(store.ops.events(emptied.cursor, 100))
     assert (after_all.events, after_all.reset) == ([], False)
+
+
+async def test_a_cursor_from_the_future_gets_a_reset(store: World) -> None:
+    """The store was replaced by an older copy, or another one: its journal is not that far yet."""
+    first = await store.submit()
+    tail = await store.run(store.ops.tail())
+    future = re.sub(r"[1-9][0-9]*", lambda number: number[0] + "000000", tail)
+    assert future != tail
+    found = await store.run(store.ops.events(future, 100))
+    assert ([event.task_id for event in found.events], found.reset) == ([first], True)
+    assert found.cursor == tail
+    second = await store.submit()
+    news = await store.run(store.ops.events(found.cursor, 100))
+    assert ([event.task_id for event in news.events], news.reset) == ([second], False)
 
 
 async def test_counters_are_what_a_recount_finds(store: World) -> None:

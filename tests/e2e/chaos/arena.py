@@ -107,6 +107,10 @@ class Arena:
         self._journal = Journal(self.app.backend)
         self._following: asyncio.Task[None] | None = None
 
+    def expect_rewinds(self) -> None:
+        """Let the store go back in time."""
+        self._journal.rewinds = True
+
     async def __aenter__(self) -> Self:
         await self.app.run(self.app.backend.ops.migrate())
         self._following = asyncio.create_task(self._journal.follow())

@@ -117,6 +117,7 @@ async def test_a_store_that_lost_its_last_seconds(
 
 async def lose_seconds(arena: Arena, store: Rewindable, number: int) -> set[str]:
     """Return the tasks that the store knew when it was saved."""
+    arena.expect_rewinds()
     gate, later = f"gate{number}", f"later{number}"
     runs = arena.starts
     ids = set(await submitted(arena, 2 * SLOTS + WAITING, gate))

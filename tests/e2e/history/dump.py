@@ -48,6 +48,8 @@ class Journal:
         self._backend = backend
         self._cursor: str | None = None
         self._events: list[Event] = []
+        self.rewinds = False
+        """Whether the store may go back in time: then what it told since is told again."""
         self._turn = asyncio.Lock()
 
     async def follow(self) -> None:
@@ -66,7 +68,9 @@ class Journal:
         async with self._turn:
             while True:
                 news = await self._backend.run(self._backend.ops.events(self._cursor, limits.PAGE))
-                assert not news.reset, "the journal was read too seldom"
+                if news.reset:
+                    assert self.rewinds, "the journal was read too seldom"
+                    self._events.clear()
                 self._events += news.events
                 self._cursor = news.cursor
                 if not news.events:

@@ -29,12 +29,17 @@ def events(self: Context, after: str | None, limit: int) -> Flow[Events]:
     place = _BEFORE_ALL if after is None else _place_of(after)
     xid, n = place
     rows = yield Query(SQL["events"], (str(xid), n, limits.BATCH))
+    # The cursor is of another cluster, or this one lost its last transactions.
+    ahead = xid >= int(rows[0][2])
+    if ahead:
+        place = _BEFORE_ALL
+        rows = yield Query(SQL["events"], ("0", 0, limits.BATCH))
     floor = _place(rows[0])
     found: list[Event] = []
     lanes: dict[int, Lane] = {}
     reached = max(place, floor)
     for row in rows:
-        _, _, *entry = row
+        _, _, _, *entry = row
         if entry[0] is None or len(found) >= limit:
             break
         at, passage = passage_of(entry)
@@ -42,7 +47,19 @@ def events(self: Context, after: str | None, limit: int) -> Flow[Events]:
             lanes[passage.lane] = yield from self.catalogue.lane(passage.lane)
         reached = _place(entry)
         found += passage.events(_cursor(reached), at, lanes.get)
-    return Events(found, _cursor(reached), reset=after is not None and place < floor)
+    return Events(found, _cursor(reached), ahead or (after is not None and place < floor))
+
+
+def adopt_journal() -> Flow[None]:
+    """Renumber the journal if it was restored from another cluster.
+
+    Transaction ids begin again in a new cluster. Without this, the entries from before and the
+    floor would lie ahead of all new entries. If two processes renumber at once, one waits for the
+    other and renumbers again, which resets readers once more.
+    """
+    ((restored,),) = yield Query(SQL["is_restored"])
+    if restored:
+        yield Query(SQL["renumber"])
 
 
 @reads

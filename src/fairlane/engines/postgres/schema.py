@@ -12,6 +12,7 @@ from fairlane.core.versions import check_not_newer, check_ready
 from fairlane.engines.files import fill, migrations
 from fairlane.engines.postgres.calls import MIGRATION, Query, Script
 from fairlane.engines.postgres.context import Context
+from fairlane.engines.postgres.events import adopt_journal
 from fairlane.engines.postgres.session import NAME
 from fairlane.engines.postgres.statements import load
 
@@ -70,6 +71,7 @@ def migrate(self: Context) -> Flow[int]:
 def verify(self: Context) -> Flow[None]:
     self.catalogue.forget()  # the store may be another one, or have lost its last changes
     check_ready((yield from _version()), VERSION)
+    yield from adopt_journal()
 
 
 @alters

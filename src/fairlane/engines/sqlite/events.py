@@ -20,7 +20,11 @@ def events(self: Context, after: str | None, limit: int) -> Flow[Events]:
     position = _position(after)
     yield from self.catalogue.refresh()
     oldest = (yield Execute(SQL["oldest"])).fetchone()
-    rows = yield Execute(SQL["events"], (position, limits.BATCH))
+    rows = (yield Execute(SQL["events"], (position, limits.BATCH))).fetchall()
+    ahead = not rows and position > (yield from _newest())
+    if ahead:  # a cursor of another file, or of a later time of this one
+        position = 0
+        rows = yield Execute(SQL["events"], (position, limits.BATCH))
     found: list[Event] = []
     reached = position
     for number, at, entry in rows:
@@ -29,14 +33,18 @@ def events(self: Context, after: str | None, limit: int) -> Flow[Events]:
         reached = number
         for passage in journal.decode(entry) if entry else ():
             found += passage.events(str(number), at, self.catalogue.known_lane)
-    reset = after is not None and oldest is not None and position < oldest[0] - 1
-    return Events(found, str(reached), reset)
+    missed = after is not None and oldest is not None and position < oldest[0] - 1
+    return Events(found, str(reached), ahead or missed)
 
 
 @reads
 def tail(self: Context) -> Flow[str]:
+    return str((yield from _newest()))
+
+
+def _newest() -> Flow[int]:
     ((newest,),) = yield Execute(SQL["tail"])
-    return str(newest)
+    return int(newest)
 
 
 def _position(cursor: str | None) -> int:
