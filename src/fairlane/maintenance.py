@@ -1,4 +1,4 @@
-"""Maintenance: due tasks, dead workers, time limits, retention, samples, the store's clock.
+"""Maintenance: due tasks, dead workers, time limits, retention, lanes, samples, the store's clock.
 
 Every worker and server is a candidate; a lease in the store elects one of them. All of it can be
 repeated and the store checks it again, so two that both believe to be elected do no harm.
@@ -113,6 +113,7 @@ class Maintenance:
         await self._reap(watch)
         await self._backend.run(self._backend.ops.sample())
         if self._clock() >= self._prune_at and not watch.spares and not await self._prune():
+            await self._drop_lanes()
             self._prune_at = self._clock() + jitter(PRUNE_SECONDS)
 
     async def _bring_back(self, watch: Watch) -> None:
@@ -179,6 +180,13 @@ class Maintenance:
             settings = await run(ops.settings())
             more = (await run(ops.prune(settings.retention))).more
         return more
+
+    async def _drop_lanes(self) -> None:
+        """Drop unused lanes for a while. What is left waits for the next time."""
+        ops, run = self._backend.ops, self._backend.run
+        dropped, until = limits.BATCH, self._clock() + self._pace / 2
+        while dropped == limits.BATCH and self._clock() < until:
+            dropped = await run(ops.drop_lanes())
 
 
 class BlobSweeper:

@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from fairlane.core import limits
 from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend
 from fairlane.core.breaker import Breaker
@@ -122,6 +123,14 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.bury([worker]))
     nothing = Retention(0, 0, 0, 0, 0, 0)
     await do(ops.prune(nothing))
+    gone = new_task("gone")
+    await do(ops.submit([gone]))
+    await do(ops.cancel([gone.task_id]))
+    await do(ops.delete([gone.task_id]))
+    await do(ops.submit([new_task("newest")]))
+    await do(ops.drop_lanes())
+    await do(ops.shift_clock(limits.LANE_SECONDS + 1))
+    assert await do(ops.drop_lanes()) > 0
     await do(ops.watch_clock("boot", time.monotonic))
     await do(ops.submit([new_task("ready"), new_task("waiting", delay_seconds=60)]))
     await do(ops.shift_clock(-3600.0))

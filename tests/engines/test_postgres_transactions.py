@@ -417,6 +417,42 @@ async def test_isolation_of_the_caller(caller: Caller, backend: Backend, level: 
     assert await stored(backend, plain, keyed) == [State.QUEUED] * 2
 
 
+async def drop_lanes(backend: Backend) -> int:
+    return sum([await backend.run(backend.ops.drop_lanes()) for _ in range(3)])
+
+
+@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ"])
+@pytest.mark.parametrize("closed", ["before", "after"])
+async def test_lanes_are_dropped_around_a_callers_transaction(
+    caller: Caller, backend: Backend, monkeypatch: pytest.MonkeyPatch, level: str, closed: str
+) -> None:
+    """Lanes are closed before or after its snapshot; a task never goes to one that is removed."""
+    monkeypatch.setattr("fairlane.core.limits.LANE_SECONDS", 0.0)
+    await caller.rollback()
+    for name in ("plain", "keyed", "newest"):
+        (used,) = await backend.run(backend.ops.submit([new_task(name)]))
+        await backend.run(backend.ops.cancel([used.task_id]))
+        await backend.run(backend.ops.delete([used.task_id]))
+    await backend.run(backend.ops.submit([new_task("newest")]))
+    if closed == "before":
+        assert await backend.run(backend.ops.drop_lanes()) == 0  # closes them
+    await caller.say(f"SET TRANSACTION ISOLATION LEVEL {level}")
+    await caller.say("SELECT count(*) FROM orders")
+    if closed == "after":
+        dropped = await drop_lanes(backend)
+        # A driver may keep the snapshot of its last statement for longer.
+        assert dropped == 0 if level == "REPEATABLE READ" else dropped in {0, 2}
+    plain = await caller.submit(backend, new_task("plain"))
+    keyed = await caller.submit(backend, new_task("keyed", idempotency_key="k"))
+    assert await drop_lanes(backend) == 0  # the tasks are not committed, but may be
+    await caller.commit()
+    assert await drop_lanes(backend) == 0
+    assert await stored(backend, *plain, *keyed) == [State.QUEUED] * 2
+    worker = await backend.run(backend.ops.register(NewWorker(new_id())))
+    grant = await backend.run(backend.ops.claim(Ask(worker, "r", 10)))
+    assert {task.type for task in grant.tasks} == {"plain", "keyed", "newest"}
+
+
 async def test_a_key_that_someone_else_took_after_the_snapshot(
     caller: Caller, backend: Backend
 ) -> None:

@@ -115,3 +115,15 @@ async def test_a_batch_in_which_everything_is_doomed_or_replaced(store: World) -
     answers = await store.run(store.ops.submit(batch))
     assert [answer.state for answer in answers] == [State.QUEUED] * half + [State.CANCELLED] * half
     assert await store.census() == {State.QUEUED: half, State.CANCELLED: 1 + 3 * half}
+
+
+async def test_numbers_of_lanes_go_round(store: World) -> None:
+    """A record has two bytes for the number of its lane."""
+    await store.submit("first")
+    with Redis.from_url(store.url) as client:
+        client.hset("{fairlane}:meta", "last_lane", 2**16 - 3)
+    ids = [await store.submit(f"t{n}") for n in range(4)]
+    numbers = {lane.type: lane.id for lane in (await store.run(store.ops.facts())).lanes.values()}
+    assert numbers == {"first": 1, "t0": 2**16 - 2, "t1": 2**16 - 1, "t2": 2, "t3": 3}
+    claimed = await store.claim(await store.worker(), types=frozenset({f"t{n}" for n in range(4)}))
+    assert [task.task_id for task in claimed] == ids

@@ -15,6 +15,7 @@ from fairlane.core import (
     settlement,
     store_settings,
     tokens,
+    unused_lanes,
 )
 
 
@@ -55,3 +56,4 @@ class Composed:
     reserve = client_limits.reserve
     sample = facts.sample
     samples = facts.samples
+    drop_lanes = unused_lanes.drop_lanes

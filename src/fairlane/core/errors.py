@@ -335,8 +335,9 @@ class TaskIdTaken(Conflict):
 
 
 class TooManyLanes(Conflict):
-    """No further combination of queue, type and capabilities is accepted: 10,000 exist. Put what
-    varies from task to task into the payload or the tags instead."""
+    """No further combination of queue, type and capabilities is accepted: 10,000 are in use. Put
+    what varies from task to task into the payload or the tags instead. Combinations without tasks
+    are forgotten after a while."""
 
     code = "too_many_lanes"
 

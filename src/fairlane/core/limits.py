@@ -41,9 +41,14 @@ CONCURRENCY = 1_000_000
 # Batches: what one statement or script handles at the most.
 SUBMIT_BATCH = 1_000
 BATCH = 500
-LANES = 10_000
 SCHEDULES = 10_000
 SCHEDULE_BYTES = 512 * 1024  # a payload, and what stands around it
+
+# Lanes. Those without tasks are dropped when nothing has used them for a while.
+LANES = 10_000
+LANE_SECONDS = 3600.0
+CROWDED = 0.8  # the part of LANES above which they are dropped sooner
+LANE_SECONDS_CROWDED = 60.0
 
 # Access: tokens and the sessions made from them together, and where no further session is made.
 TOKENS = 10_000

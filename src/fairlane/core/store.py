@@ -146,6 +146,12 @@ class Store(Protocol):
         samples, and journal entries. The journal does not mention any of this.
         """
 
+    def drop_lanes(self) -> Op[int]:
+        """Drop up to 500 lanes that nothing has used for a while (see `unused_lanes`).
+
+        Returns how many were dropped. A lane is found to be unused by two calls at least.
+        """
+
     def sample(self) -> Op[bool]:
         """Save a sample of the counters, unless there is one from the last few seconds."""
 

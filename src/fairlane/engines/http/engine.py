@@ -57,6 +57,7 @@ class HttpOperations:
     watch_clock = unsupported("watch_clock", OWN)
     bring_back = unsupported("bring_back", OWN)
     prune = unsupported("prune", OWN)
+    drop_lanes = unsupported("drop_lanes", OWN)
     sample = unsupported("sample", OWN)
     elect = unsupported("elect", OWN)
     bury = unsupported("bury", OWN)

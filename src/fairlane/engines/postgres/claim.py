@@ -100,7 +100,9 @@ def _grant_again(self: Context, ask: Ask, header: Header) -> Flow[Grant]:
 
     lanes = {}
     for lane_id in {row[3] for row in rows}:
-        lanes[lane_id] = yield from self.catalogue.lane(lane_id)
+        lane = yield from self.catalogue.lane(lane_id)
+        assert lane is not None, "a lane with tasks is not dropped"
+        lanes[lane_id] = lane
     tasks = _claimed(lanes, ask, sorted(rows, key=rank))
     return Grant(tasks, request_id=header.request_id or "")
 

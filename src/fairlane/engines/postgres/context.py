@@ -89,7 +89,8 @@ class Catalogue:
     """A cache of lanes, controls and settings.
 
     Operations use `known` without asking the store: a claim checks its version in the statement
-    that claims, and lanes never change once they exist. An operation that needs it over several
+    that claims, and a submission checks that its lanes are open (see sql/lanes.sql). A lane never
+    changes, and its number is not used again. An operation that needs it over several
     calls keeps its own reference: `known` may be replaced between two calls.
     """
 
@@ -108,19 +109,11 @@ class Catalogue:
     def _load(self) -> Flow[Known]:
         before = self.known
         # The version is read first: if the rest is newer, the next claim loads again.
-        ((version, paused, rate, settings),) = yield Query(SQL["everything"], (SETTINGS,))
+        ((version, paused, rate, settings, count),) = yield Query(SQL["everything"], (SETTINGS,))
         old = before if before.version <= version else NOTHING
-        # Lanes and streams are added under a lock, so their numbers grow in the order of commits.
-        lanes = dict(old.lanes)
-        levels = dict(old.levels)
-        for lane_id, queue, type, capabilities in (yield Query(SQL["lanes"], (old.last_lane,))):
-            lanes[lane_id] = Lane(lane_id, queue, type, tuple(json.loads(capabilities)))
-            # Its streams are known if it was added between these two statements the last time.
-            levels.setdefault(lane_id, frozenset())
-        streams = yield Query(SQL["streams"], (old.last_stream,))
-        for _, lane_id, level in streams:
-            levels[lane_id] = levels.get(lane_id, frozenset()) | {level}
-        last_stream = streams[-1][0] if streams else old.last_stream
+        lanes, levels, last_stream = yield from _lanes_since(old)
+        if len(lanes) != count and old is not NOTHING:  # some were dropped
+            lanes, levels, last_stream = yield from _lanes_since(NOTHING)
         types = yield Query(SQL["types"])
         queues = yield Query(SQL["paused_queues"])
         controls = Controls(
@@ -144,12 +137,12 @@ class Catalogue:
             self.known = found
         return found
 
-    def lane(self, lane_id: int) -> Flow[Lane]:
-        """Return a lane by its number in the store."""
+    def lane(self, lane_id: int) -> Flow[Lane | None]:
+        """Return a lane by its number in the store; None if it was dropped."""
         known = self.known
         if lane_id not in known.lanes:
             known = yield from self.load()
-        return known.lanes[lane_id]
+        return known.lanes.get(lane_id)
 
     def open(self, missing: set[Stream]) -> Flow[Known]:
         """Add these streams, and their lanes, in a transaction of its own."""
@@ -161,7 +154,9 @@ class Catalogue:
         yield Query(SQL["lock_lanes"])
         known = yield from self.load()
         ids = dict(known.ids)
-        new = sorted({key for key, _ in missing}.difference(ids))
+        wanted = {key for key, _ in missing}
+        yield Query(SQL["reopen"], ([ids[key] for key in wanted.intersection(ids)],))
+        new = sorted(wanted.difference(ids))
         if len(known.lanes) + len(new) > limits.LANES:
             raise TooManyLanes
         if new:
@@ -178,6 +173,23 @@ class Catalogue:
         yield Query(SQL["bump"])
         yield COMMIT
         return (yield from self.load())
+
+
+def _lanes_since(old: Known) -> Flow[tuple[dict[int, Lane], dict[int, frozenset[int]], int]]:
+    """Return lanes, their levels and the last stream: what is known, and what was added since.
+
+    Lanes and streams are added under a lock, so their numbers grow in the order of commits.
+    """
+    lanes = dict(old.lanes)
+    levels = dict(old.levels)
+    for lane_id, queue, type, capabilities in (yield Query(SQL["lanes"], (old.last_lane,))):
+        lanes[lane_id] = Lane(lane_id, queue, type, tuple(json.loads(capabilities)))
+        # Its streams are known if it was added between these two statements the last time.
+        levels.setdefault(lane_id, frozenset())
+    streams = yield Query(SQL["streams"], (old.last_stream,))
+    for _, lane_id, level in streams:
+        levels[lane_id] = levels.get(lane_id, frozenset()) | {level}
+    return lanes, levels, streams[-1][0] if streams else old.last_stream
 
 
 class Context:

@@ -183,6 +183,7 @@ def _open_streams(self: Context, task_ids: list[str], level: int) -> Flow[None]:
     streams = set()
     for (lane_id,) in (yield Query(SQL["lanes_of"], (array_of_ids(task_ids),))):
         lane = yield from self.catalogue.lane(lane_id)
-        streams.add((lane.key, level))
+        if lane is not None:
+            streams.add((lane.key, level))
     if missing := self.catalogue.known.missing(streams):
         yield from self.catalogue.open(missing)

@@ -15,6 +15,7 @@ from fairlane.engines.postgres import (
     events,
     find,
     inspect,
+    lanes,
     leases,
     overview,
     schema,
@@ -65,6 +66,7 @@ class PostgresOperations(Composed, Context):
     write_documents = documents.write_documents
     expire_documents = documents.expire_documents
     write_settings = control.write_settings
+    remove_lanes = lanes.remove_lanes
 
 
 def connect(

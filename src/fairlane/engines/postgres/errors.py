@@ -25,6 +25,10 @@ class Fenced(StoreError):
     """A deleted task had the id of one that is submitted: see core/fences.py."""
 
 
+class LaneClosed(StoreError):
+    """A lane that a submission uses is closed or was dropped: see sql/lanes.sql."""
+
+
 def error_of(state: str, message: str, store: str) -> FairlaneError:
     """Return the error for an SQLSTATE and a message. `store` is its name without secrets."""
     said = message.split("\n", maxsplit=1)[0].rstrip(".")
@@ -53,6 +57,8 @@ def error_of(state: str, message: str, store: str) -> FairlaneError:
             return Duplicate()
         case "22012":  # the only division by zero there can be: see submit.sql
             return Fenced()
+        case "2201E":  # the only logarithm there is: see submit.sql
+            return LaneClosed()
         case "22P02":
             return InvalidTaskId()
         case "25P01" | "25P02":

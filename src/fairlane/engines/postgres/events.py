@@ -36,7 +36,7 @@ def events(self: Context, after: str | None, limit: int) -> Flow[Events]:
         rows = yield Query(SQL["events"], ("0", 0, limits.BATCH))
     floor = _place(rows[0])
     found: list[Event] = []
-    lanes: dict[int, Lane] = {}
+    lanes: dict[int, Lane | None] = {}
     reached = max(place, floor)
     for row in rows:
         _, _, _, *entry = row

@@ -31,6 +31,8 @@ def fetch(self: Context, task_ids: Sequence[str]) -> Flow[dict[str, Task]]:
     found = {}
     for row in rows:
         lane = yield from self.catalogue.lane(row[2])
+        if lane is None:
+            continue  # dropped since, so the task is gone as well
         task = task_of(row, lane, self.catalogue.known.aging)
         found[task.task_id] = task
     return found

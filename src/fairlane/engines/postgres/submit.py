@@ -14,7 +14,7 @@ from fairlane.core.states import WAITING, State
 from fairlane.engines.postgres import admission_keys, dependents, moves
 from fairlane.engines.postgres.accounting import fold_and_trim
 from fairlane.engines.postgres.admission import Admission
-from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, WAKE_US, Apart
+from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, WAKE, WAKE_US, Apart, Query
 from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.dependencies import (
     Dependencies,
@@ -22,11 +22,13 @@ from fairlane.engines.postgres.dependencies import (
     lock_parents,
     store_dependencies,
 )
-from fairlane.engines.postgres.errors import Duplicate, Fenced
+from fairlane.engines.postgres.errors import Duplicate, Fenced, LaneClosed
 from fairlane.engines.postgres.submit_batch import Batch
 
 _TRIES = 100
 """How often to try again after something had to be done first, or was changed by others."""
+
+_DROPPED = "The lanes of these tasks were dropped at every try: submit them again."
 
 Stored = tuple[list[Accepted], bool]
 """Replies, and whether a worker may wait for the tasks."""
@@ -62,18 +64,39 @@ def _submit_plainly(self: Context, batch: Batch) -> Flow[Stored]:
     known = self.catalogue.known
     if missing := known.missing(batch.streams):
         known = yield from self.catalogue.open(missing)
-    return (yield from batch.insert(known))
+    opened = False
+    for _ in range(_TRIES):
+        try:
+            return (yield from batch.insert(known, opened=opened))
+        except LaneClosed:
+            known, opened = yield from _open_again(self, batch)
+    raise StoreBusy(_DROPPED)
+
+
+def _open_again(self: Context, batch: Batch) -> Flow[tuple[Known, bool]]:
+    """Open lanes that were closed. Return whether this holds until the end of the transaction.
+
+    A transaction of a caller may see the lanes as they were when it began. Until it ends, nothing
+    removes a lane that is open now.
+    """
+    known = yield from self.catalogue.open(batch.streams)
+    ((isolation,),) = yield Query("SHOW transaction_isolation")
+    return known, isolation != "read committed"
 
 
 def _submit_carefully(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored]:
     """Submit tasks that have keys or parents, that may be stored already, or were deleted."""
-    fenced = False
+    fenced = opened = False
     for _ in range(_TRIES):
         try:
-            stored = yield from _try_to_submit(self, tasks, fenced=fenced)
+            stored = yield from _try_to_submit(self, tasks, fenced=fenced, opened=opened)
         except Fenced:
             yield ROLLBACK
             fenced = True
+            continue
+        except LaneClosed:
+            yield ROLLBACK
+            _, opened = yield from _open_again(self, Batch(tasks))
             continue
         if stored is not None:
             return stored
@@ -82,7 +105,9 @@ def _submit_carefully(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored]:
     )
 
 
-def _try_to_submit(self: Context, tasks: Sequence[NewTask], *, fenced: bool) -> Flow[Stored | None]:
+def _try_to_submit(
+    self: Context, tasks: Sequence[NewTask], *, fenced: bool, opened: bool
+) -> Flow[Stored | None]:
     """Try once, in a transaction. Return None if something else had to be done first."""
     yield BEGIN
     admission = yield from _admit(tasks)
@@ -102,7 +127,7 @@ def _try_to_submit(self: Context, tasks: Sequence[NewTask], *, fenced: bool) -> 
         yield ROLLBACK
         yield from self.catalogue.open(missing)
         return None
-    accepted, awaited = yield from _store(known, batch, admission, fenced=fenced)
+    accepted, awaited = yield from _store(known, batch, admission, fenced=fenced, opened=opened)
     doomed = yield from store_dependencies(dependencies)
     yield COMMIT
     linked = yield from _link(dependencies)
@@ -138,13 +163,15 @@ def _replace(admission: Admission) -> Flow[bool | None]:
     return (yield from dependents.release_dependents(moves.ended_of(found)))
 
 
-def _store(known: Known, batch: Batch, admission: Admission, *, fenced: bool) -> Flow[Stored]:
+def _store(
+    known: Known, batch: Batch, admission: Admission, *, fenced: bool, opened: bool
+) -> Flow[Stored]:
     """Store tasks and their keys."""
     accepted: list[Accepted] = []
     awaited = False
     if admission.fresh:
         try:
-            accepted, awaited = yield from batch.insert(known, fenced=fenced)
+            accepted, awaited = yield from batch.insert(known, fenced=fenced, opened=opened)
         except Duplicate:
             raise StoreBusy(
                 "The same tasks are being submitted twice at this moment: submit them again."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain, groupby, product
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from fairlane.core.states import State
 from fairlane.engines.files import fill, part
 from fairlane.engines.postgres.calls import WAITERS, Query
 from fairlane.engines.postgres.context import Known, Stream
+from fairlane.engines.postgres.errors import LaneClosed
 from fairlane.engines.postgres.rows import array_of_bounds, array_of_ids
 from fairlane.engines.postgres.statements import load
 
@@ -37,9 +38,16 @@ _SUBMIT = {
     (False, False): _SEVERAL_KINDS,
 }
 """By whether all tasks are of one kind, and whether all are due at once."""
-_UNGUARDED = {
-    statement: fill(statement, guard="") for statement in (_SUBMIT_RELATED, *_SUBMIT.values())
+_STATEMENTS = {
+    (statement, guarded, checked): fill(
+        statement,
+        **({} if guarded else {"guard": ""}),
+        **({} if checked else {"lanes": ""}),
+    )
+    for statement in (_SUBMIT_RELATED, *_SUBMIT.values())
+    for guarded, checked in product((True, False), repeat=2)
 }
+"""By whether ids are compared with those of deleted tasks, and whether lanes must be open."""
 
 
 class Flags(NamedTuple):
@@ -141,12 +149,17 @@ class Batch:
         """Return whether some of the tasks depend on others."""
         return any(alike[0].spec.depends_on for alike in self._kinds.values())
 
-    def insert(self, known: Known, *, fenced: bool = False) -> Flow[tuple[list[Accepted], bool]]:
+    def insert(
+        self, known: Known, *, fenced: bool = False, opened: bool = False
+    ) -> Flow[tuple[list[Accepted], bool]]:
         """Store all tasks. Return the replies, and whether a worker may wait for them.
 
         Raises Fenced if a deleted task had one of the ids, unless the caller knows (`fenced`): then
-        their attempts go on.
+        their attempts go on. Raises LaneClosed, unless the caller has opened the lanes within the
+        same transaction (`opened`).
         """
+        if known.missing(self.streams):
+            raise LaneClosed
         tasks = list(chain.from_iterable(self._kinds.values()))
         payloads = [task.payload for task in tasks]
         until = list(accumulate(map(len, self._kinds.values())))
@@ -177,8 +190,8 @@ class Batch:
                 _or_none([hold and hold.states for hold in holds]),
             ]
         statement = _SUBMIT_RELATED if self._related else _SUBMIT[alike, at_once]
-        if fenced or not any(task.chosen for task in tasks):
-            statement = _UNGUARDED[statement]
+        guarded = not fenced and any(task.chosen for task in tasks)
+        statement = _STATEMENTS[statement, guarded, not opened]
         ((now, awaited, *_),) = yield Query(statement, values)
         if fenced:
             yield Query(SQL["go_on"], (values[0],))

@@ -59,11 +59,11 @@ class Context:
         self.catalogue = catalogue_of((yield from self.call(CATALOGUE)))
         return self.catalogue
 
-    def lane(self, lane_id: int) -> Flow[Lane]:
-        """Return a lane by its number."""
+    def lane(self, lane_id: int) -> Flow[Lane | None]:
+        """Return a lane by its number; None if it was dropped."""
         if lane_id not in self.catalogue.lanes:
             yield from self.refresh()
-        return self.catalogue.lanes[lane_id]
+        return self.catalogue.lanes.get(lane_id)
 
     def with_lanes(self, keys: Iterable[LaneKey]) -> Flow[Catalogue]:
         """Return a catalogue with these lanes; open those that do not exist."""
@@ -71,8 +71,7 @@ class Context:
         known = self.catalogue
         if not wanted.issubset(known.ids):
             known = yield from self.refresh()
-        missing = wanted.difference(known.ids)
-        if missing:
+        while missing := wanted.difference(known.ids):  # once, unless they are dropped at once
             stored = [msgspec.json.encode(key) for key in sorted(missing)]
             if (yield from self.call(OPEN_LANES, limits.LANES, *stored)) == b"full":
                 raise TooManyLanes

@@ -15,6 +15,7 @@ from fairlane.engines.redis import (
     events,
     find,
     inspect,
+    lanes,
     leases,
     overview,
     schema,
@@ -66,6 +67,7 @@ class RedisOperations(Composed, Context):
     write_documents = documents.write_documents
     expire_documents = documents.expire_documents
     write_settings = control.write_settings
+    remove_lanes = lanes.remove_lanes
 
 
 def connect(

@@ -24,27 +24,27 @@ _CURSOR = re.compile(r"0-(0|[1-9][0-9]{0,18})\Z")
 def events(self: Context, after: str | None, limit: int) -> Flow[Events]:
     limit = max(1, limit)
     begin = 0 if after is None else _number(after)
-    last, entries = yield from self.call(EVENTS, _cursor(begin + 1), limit, limits.BATCH)
+    last, entries, version = yield from self.call(EVENTS, _cursor(begin + 1), limit, limits.BATCH)
     newest = _number(last.decode())
     oldest = _number(entries[0][0].decode()) if entries else newest + 1
     reset = after is not None and begin + 1 != oldest
     if reset and begin > newest:  # a cursor of an earlier store under this prefix
-        last, entries = yield from self.call(EVENTS, _cursor(0), limit, limits.BATCH)
+        last, entries, version = yield from self.call(EVENTS, _cursor(0), limit, limits.BATCH)
+    if version != self.catalogue.version:
+        yield from self.refresh()  # a number may stand for another lane now
     found: list[Event] = []
     cursor = _cursor(newest) if reset or after is None else after
     for name, fields in entries:
         cursor = name.decode()
         (_, at), *passages = pairs(fields)
         for passage in map(passage_of, passages):
-            if passage.task_ids:
-                yield from self.lane(passage.lane)
             found += passage.events(cursor, int(at), self.catalogue.lanes.get)
     return Events(found, cursor, reset)
 
 
 @reads
 def tail(self: Context) -> Flow[str]:
-    last, _ = yield from self.call(EVENTS, _cursor(0), 0, 0)
+    last, *_ = yield from self.call(EVENTS, _cursor(0), 0, 0)
     cursor: str = last.decode()
     return cursor
 

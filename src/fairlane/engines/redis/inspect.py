@@ -43,6 +43,8 @@ def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task],
             if stored:
                 record = unpacked(stored)
                 lane = yield from self.lane(record.lane)
+                if lane is None:
+                    continue  # dropped since, so the task is gone as well
                 aging = self.catalogue.aging
                 found[task_id] = task_of(task_id, record, *known, lane=lane, aging=aging, now=now)
     return found, now

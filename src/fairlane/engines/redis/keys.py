@@ -14,7 +14,8 @@ _PREFIX = re.compile(r"[A-Za-z0-9_.:\-]{1,100}\Z")
 
 NAMES = {
     # The store itself.
-    "META": "meta",  # hash: format, catalogue (a version), clock_offset (tests only)
+    # hash: format, catalogue (a version), last_lane (its number), clock_offset (tests only)
+    "META": "meta",
     "CONTROLS": "controls",  # hash: the settings of operators, see context.py
     "LANES": "lanes",  # zset: JSON of (queue, type, capabilities), scored by the lane's id
     # Tasks. Ids are 16 raw bytes; record.py defines a record.

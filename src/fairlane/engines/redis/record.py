@@ -34,6 +34,9 @@ FIELDS = (
     ("WORKER", "B"),  # the length of the worker's id, which follows
 )
 
+LAST_LANE = 2**16 - 1
+"""The largest number that a lane can have."""
+
 HEAD = struct.Struct(">" + "".join(code for _, code in FIELDS))
 
 LINE = struct.Struct(">16sIq")

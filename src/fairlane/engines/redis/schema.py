@@ -14,7 +14,10 @@ from fairlane.engines.redis.keys import NAMES
 from fairlane.engines.redis.scripts import FORMAT
 
 MIGRATE = text(__package__, "lua/migrate.lua")
-STEPS = [text(__package__, f"lua/{name}.lua") for name in ("migrate_documents", "migrate_due")]
+STEPS = [
+    text(__package__, f"lua/{name}.lua")
+    for name in ("migrate_documents", "migrate_due", "migrate_lanes")
+]
 """The first one leads from format 1 to 2."""
 
 _SCAN_AT_ONCE = 1_000

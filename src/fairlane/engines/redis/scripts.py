@@ -15,7 +15,7 @@ import re
 from hashlib import sha1
 from typing import NamedTuple
 
-from fairlane.core import clocks, fences, limits, machine, trail
+from fairlane.core import clocks, fences, limits, machine, trail, unused_lanes
 from fairlane.core.facts import SAMPLE
 from fairlane.core.machine import Move, Place, Slot, sources_of
 from fairlane.core.priority import HIGHEST
@@ -26,7 +26,7 @@ from fairlane.core.tally import BUCKETS_IN_MICROSECONDS
 from fairlane.engines.files import text
 from fairlane.engines.redis import keys, record
 
-FORMAT = 3
+FORMAT = 4
 """The version of the stored data. Scripts refuse a store of another version."""
 
 JOURNAL_BYTES = 64_000_000
@@ -75,6 +75,8 @@ def _numbers() -> dict[str, int]:
         "JOURNAL_ENTRIES": limits.JOURNAL_ENTRIES,
         "JOURNAL_BYTES": JOURNAL_BYTES,
         "LINE": record.LINE.size,
+        "LAST_LANE": record.LAST_LANE,
+        "DROPPED_LANE": unused_lanes.DROPPED,
         "FIRST_RUNS": limits.FIRST_RUNS,
         "LAST_RUNS": limits.LAST_RUNS,
         "TRAIL_BYTES": trail.BYTES,

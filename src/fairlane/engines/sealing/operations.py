@@ -39,7 +39,7 @@ PLAIN = frozenset(
     {
         # Store
         *("start", "progress", "heartbeat", "disown", "move_due", "expired", "prune", "sample"),
-        *("elect", "watch_clock", "bring_back"),
+        *("elect", "watch_clock", "bring_back", "drop_lanes"),
         # Inspect
         *(
             "workers",

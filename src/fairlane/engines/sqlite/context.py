@@ -99,10 +99,8 @@ class Catalogue(threading.local):
 
     def lanes_for(self, keys: Iterable[LaneKey]) -> Flow[dict[LaneKey, int]]:
         """Return the numbers of these lanes; those that do not exist yet are opened."""
-        wanted = set(keys)
-        if self._epoch != self._current.number or not wanted.issubset(self._ids):
-            yield from self.refresh()
-        missing = wanted.difference(self._ids)
+        yield from self.refresh()  # a lane may have been dropped
+        missing = set(keys).difference(self._ids)
         if missing:
             yield from self._open(missing)
         return self._ids

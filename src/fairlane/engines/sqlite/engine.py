@@ -17,6 +17,7 @@ from fairlane.engines.sqlite import (
     events,
     find,
     inspect,
+    lanes,
     leases,
     overview,
     schema,
@@ -67,6 +68,7 @@ class SqliteOperations(Composed, Context):
     write_documents = documents.write_documents
     expire_documents = documents.expire_documents
     write_settings = control.write_settings
+    remove_lanes = lanes.remove_lanes
 
 
 def connect(

@@ -9,7 +9,8 @@ UPDATE fairlane.catalogue SET version = greatest(version + 1, fairlane.now_us())
 -- name: everything
 SELECT
     version, paused, rate,
-    (SELECT value FROM fairlane.documents WHERE kind = $1 AND id = $1) AS settings
+    (SELECT value FROM fairlane.documents WHERE kind = $1 AND id = $1) AS settings,
+    (SELECT count(*) FROM fairlane.lanes) AS lanes
 FROM fairlane.catalogue;
 
 -- name: lanes
@@ -23,6 +24,9 @@ INSERT INTO fairlane.lanes (queue, type, capabilities)
 SELECT queue, type, capabilities
 FROM unnest($1::text[], $2::text[], $3::text[]) AS lane (queue, type, capabilities)
 RETURNING id, queue, type, capabilities;
+
+-- name: reopen
+UPDATE fairlane.lanes SET closed_by = NULL WHERE id = ANY ($1::int[]) AND closed_by IS NOT NULL;
 
 -- name: add_streams
 INSERT INTO fairlane.streams (lane, level)

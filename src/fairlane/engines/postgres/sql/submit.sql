@@ -94,6 +94,16 @@ counted AS (
 SELECT
     now,
     CASE WHEN pg_try_advisory_lock($5) THEN NOT pg_advisory_unlock($5) ELSE true END AS awaited
+    -- If a lane is closed or gone, everything is rolled back by an error that is known by its code:
+    -- ln(0) is 2201E. A lane that is newer than all that this transaction sees was opened for it.
+    /* BEGIN lanes */,
+    (
+        SELECT min(ln((lane.id IS NOT NULL OR kinds.lane > newest.id)::int::float8))
+        FROM (SELECT max(id) AS id FROM fairlane.lanes) AS newest
+        CROSS JOIN kinds
+        LEFT JOIN fairlane.lanes AS lane ON lane.id = kinds.lane AND lane.closed_by IS NULL
+    ) AS open
+    /* END lanes */
     -- If one of these ids is that of a deleted task, everything is rolled back by an error that is
     -- known by its code (errors.py): its attempts go on. A function that raises would be loaded by
     -- every session.

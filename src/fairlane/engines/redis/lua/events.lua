@@ -1,10 +1,11 @@
 #!lua flags=no-writes
 -- Read journal entries.
 -- ARGV: the id of the first entry, the number of transitions after which to stop (0 for none), and the
---       largest number of entries. Returns the id of the newest entry ever written, and the entries.
+--       largest number of entries. Returns the id of the newest entry ever written, the entries, and
+--       the version of the catalogue.
 local from, wanted, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 if call('EXISTS', JOURNAL) == 0 then
-    return {'0-0', {}}
+    return {'0-0', {}, catalogue_version}
 end
 
 -- An entry holds one transition or hundreds of them. So the first read takes one entry, and each further
@@ -29,6 +30,6 @@ end
 local about = call('XINFO', 'STREAM', JOURNAL)
 for i = 1, #about, 2 do
     if about[i] == 'last-generated-id' then
-        return {about[i + 1], entries}
+        return {about[i + 1], entries, catalogue_version}
     end
 end

@@ -1,0 +1,2 @@
+-- Nothing changes but the version. Lanes can be dropped from here on, and an older version would
+-- store tasks in a lane that it remembers and that is gone.
