@@ -296,6 +296,7 @@ def test_settings() -> None:
         "allow_hosts": "Queue.example,b",
         "allow_origins": "https://a.example",
         "per_minute": "100",
+        "lanes_per_hour": "0",
         "refuse_low": 0,
         "refuse_all": "7",
         "start_within": "12.5",
@@ -309,6 +310,7 @@ def test_settings() -> None:
     assert config.origins == {"https://a.example"}
     admission = config.admission
     assert (admission.per_minute, admission.per_hour) == (100, None)
+    assert admission.lanes_per_hour is None
     assert (admission.low, admission.normal, admission.all) == (None, 50_000, 7)
     assert config.start_within == 12.5
     # The processes of `--workers` are told the same.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -29,6 +30,13 @@ class Scraped:
     def sum(self, name: str, /, **labels: str) -> float:
         """Over everything that has these labels, whatever else it has."""
         return sum(value for _, value in self.those(name, **labels))
+
+    def by(self, name: str, label: str) -> dict[str, float]:
+        """The sums over everything else, by one label; without those that are zero."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for labels, value in self.those(name):
+            found[labels[label]] += value
+        return {each: value for each, value in found.items() if value}
 
     def those(self, name: str, /, **labels: str) -> Iterator[tuple[dict[str, str], float]]:
         """Labels and values of everything that has these labels."""

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from fairlane.core import limits
 from fairlane.core.breaker import Breaker
 from fairlane.core.facts import Stream
 from fairlane.core.lanes import Controls, Lane, Rules
@@ -309,3 +310,47 @@ def test_what_operators_have_set() -> None:
     paused = {(each["scope"], each["name"]): n for each, n in told.those("fairlane_paused")}
     assert paused == {("everything", ""): 1, ("queue", "q"): 1, ("type", "still"): 1}
     assert of()("fairlane_paused", scope="everything", name="") == 0
+
+
+def test_few_names_have_labels_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "METRIC_NAMES", 3)
+    lanes = {n: Lane(n, f"queue{n}", f"type{n}", (f"cap{n}",)) for n in range(1, 11)}
+    tallies = [
+        tally
+        for n in lanes
+        for tally in (
+            Tally(TallyKey(n, MEDIUM, 0, QUEUED), 2 * n, 0.0),
+            Tally(TallyKey(n, MEDIUM, QUEUED, EXECUTING), n, 0.0),
+            ran(State.COMPLETED, 1, lane=n, bucket=2, seconds=0.5),
+        )
+    ]
+    found = scraped(facts(lanes=lanes, tallies=tallies))
+    submitted = found.by("taskqueue_tasks_submitted_total", "type")
+    assert submitted == {"type10": 20, "type9": 18, "type8": 16, "other": 2 * sum(range(1, 8))}
+    assert found.by("taskqueue_tasks_completed_total", "type")["other"] == 7
+    assert found.by("taskqueue_task_duration_seconds_count", "type")["other"] == 7
+    for metric, label in (
+        ("fairlane_queue_tasks", "queue"),
+        ("fairlane_capability_tasks", "capability"),
+    ):
+        sums = found.by(metric, label)
+        assert len(sums) == 4
+        assert sum(sums.values()) == 2 * sum(range(1, 11)) - 10
+        assert sums["other"] == 2 * sum(range(1, 8)) - 7
+
+
+def test_a_type_that_is_called_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "METRIC_NAMES", 1)
+    lanes = {n: Lane(n, "q", name, ()) for n, name in enumerate(("other", "big", "small"), start=1)}
+    tallies = [
+        Tally(TallyKey(lane, MEDIUM, 0, QUEUED), times, 0.0)
+        for lane, times in ((0, 1), (1, 2), (2, 100), (3, 4))
+    ]
+    found = scraped(facts(lanes=lanes, tallies=tallies))
+    assert found.by("taskqueue_tasks_submitted_total", "type") == {"big": 100, "other": 7}
+
+
+def test_what_dropped_lanes_counted_stays() -> None:
+    found = of(Tally(TallyKey(0, MEDIUM, 0, QUEUED), 3, 0.0), ran(State.COMPLETED, 2, lane=0))
+    assert found.by("taskqueue_tasks_submitted_total", "type") == {"other": 3}
+    assert found.by("taskqueue_tasks_completed_total", "type") == {"other": 2}

@@ -56,6 +56,7 @@ def config_of(settings: Settings) -> ServerConfig:
             all=settings.refuse_all or None,
             per_minute=settings.per_minute,
             per_hour=settings.per_hour,
+            lanes_per_hour=settings.lanes_per_hour or None,
         ),
         start_within=settings.start_within or None,
     )

@@ -68,6 +68,7 @@ class Settings(NamedTuple):
     allow_origins: frozenset[str] = frozenset()
     per_minute: int | None = None
     per_hour: int | None = None
+    lanes_per_hour: int = limits.NEW_LANES
     start_within: float = limits.START_SECONDS
     """How long an HTTP worker may hold a task unstarted, if it reports starts; 0 for any time."""
     log_format: str = "text"
@@ -153,6 +154,7 @@ class Settings(NamedTuple):
             ),
             "per_minute": None if self.per_minute is None else str(self.per_minute),
             "per_hour": None if self.per_hour is None else str(self.per_hour),
+            "lanes_per_hour": str(self.lanes_per_hour),
             "start_within": str(self.start_within),
             "blobs": self.blobs,
             "log_format": self.log_format,
@@ -240,6 +242,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "compress_results": read_count,
     "per_minute": read_count,
     "per_hour": read_count,
+    "lanes_per_hour": read_count_or_none,
     "start_within": read_start_within,
     "log_format": read_log_format,
     "log_transitions": read_switch,

@@ -26,6 +26,8 @@ DEPENDENCIES = 100
 # What a worker may say of itself. Every look at the store reads that of all workers.
 WORKER_NAMES = 1_000  # of each kind: capabilities, queues, types
 WORKER_NAME_BYTES = 32 * 1024  # of all kinds together
+WORKERS = 1_000  # living ones of one token, over HTTP
+WORKERS_DEAD = 4_000  # further ones that have not been pruned yet
 HEALTH_BYTES = 4_096
 ASK_KINDS = 1_000  # different claims that a process remembers the lanes of
 
@@ -49,12 +51,16 @@ LANES = 10_000
 LANE_SECONDS = 3600.0
 CROWDED = 0.8  # the part of LANES above which they are dropped sooner
 LANE_SECONDS_CROWDED = 60.0
+NEW_LANES = 1_000  # of one client in an hour, without the scope `admin`
 
 # Access: tokens and the sessions made from them together, and where no further session is made.
 TOKENS = 10_000
 SESSIONS = 9_000
 CLIENTS = 10_000  # that are counted at once, where submissions per client are limited
 TOKEN_SECONDS = 10 * 366 * 86_400.0
+
+# Names that get a label of their own in metrics: types, queues and capabilities each.
+METRIC_NAMES = 1_000
 
 # Reading: how many tasks are answered, and how many are looked at to find them.
 PAGE = 1_000

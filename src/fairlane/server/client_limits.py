@@ -32,10 +32,12 @@ class ClientLimits:
         rates: Sequence[Rate],
         reserve: Reserve,
         clock: Callable[[], float] = time.monotonic,
+        refusal: type[TooManyRequests] = TooManyRequests,
     ) -> None:
         self._limited = bool(rates)
         self._most = min((rate.most for rate in rates), default=0)
         self._clock = clock
+        self._refusal = refusal
         self._reservations: Batcher[Want, Share] = Batcher(reserve, limits.BATCH)
         self._clients: dict[str, _Client] = {}
 
@@ -51,14 +53,25 @@ class ClientLimits:
         asked_at = self._clock()
         if standing.take(amount, asked_at):
             return
-        standing.check(amount, asked_at)
+        self._check(standing, amount, asked_at)
         want = standing.want(client, amount, asked_at, self._most)
         try:
             share = await self._reservations.send(want)
         finally:
             standing.asking -= 1
         standing.receive(share, amount, asked_at)
-        standing.check(amount, asked_at)
+        self._check(standing, amount, asked_at)
+
+    def _check(self, standing: _Client, amount: int, now: float) -> None:
+        """Raise the refusal if this amount was refused a moment ago."""
+        refused = standing.refusal_of(amount, now)
+        if refused is None:
+            return
+        rate, wait = refused
+        raise self._refusal(
+            f"{self._refusal().message} At most {rate.most:,} in {rate.seconds:,} s are accepted.",
+            headers=((b"retry-after", str(wait).encode()),),
+        )
 
 
 class _Client:
@@ -116,17 +129,12 @@ class _Client:
             self._left, self._until = spare, until
             self._reserved_at, self._ends_at = share.at, share.until
 
-    def check(self, amount: int, now: float) -> None:
-        """Raise TooManyRequests if this amount was refused a moment ago."""
+    def refusal_of(self, amount: int, now: float) -> tuple[Rate, int] | None:
+        """Return the limit that refused this amount a moment ago, and the seconds to wait."""
         refused = self._refused
         if refused is None or refused.refused_by is None or amount < self._smallest:
-            return
+            return None
         passed = now - self._refused_at
         if passed >= min(refused.wait, REFUSED_SECONDS) and passed > 0:
-            return
-        rate = refused.refused_by
-        wait = max(1, math.ceil(refused.wait - passed))
-        raise TooManyRequests(
-            f"At most {rate.most:,} in {rate.seconds:,} s are accepted from one client.",
-            headers=((b"retry-after", str(wait).encode()),),
-        )
+            return None
+        return refused.refused_by, max(1, math.ceil(refused.wait - passed))

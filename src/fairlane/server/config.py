@@ -24,11 +24,18 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     per_hour: int | None = None
     """Submissions of one client: a token, or an address where there are no tokens. They are counted
     in the store, for all server processes together."""
+    lanes_per_hour: int | None = limits.NEW_LANES
+    """New combinations of queue, type and capabilities in submissions of one client: the subject of
+    a token without `admin`. They are counted in the same way."""
+
+    def lane_rates(self) -> list[Rate]:
+        """Return the limits of new lanes of one client."""
+        return [] if self.lanes_per_hour is None else [Rate(self.lanes_per_hour, 3600)]
 
     def rates(self) -> list[Rate]:
         """Return the limits of one client."""
-        limits = [(self.per_minute, 60), (self.per_hour, 3600)]
-        return [Rate(most, seconds) for most, seconds in limits if most is not None]
+        given = [(self.per_minute, 60), (self.per_hour, 3600)]
+        return [Rate(most, seconds) for most, seconds in given if most is not None]
 
     def grades(self) -> tuple[tuple[int | None, frozenset[Band]], ...]:
         """Return the thresholds, highest first, and the bands that each refuses."""

@@ -135,6 +135,13 @@ class TooManyRequests(HttpError):
     status = 429
 
 
+class TooManyWorkers(TooManyRequests):
+    """Too many workers of one token: deregister those that have left, or wait until their leases
+    have run out and they are forgotten."""
+
+    code = "too_many_workers"
+
+
 INVALID: Final = 422
 """The status of invalid requests, except under `/api/tasks`, which uses 400."""
 

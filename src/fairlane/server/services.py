@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from fairlane.backoff import Backoff
 from fairlane.client.batching import Batcher, ResultWaiter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
-from fairlane.core.client_limits import Share, Want
+from fairlane.core.client_limits import Rate, Share, Want
 from fairlane.core.errors import StoreError
 from fairlane.core.estimates import PACE_SECONDS, Outlook, outlook_of
 from fairlane.core.facts import Sample
@@ -31,6 +32,7 @@ from fairlane.server.client_limits import ClientLimits
 from fairlane.server.config import ServerConfig
 from fairlane.server.holdings import HoldingsCheck
 from fairlane.server.long_polls import LongPolls
+from fairlane.server.new_lanes import NewLanes, TooManyNewLanes
 from fairlane.server.places import Places
 from fairlane.server.reports import ReportResult, RunReport, settle_reports
 from fairlane.server.store_guard import StoreGuard
@@ -69,7 +71,11 @@ class Services:
         self.sign_ins = RateWindows(SIGN_INS_A_MINUTE, 60.0)
         self.places = Places(self._look, self._recall)
         self._admission = AdmissionControl(config.admission)
-        self._clients = ClientLimits(config.admission.rates(), self._reserve)
+        rates, lane_rates = config.admission.rates(), config.admission.lane_rates()
+        self._clients = ClientLimits(rates, partial(self._reserve, rates))
+        self._new_lanes = NewLanes(
+            ClientLimits(lane_rates, partial(self._reserve, lane_rates), refusal=TooManyNewLanes)
+        )
         self.stopping = asyncio.Event()
         """Set when the server is to stop: requests that wait for something stop waiting."""
         self.workers = Workers(self._workers, self._beat)
@@ -95,6 +101,9 @@ class Services:
         if not identity.exempt:
             self._admission.check(tasks, outlook.waiting)
             await self._clients.take(identity.token_id or address, len(tasks))
+            if Scope.ADMIN not in identity.scopes:
+                client = identity.subject or identity.token_id or address
+                await self._new_lanes.take(client, tasks)
 
     def start(self) -> None:
         """Start the background work, if it has not started."""
@@ -152,10 +161,12 @@ class Services:
         return await self.run(self.ops.get(task_ids))
 
     async def _look(self) -> Outlook:
-        return outlook_of(await self.run(self.ops.facts()))
+        facts = await self.run(self.ops.facts())
+        self._new_lanes.see(facts.lanes.values())
+        return outlook_of(facts)
 
-    async def _reserve(self, wants: Sequence[Want]) -> list[Share]:
-        return await self.run(self.ops.reserve(self.config.admission.rates(), wants))
+    async def _reserve(self, rates: Sequence[Rate], wants: Sequence[Want]) -> list[Share]:
+        return await self.run(self.ops.reserve(rates, wants))
 
     async def _recall(self, now: int) -> list[Sample]:
         return await self.run(self.ops.samples(past(PACE_SECONDS, now), limits.PAGE))

@@ -20,6 +20,7 @@ from fairlane.core.holdings import Comparison
 from fairlane.core.ids import dashed, is_id
 from fairlane.core.model import Beat, NewWorker, Pulse, Worker, WorkerStatus
 from fairlane.server.auth import Identity
+from fairlane.server.errors import TooManyWorkers
 
 CACHED_WORKERS: Final = 10_000
 TOUCH_SHARE: Final = 6
@@ -111,6 +112,16 @@ class Workers:
     def forget(self, worker_id: str) -> None:
         """Remove a worker that has left or is dead."""
         self._known.pop(worker_id, None)
+
+    async def check_room(self, identity: Identity) -> None:
+        """Raise TooManyWorkers if this token has as many workers as it may have.
+
+        Every look at the store reads all workers: nobody may make that slow for the others.
+        """
+        owned = [each for each in await self._list_all() if owns(each.worker_id, identity)]
+        dead = sum(each.status is WorkerStatus.DEAD for each in owned)
+        if len(owned) - dead >= limits.WORKERS or dead >= limits.WORKERS_DEAD:
+            raise TooManyWorkers
 
     async def beat(self, beat: Beat) -> Pulse:
         """Send a heartbeat to the store. Raises WorkerGone."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from fairlane.core import limits
 from fairlane.core.facts import Facts
-from fairlane.core.lanes import Lane
 from fairlane.core.machine import NOT_STARTED, TIMED_OUT, WORKER_LOST
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import NOWHERE, TERMINAL, State
@@ -22,6 +22,20 @@ from fairlane.core.tally import (
 
 NO_STATE = "none"
 """What a task was before its submission."""
+
+
+OTHER = "other"
+"""The label of all names that get none of their own, and of lanes that were dropped. A queue or
+type that has this name is counted with them."""
+
+
+def labels_of(sizes: Mapping[str, int]) -> dict[str, str]:
+    """Return the label of each name: its own for those that count most, OTHER for the rest.
+
+    Submitters choose the names, and every label costs whoever collects the metrics.
+    """
+    ranked = sorted(sizes, key=lambda name: (-sizes[name], name))
+    return {name: name if n < limits.METRIC_NAMES else OTHER for n, name in enumerate(ranked)}
 
 
 class Durations:
@@ -65,10 +79,11 @@ class Counts:
         self.timeouts = 0
         self.lost_workers = 0
         self.stale_results = 0
+        types = _types_of(facts)
         for tally in facts.tallies:
-            self._add(tally, facts.lanes)
+            self._add(tally, types.get(tally.key.lane, OTHER))
 
-    def _add(self, tally: Tally, lanes: Mapping[int, Lane]) -> None:
+    def _add(self, tally: Tally, type: str) -> None:
         key, times, _ = tally
         if (pair := _states_of(key)) is not None:
             self.transitions[pair] += times
@@ -77,12 +92,12 @@ class Counts:
         elif key.label == STALE_RESULTS:
             self.stale_results += times
         elif key.source == NOWHERE:
-            if key.target != NOWHERE and not key.label and key.lane in lanes:
-                self.submitted[lanes[key.lane].type, band_of(key.level)] += times
+            if key.target != NOWHERE and not key.label:
+                self.submitted[type, band_of(key.level)] += times
         elif key.target != NOWHERE:
-            self._add_transition(tally, lanes.get(key.lane))
+            self._add_transition(tally, type)
 
-    def _add_transition(self, tally: Tally, lane: Lane | None) -> None:
+    def _add_transition(self, tally: Tally, type: str) -> None:
         key, times, seconds = tally
         source, target, band = State.of(key.source), State.of(key.target), band_of(key.level)
         if target is State.EXECUTING and key.label:
@@ -100,12 +115,20 @@ class Counts:
             return
         if key.bucket != UNTIMED:
             self.by_band.setdefault((band, target), Durations()).add(key.bucket, times, seconds)
-        if lane is None:
-            return
+            self.by_type.setdefault(type, Durations()).add(key.bucket, times, seconds)
         if target in TERMINAL:
-            self.ended[lane.type, target] += times
-        if key.bucket != UNTIMED:
-            self.by_type.setdefault(lane.type, Durations()).add(key.bucket, times, seconds)
+            self.ended[type, target] += times
+
+
+def _types_of(facts: Facts) -> dict[int, str]:
+    """Return the label of each lane's type."""
+    sizes = {lane.type: 0 for lane in facts.lanes.values()}
+    for key, times, _ in facts.tallies:
+        lane = facts.lanes.get(key.lane)
+        if lane is not None:
+            sizes[lane.type] += times
+    labels = labels_of(sizes)
+    return {lane.id: labels[lane.type] for lane in facts.lanes.values()}
 
 
 _FAILURES = frozenset({State.FAILED, State.DEAD_LETTER})

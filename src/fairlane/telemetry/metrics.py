@@ -7,6 +7,7 @@ band `medium` is called `normal`). Metrics that neither set has begin with `fair
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
@@ -35,7 +36,7 @@ from fairlane.core.machine import (
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import State
 from fairlane.core.stats import Stats, age_percentile, at_risk, stats_of
-from fairlane.telemetry.counts import NO_STATE, Counts, Durations
+from fairlane.telemetry.counts import NO_STATE, Counts, Durations, labels_of
 
 PERCENTILES: Final = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 RETRY_REASONS: Final = ("error", TIMED_OUT, WORKER_LOST, NOT_STARTED)
@@ -124,25 +125,31 @@ def _queues(facts: Facts, stats: Stats) -> Iterator[Metric]:
         "fairlane_capability_tasks",
         "Tasks that need a capability and wait to run now, or run.",
         ["capability", "status"],
-        [
-            value
-            for capability, demand in demand_of(facts).items()
-            for value in (
-                ((capability, State.QUEUED), demand.queued),
-                ((capability, State.EXECUTING), demand.executing),
-            )
-        ],
+        _waiting_and_running(
+            {name: (each.queued, each.executing) for name, each in demand_of(facts).items()}
+        ),
     )
     yield _gauge(
         "fairlane_queue_tasks",
         "Tasks of a queue that wait to run now, or run.",
         ["queue", "status"],
-        [
-            ((each.queue, state), each.by_status[state])
-            for each in queues_of(facts)
-            for state in (State.QUEUED, State.EXECUTING)
-        ],
+        _waiting_and_running(
+            {
+                each.queue: (each.by_status[State.QUEUED], each.by_status[State.EXECUTING])
+                for each in queues_of(facts)
+            }
+        ),
     )
+
+
+def _waiting_and_running(counted: Mapping[str, tuple[int, int]]) -> Iterable[Value]:
+    """Return the numbers of queued and executing tasks by name."""
+    labels = labels_of({name: sum(numbers) for name, numbers in counted.items()})
+    sums: Counter[tuple[str, str]] = Counter()
+    for name, (queued, executing) in counted.items():
+        sums[labels[name], State.QUEUED] += queued
+        sums[labels[name], State.EXECUTING] += executing
+    return sums.items()
 
 
 def _of(band: Band, facts: Facts) -> list[Stream]:

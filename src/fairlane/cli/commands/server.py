@@ -50,6 +50,12 @@ from fairlane.server.http.listening import bind, inherited
 @click.option("--per-minute", type=int, metavar="N", help="Submissions per client and minute.")
 @click.option("--per-hour", type=int, metavar="N", help="Submissions per client and hour.")
 @click.option(
+    "--lanes-per-hour",
+    type=int,
+    metavar="N",
+    help="New types, queues and capabilities per client and hour; 0: any. [default: 1000]",
+)
+@click.option(
     "--refuse-low",
     type=int,
     metavar="N",

@@ -50,6 +50,8 @@ async def register(services: Services, call: Call[Registration, None]) -> Respon
     body = call.body
     known = body.worker_id
     renews = known is not None and owns(known, call.identity)
+    if not renews:
+        await services.workers.check_room(call.identity)
     worker_id = known if renews and known else new_worker_id(call.identity, body.name)
     worker = body.worker(worker_id, services.config.start_within)
     await services.run(services.ops.register(worker))

@@ -1,0 +1,43 @@
+"""New lanes per client: nobody uses up the lanes that a store may have.
+
+A lane is new if it was not in the store at the last look, which is half a second old at most. So
+two servers may both count a lane that both see for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fairlane.core.lanes import Lane, LaneKey
+from fairlane.core.model import NewTask
+from fairlane.server.client_limits import ClientLimits
+from fairlane.server.errors import TooManyRequests
+
+_CLIENT = "lanes:"
+"""Before the names of clients, which are counted apart from their submissions."""
+
+
+class TooManyNewLanes(TooManyRequests):
+    """Too many new combinations of queue, type and capabilities from one client: put what varies
+    from task to task into the payload or the tags instead."""
+
+    code = "too_many_new_lanes"
+
+
+class NewLanes:
+    """Admits new lanes of clients, or refuses them with the time to retry."""
+
+    def __init__(self, clients: ClientLimits) -> None:
+        self._clients = clients
+        self._known: set[LaneKey] = set()
+
+    def see(self, lanes: Iterable[Lane]) -> None:
+        """Remember which lanes there are."""
+        self._known = {lane.key for lane in lanes}
+
+    async def take(self, client: str, tasks: Sequence[NewTask]) -> None:
+        """Count the new lanes of these tasks. Raises TooManyNewLanes, and then counts nothing."""
+        new = {(task.queue, task.type, task.capabilities) for task in tasks} - self._known
+        if new:
+            await self._clients.take(_CLIENT + client, len(new))
+            self._known |= new
