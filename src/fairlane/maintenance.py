@@ -114,6 +114,7 @@ class Maintenance:
         await self._backend.run(self._backend.ops.sample())
         if self._clock() >= self._prune_at and not watch.spares and not await self._prune():
             await self._drop_lanes()
+            await self._trim_audit()
             self._prune_at = self._clock() + jitter(PRUNE_SECONDS)
 
     async def _bring_back(self, watch: Watch) -> None:
@@ -187,6 +188,13 @@ class Maintenance:
         dropped, until = limits.BATCH, self._clock() + self._pace / 2
         while dropped == limits.BATCH and self._clock() < until:
             dropped = await run(ops.drop_lanes())
+
+    async def _trim_audit(self) -> None:
+        """Delete old entries of the audit log for a while. The others wait for the next time."""
+        ops, run = self._backend.ops, self._backend.run
+        gone, until = limits.BATCH, self._clock() + self._pace / 2
+        while gone == limits.BATCH and self._clock() < until:
+            gone = await run(ops.trim_audit())
 
 
 class BlobSweeper:

@@ -89,30 +89,122 @@ async def test_everyone_is_heard(store: World) -> None:
     assert sorted(subjects) == sorted(f"{number}:{n}" for number in range(3) for n in range(10))
 
 
+def by(actor: str, subject: str = "queue mail") -> NewAudit:
+    return NewAudit.of(actor, Action.CANCEL, subject)
+
+
+async def subjects(store: World, actor: str) -> list[str]:
+    return [each.subject for each in await everything(store, 3) if each.actor == actor]
+
+
 @pytest.mark.local
-async def test_only_the_newest_are_kept(store: World) -> None:
-    batch = limits.BATCH
-    for start in range(0, limits.AUDIT_ENTRIES, batch):
-        await store.run(store.ops.record([entry(str(n)) for n in range(start, start + batch)]))
-    oldest = limits.AUDIT_ENTRIES - 1
-    page = await store.run(store.ops.audit(1))
-    for _ in range(oldest // limits.PAGE):
-        page = await store.run(store.ops.audit(limits.PAGE, page.next_cursor))
-    last = await store.run(store.ops.audit(limits.PAGE, page.next_cursor))
-    assert (last.entries[-1].subject, last.next_cursor) == ("0", None)
-    await store.run(store.ops.record([entry("a"), entry("b")]))
-    subjects = [each.subject for each in await everything(store)]
-    assert len(subjects) == limits.AUDIT_ENTRIES
-    assert (subjects[:3], subjects[-1]) == (["b", "a", str(oldest)], "2")
-    assert max((await store.leftovers()).values()) == limits.AUDIT_ENTRIES
-    # What followed an entry that has gone has gone before it.
-    await store.run(store.ops.record([entry(str(n)) for n in range(batch)]))
-    gone = await store.run(store.ops.audit(10, "a" + last.entries[-3].entry_id.replace("-", "")))
-    assert (gone.entries, gone.next_cursor) == ([], None)
+async def test_an_actor_pushes_out_only_its_own_entries(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "AUDIT_ACTOR_ENTRIES", 5)
+    await record(store, by("admin", "first"), by("noisy", "first"))
+    for n in range(12):
+        await record(store, by("noisy", str(n)))
+        await store.advance(1)
+    await record(store, by("noisy", "a"), by("admin", "last"), by("noisy", "b"))
+    assert await subjects(store, "admin") == ["last", "first"]
+    assert await subjects(store, "noisy") == ["b", "a", "11", "10", "9"]
+    await record(store, *[by("noisy", str(n)) for n in range(20, 30)])
+    assert await subjects(store, "noisy") == ["29", "28", "27", "26", "25"]
+    assert await subjects(store, "admin") == ["last", "first"]
+
+
+@pytest.mark.local
+async def test_processes_share_the_places_of_an_actor(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "AUDIT_ACTOR_ENTRIES", 5)
+    await record(store, by("admin"))
+    backends = store.processes(3)
+    await asyncio.gather(
+        *(backend.run(backend.ops.record([by("noisy")])) for backend in backends for _ in range(8))
+    )
+    assert len(await subjects(store, "noisy")) == 5
+    assert len(await subjects(store, "admin")) == 1
+
+
+@pytest.mark.local
+async def test_an_actor_that_was_forgotten_keeps_its_places(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "AUDIT_ACTOR_ENTRIES", 3)
+    monkeypatch.setattr(limits, "AUDIT_ACTORS", 2)
+    for n in range(4):
+        await record(store, by("a", str(n)))
+        await store.advance(1)
+    for actor in ("b", "c", "d"):
+        await record(store, by(actor))
+        await store.advance(1)
+    for n in range(4, 9):
+        await record(store, by("a", str(n)))
+        await store.advance(1)
+    assert await subjects(store, "a") == ["8", "7", "6"]
+
+
+@pytest.mark.local
+async def test_old_entries_go(store: World) -> None:
+    await record(store, by("a", "old"), by("b", "old"))
+    await store.advance(limits.AUDIT_SECONDS - 10)
+    await record(store, by("a", "new"))
+    assert await store.run(store.ops.trim_audit()) == 0
+    await store.advance(11)
+    assert await store.run(store.ops.trim_audit()) == 2
+    assert [each.subject for each in await everything(store)] == ["new"]
+    assert await store.run(store.ops.trim_audit()) == 0
+
+
+@pytest.mark.local
+async def test_beyond_the_bound_the_largest_actor_loses_its_oldest(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "AUDIT_ENTRIES", 6)
+    await record(store, by("admin", "first"))
+    for n in range(4):
+        await store.advance(1)
+        await record(store, by("noisy", str(n)), by("loud", str(n)))
+    assert await store.run(store.ops.trim_audit()) == 3
+    assert await store.run(store.ops.trim_audit()) == 0
+    assert await subjects(store, "admin") == ["first"]
+    assert sorted([len(await subjects(store, each)) for each in ("noisy", "loud")]) == [2, 3]
+    assert (await subjects(store, "noisy"))[0] == "3"
+
+
+@pytest.mark.local
+async def test_a_page_goes_on_after_an_entry_that_has_gone(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "AUDIT_ACTOR_ENTRIES", 1)
+    await record(store, by("admin", "first"))
+    await store.advance(1)
+    await record(store, by("noisy", "gone"))
+    await store.advance(1)
+    await record(store, by("other", "last"))
+    page = await store.run(store.ops.audit(2))
+    assert [each.subject for each in page.entries] == ["last", "gone"]
+    await record(store, by("noisy", "newer"))
+    rest = await store.run(store.ops.audit(2, page.next_cursor))
+    assert [each.subject for each in rest.entries] == ["first"]
+
+
+@pytest.mark.local
+async def test_maintenance_trims_the_log(store: World) -> None:
+    await record(store, by("a", "old"))
+    keeper = store.keeper()
+    for seconds in (0.0, limits.AUDIT_SECONDS + 1, 100.0):
+        await store.advance(seconds)
+        await keeper.round()
+        await keeper.round()  # after a step of the clock, the first one spares
+    assert await everything(store) == []
 
 
 async def test_what_cannot_be_asked(store: World) -> None:
-    for cursor in ("", "nonsense", "t" + new_id().replace("-", "")):
+    digits = new_id().replace("-", "")
+    for cursor in ("", "nonsense", "t" + digits, "a" + digits, "a" + digits + "x" * 15):
         with pytest.raises(InvalidCursor):
             await store.run(store.ops.audit(10, cursor))
     for limit in (0, -1, limits.PAGE + 1):

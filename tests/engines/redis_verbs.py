@@ -90,6 +90,7 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.drop_token(token.token_id))
     await do(ops.record([NewAudit.of("ci", Action.PAUSE)]))
     await do(ops.audit(10))
+    await do(ops.trim_audit())
     await do(ops.change_settings({"completed": 5.0}))
     await do(ops.settings())
     await do(ops.reserve([Rate(1, 60)], [Want("me", 1)]))

@@ -25,7 +25,7 @@ from tests.conftest import Servers
 from tests.mutants.catching import caught, checks_of
 from tests.mutants.planting import Break, replaced, statement, together
 
-SLOW = {test_audit.test_only_the_newest_are_kept, test_documents.test_many_at_once}
+SLOW = {test_documents.test_many_at_once}
 
 CHECKS = [
     check

@@ -15,19 +15,22 @@ from fairlane.core.audit import (
     Action,
     Audit,
     AuditPage,
+    Kept,
     NewAudit,
     checked,
     checked_limit,
     detail_of,
+    excess_of,
     subject_of,
 )
+from fairlane.core.documents import Document
 from fairlane.core.errors import BatchTooLarge, InvalidCursor, InvalidInput, InvalidLimit
 from fairlane.core.filters import EVERYTHING, new_filter
 from fairlane.core.ids import is_id
 from fairlane.core.machine import Verb
 from fairlane.core.model import moment
 from tests.unit.make import NOW, TASK_ID, quick, task_id, torn_texts
-from tests.unit.shelf import Shelf
+from tests.unit.shelf import Shelf, once
 
 
 def read_back(entry: NewAudit) -> Audit:
@@ -135,15 +138,12 @@ class TestPages:
         shelf.run(audit.record(shelf, [NewAudit(task_id(n), "ci", "") for n in (1, 2, 3)]))
         page = shelf.run(audit.audit(shelf, 2))
         assert [entry.entry_id for entry in page.entries] == [task_id(3), task_id(2)]
-        assert page.next_cursor == "a" + task_id(2).replace("-", "")
+        assert page.next_cursor == "a" + task_id(2).replace("-", "") + f"{NOW:015x}"
         rest = shelf.run(audit.audit(shelf, 2, page.next_cursor))
         assert [entry.entry_id for entry in rest.entries] == [task_id(1)]
         assert rest.next_cursor is None
 
-    def test_each_is_recorded_once_and_the_newest_are_kept(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(limits, "AUDIT_ENTRIES", 2)
+    def test_each_is_recorded_once(self) -> None:
         shelf = Shelf()
         entries = [NewAudit(task_id(n), "ci", "") for n in (1, 2, 3)]
         shelf.run(audit.record(shelf, []))
@@ -152,16 +152,88 @@ class TestPages:
         shelf.run(audit.record(shelf, entries[:2]))
         assert {each.at for each in shelf.of("audit").values()} == {NOW}
         shelf.run(audit.record(shelf, entries))
-        assert shelf.of("audit").keys() == {task_id(2), task_id(3)}
+        assert shelf.of("audit").keys() == {task_id(1), task_id(2), task_id(3)}
 
-    def test_nothing_comes_after_an_entry_that_has_gone(self) -> None:
-        gone = "a" + TASK_ID.replace("-", "")
+    def test_a_page_goes_on_after_an_entry_that_has_gone(self) -> None:
+        gone = "a" + TASK_ID.replace("-", "") + f"{NOW + 1:015x}"
         shelf = Shelf()
         shelf.run(audit.record(shelf, [NewAudit(task_id(1), "ci", "")]))
-        assert shelf.run(audit.audit(shelf, 2, gone)) == AuditPage([], None)
+        (found,) = shelf.run(audit.audit(shelf, 2, gone)).entries
+        assert found.entry_id == task_id(1)
 
     def test_forged_cursors(self) -> None:
         shelf = Shelf()
-        for forged in ("", "a", "t" + TASK_ID.replace("-", ""), TASK_ID):
+        digits = TASK_ID.replace("-", "")
+        forgeries: tuple[Any, ...] = ("", "a", "t" + digits, "a" + digits, TASK_ID, 7)
+        for forged in (*forgeries, "a" + digits + "x" * 15, "t" + digits + "0" * 15):
             with pytest.raises(InvalidCursor):
                 shelf.run(audit.audit(shelf, 1, forged))
+
+
+def filled(*actors: str) -> Shelf:
+    """A log with an entry of each of these, in that order."""
+    shelf = Shelf()
+    for n, actor in enumerate(actors):
+        shelf.run(audit.record(shelf, [NewAudit(task_id(n), actor, "")]))
+        shelf.now += 1
+    return shelf
+
+
+def kept(shelf: Shelf) -> list[str]:
+    return [each.actor for each in shelf.run(audit.audit(shelf, 1_000)).entries][::-1]
+
+
+class TestWhatIsKept:
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "AUDIT_ACTOR_ENTRIES", 3)
+        monkeypatch.setattr(limits, "AUDIT_ENTRIES", 4)
+
+    def test_an_actor_takes_its_own_places(self) -> None:
+        assert kept(filled("a", "b", "b", "b", "b", "b")) == ["a", "b", "b", "b"]
+        shelf = filled("a", "b")
+        shelf.run(audit.record(shelf, [NewAudit(task_id(n), "b", "") for n in range(10, 20)]))
+        assert shelf.of("audit").keys() == {task_id(n) for n in (0, 17, 18, 19)}
+
+    def test_somebody_else_is_faster(self) -> None:
+        shelf = filled("b", "b", "b")
+        other = NewAudit(task_id(50), "b", "")
+        shelf.interfere = once(lambda: shelf.run(audit.record(shelf, [other])))
+        shelf.run(audit.record(shelf, [NewAudit(task_id(51), "b", "")]))
+        assert shelf.of("audit").keys() == {task_id(n) for n in (2, 50, 51)}
+
+    def test_a_place_is_taken_at_once(self) -> None:
+        shelf = Shelf()
+        entry = NewAudit(task_id(50), "b", "")
+
+        def forget_and_take() -> None:
+            shelf.of("audit_actor").clear()
+            shelf.run(audit.record(shelf, [entry]))
+
+        # Between the write of the counter and that of the entry.
+        shelf.interfere = once(lambda: setattr(shelf, "interfere", once(forget_and_take)))
+        shelf.run(audit.record(shelf, [NewAudit(task_id(51), "b", "")]))
+        assert task_id(51) in shelf.of("audit")
+
+    def test_old_ones_go_first(self) -> None:
+        shelf = filled("a", "b", "b", "b", "c")
+        shelf.now += int(limits.AUDIT_SECONDS * 1_000_000) - 4
+        assert shelf.run(audit.trim_audit(shelf)) == 2
+        assert kept(shelf) == ["b", "b", "c"]
+
+    @pytest.mark.parametrize("page", [2, 5, limits.PAGE])
+    def test_then_those_of_the_largest(self, monkeypatch: pytest.MonkeyPatch, page: int) -> None:
+        shelf = filled("a", "b", "b", "c", "b")
+        with monkeypatch.context() as patch:
+            patch.setattr(limits, "PAGE", page)
+            assert shelf.run(audit.trim_audit(shelf)) == 1
+            assert shelf.run(audit.trim_audit(shelf)) == 0
+        assert kept(shelf) == ["a", "b", "c", "b"]
+
+    def test_shares(self) -> None:
+        documents = [Document(str(n), b"", n) for n in range(6)]
+        entries = [Kept(actor, each) for actor, each in zip("aabbbc", documents, strict=True)]
+        gone = [[each.id for each in excess_of(entries, count)] for count in (0, 1, 2, 3, 9)]
+        assert gone[:3] == [[], ["2"], ["2", "0"]]
+        assert gone[3] == ["2", "0", "3"]
+        assert sorted(gone[4]) == list("012345")

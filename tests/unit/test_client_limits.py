@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.core import client_limits, limits
+from fairlane.core import client_limits, documents, limits
 from fairlane.core.client_limits import Counts, Rate, Share, Want, take
 from fairlane.core.documents import Documents
 from fairlane.core.flow import Op
@@ -157,7 +157,7 @@ def test_clients_who_did_nothing_for_longest_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "CLIENTS", 3)
-    monkeypatch.setattr(client_limits, "_DROPPED_AT_ONCE", 1)
+    monkeypatch.setattr(documents, "_FORGOTTEN_AT_ONCE", 1)
     store = Store()
     for client in ("a", "b", "c", "a", "d"):
         store.now += 1

@@ -1,27 +1,42 @@
 """The audit log: who changed what, beside the tasks' own history.
 
-An entry is written once what it tells of has been done. The newest are kept, see
-`limits.AUDIT_ENTRIES`, and listed from the newest to the oldest.
+An entry is written once what it tells of has been done. Entries are kept for a time, see
+`limits.AUDIT_SECONDS`, and listed from the newest to the oldest. Nobody pushes out the entries of
+others: an actor has a number of places (see `_placed`), and beyond the number of all entries the
+actor that has most loses its oldest (see `excess_of`).
 """
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from fairlane.core import limits
 from fairlane.core.cursors import cursor_of, item_of
-from fairlane.core.documents import Document, Documents, Order, Place, rewrites, write
-from fairlane.core.errors import BatchTooLarge, InvalidInput, InvalidLimit
+from fairlane.core.documents import (
+    Document,
+    Documents,
+    Order,
+    Overtaken,
+    Place,
+    Written,
+    rewrites,
+    write,
+    write_or_forget,
+)
+from fairlane.core.errors import BatchTooLarge, InvalidCursor, InvalidInput, InvalidLimit
 from fairlane.core.filters import EVERYTHING, Filter
 from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import is_id, new_id
 from fairlane.core.model import moment
+from fairlane.core.retention import past
 from fairlane.core.text import shown, storable
 
 
@@ -141,10 +156,41 @@ def checked_limit(limit: int) -> int:
     raise InvalidLimit(f"From 1 to {limits.PAGE:,} entries are listed at once, not {shown(limit)}.")
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """An entry that is stored, without its text."""
+
+    actor: str
+    document: Document
+
+
+def excess_of(kept: Iterable[Kept], count: int) -> list[Document]:
+    """Return `count` entries to delete: each time the oldest of the actor that has most.
+
+    `kept` begins with the oldest.
+    """
+    by_actor: dict[str, list[Document]] = {}
+    for each in kept:
+        by_actor.setdefault(each.actor, []).append(each.document)
+    largest = [(-len(documents), actor) for actor, documents in by_actor.items()]
+    heapq.heapify(largest)
+    taken = dict.fromkeys(by_actor, 0)
+    found: list[Document] = []
+    while largest and len(found) < count:
+        size, actor = heapq.heappop(largest)
+        found.append(by_actor[actor][taken[actor]])
+        taken[actor] += 1
+        if size + 1:
+            heapq.heappush(largest, (size + 1, actor))
+    return found
+
+
 # Operations, see `store`.
 
 _KIND = "audit"
+_ACTORS = "audit_actor"
+"""Documents that count the entries of an actor, by a digest of its name."""
 _CURSOR = "a"
+_AT_DIGITS = 15
 
 
 @rewrites
@@ -152,37 +198,111 @@ def record(self: Documents, entries: Sequence[NewAudit]) -> Flow[None]:
     checked(entries)
     if not entries:
         return
-    values = {entry.entry_id: entry.encode() for entry in entries}
-    now, found = yield from self.read_documents(_KIND, list(values))
+    unique = {entry.entry_id: entry for entry in entries}
+    now, found = yield from self.read_documents(_KIND, list(unique))
     known = {each.id for each in found if each is not None}
-    new = [Document(each, value, now) for each, value in values.items() if each not in known]
-    if new:
-        yield from write(self, _KIND, new)
-    _, excess = yield from self.list_documents(
-        _KIND, Order.NEWEST, limits.BATCH, skip=limits.AUDIT_ENTRIES
-    )
-    if excess:
-        yield from write(self, _KIND, [], excess)
+    new = [entry for entry in unique.values() if entry.entry_id not in known]
+    by_actor: dict[str, list[NewAudit]] = {}
+    for entry in new:
+        by_actor.setdefault(_digest(entry.actor), []).append(entry)
+    if not new:
+        return
+    _, counts = yield from self.read_documents(_ACTORS, list(by_actor))
+    counters: list[Document] = []
+    puts: list[Document] = []
+    drops: list[Document] = []
+    for (actor, added), stored in zip(by_actor.items(), counts, strict=True):
+        count = 0 if stored is None else int(stored.value)
+        placed = _placed(actor, added, count, now)
+        puts += placed
+        if stored is None or count + len(added) > limits.AUDIT_ACTOR_ENTRIES:
+            for each in placed:
+                assert each.alias is not None
+                taken = yield from self.find_document(_KIND, each.alias)
+                if taken is not None:
+                    drops.append(taken[1])
+        version = 0 if stored is None else stored.version
+        value = str(count + len(added)).encode()
+        counters.append(Document(actor, value, now, version=version))
+    # The places first: the process that has increased their number is the only one to use them.
+    yield from write_or_forget(self, _ACTORS, counters, limits.AUDIT_ACTORS)
+    if drops:
+        yield from write(self, _KIND, [], drops)
+    if (yield from write(self, _KIND, puts)) is Written.TAKEN:
+        raise Overtaken  # of an actor that was forgotten, and comes back twice at once
+
+
+def _placed(actor: str, entries: Sequence[NewAudit], count: int, now: int) -> list[Document]:
+    """Return the documents of an actor's entries, after `count` earlier ones.
+
+    Each has one of the actor's places, in turn. Who comes round takes the place of its oldest.
+    """
+    most = limits.AUDIT_ACTOR_ENTRIES
+    return [
+        Document(entry.entry_id, entry.encode(), now, alias=f"{actor} {number % most}")
+        for number, entry in enumerate(entries, start=count)
+    ][-most:]
+
+
+def _digest(actor: str) -> str:
+    """Return a name that every engine can store, and that no other actor has."""
+    return sha256(actor.encode()).hexdigest()[:32]
+
+
+@rewrites
+def trim_audit(self: Documents) -> Flow[int]:
+    now, oldest = yield from self.list_documents(_KIND, Order.OLDEST, limits.BATCH)
+    until = past(limits.AUDIT_SECONDS, now)
+    gone = [each for each in oldest if each.at <= until]
+    if not gone:
+        _, beyond = yield from self.list_documents(
+            _KIND, Order.NEWEST, limits.BATCH, skip=limits.AUDIT_ENTRIES
+        )
+        if beyond:
+            gone = excess_of((yield from _all(self)), len(beyond))
+    if gone:
+        yield from write(self, _KIND, [], gone)
+    return len(gone)
+
+
+def _all(self: Documents) -> Flow[list[Kept]]:
+    """Read who made each entry, the oldest first."""
+    found: list[Kept] = []
+    after: Place | None = None
+    while True:
+        _, page = yield from self.list_documents(_KIND, Order.OLDEST, limits.PAGE, after)
+        for each in page:
+            actor = _stored_decoder.decode(each.value)[0]
+            found.append(Kept(actor, msgspec.structs.replace(each, value=b"")))
+            after = (each.at, each.id)
+        if len(page) < limits.PAGE:
+            return found
 
 
 @reads
 def audit(self: Documents, limit: int, cursor: str | None = None) -> Flow[AuditPage]:
     checked_limit(limit)
-    last = item_of(_CURSOR, cursor)
-    after: Place | None = None
-    if last is not None:
-        _, (entry,) = yield from self.read_documents(_KIND, [last])
-        if entry is None:
-            return AuditPage([], None)  # what came after it has gone before it
-        after = (entry.at, entry.id)
+    after = None if cursor is None else _place_of(cursor)
     # One more than fits on the page tells whether there is another.
     _, found = yield from self.list_documents(_KIND, Order.NEWEST, limit + 1, after)
+    page = found[:limit]
     entries = [
-        Audit(each.id, moment(each.at), *_stored_decoder.decode(each.value))
-        for each in found[:limit]
+        Audit(each.id, moment(each.at), *_stored_decoder.decode(each.value)) for each in page
     ]
-    more = len(found) > limit
-    return AuditPage(entries, cursor_of(_CURSOR, entries[-1].entry_id) if more else None)
+    return AuditPage(entries, _cursor_after(page[-1]) if len(found) > limit else None)
+
+
+def _cursor_after(entry: Document) -> str:
+    """Return a cursor that holds the place itself: the entry may be gone when it is used."""
+    return cursor_of(_CURSOR, entry.id) + f"{entry.at:0{_AT_DIGITS}x}"
+
+
+def _place_of(cursor: str) -> Place:
+    digits = cursor[-_AT_DIGITS:] if isinstance(cursor, str) else ""
+    entry_id = item_of(_CURSOR, cursor[:-_AT_DIGITS] if digits else cursor)
+    if entry_id is None or set(digits) - set("0123456789abcdef"):
+        raise InvalidCursor
+    return (int(digits, 16), entry_id)
 
 
 def _detail(detail: Mapping[str, Any]) -> str:

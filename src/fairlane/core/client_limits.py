@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.documents import Document, Documents, Order, Written, rewrites, write
+from fairlane.core.documents import Document, Documents, rewrites, write_or_forget
 from fairlane.core.flow import Flow
 from fairlane.core.priority import MICROSECONDS
 
@@ -26,7 +26,6 @@ SHARES = 8
 """A share is at most this part of the room that is left, so that other servers find room too."""
 
 _KIND = "client"
-_DROPPED_AT_ONCE = 100
 
 Counts = dict[int, dict[int, int]]
 """What was counted: by the seconds of the window, then by the number of the part."""
@@ -93,22 +92,11 @@ def reserve(self: Documents, rates: Sequence[Rate], wants: Sequence[Want]) -> Fl
         )
         for client in sorted(changed)
     ]
-    if puts:
-        yield from _store(self, puts)
-    return shares
-
-
-def _store(self: Documents, puts: Sequence[Document]) -> Flow[None]:
     if any(not each.version for each in puts):
         yield from self.expire_documents(_KIND, limits.BATCH)
-    while (yield from write(self, _KIND, puts, most=limits.CLIENTS)) is Written.FULL:
-        # Forget those who did nothing for longest.
-        wanted = {each.id for each in puts}
-        _, oldest = yield from self.list_documents(
-            _KIND, Order.OLDEST, _DROPPED_AT_ONCE + len(puts)
-        )
-        others = [each for each in oldest if each.id not in wanted]
-        yield from write(self, _KIND, [], others[:_DROPPED_AT_ONCE])
+    if puts:
+        yield from write_or_forget(self, _KIND, puts, limits.CLIENTS)
+    return shares
 
 
 def _counts_of(document: Document | None) -> Counts:

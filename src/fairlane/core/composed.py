@@ -50,6 +50,7 @@ class Composed:
     old_blobs = blobs.old_blobs
     blob_owner = blobs.blob_owner
     record = audit.record
+    trim_audit = audit.trim_audit
     audit = audit.audit
     elect = roles.elect
     watch_clock = clocks.watch_clock

@@ -128,6 +128,20 @@ def write(
     return written
 
 
+_FORGOTTEN_AT_ONCE = 100
+
+
+def write_or_forget(self: Documents, kind: str, puts: Sequence[Document], most: int) -> Flow[None]:
+    """Call `write`. If there are too many of this kind, forget those that are oldest by `at`."""
+    while (yield from write(self, kind, puts, most=most)) is Written.FULL:
+        wanted = {each.id for each in puts}
+        _, oldest = yield from self.list_documents(
+            kind, Order.OLDEST, _FORGOTTEN_AT_ONCE + len(puts)
+        )
+        others = [each for each in oldest if each.id not in wanted]
+        yield from write(self, kind, [], others[:_FORGOTTEN_AT_ONCE])
+
+
 _ATTEMPTS = 100
 
 

@@ -100,6 +100,9 @@ TRAIL_ENTRIES = 100
 
 # How long history is kept for readers who come back with a cursor.
 JOURNAL_ENTRIES = 10_000
-AUDIT_ENTRIES = 10_000
+AUDIT_SECONDS = 90 * 86_400.0
+AUDIT_ENTRIES = 100_000
+AUDIT_ACTOR_ENTRIES = 10_000  # of one actor, whose oldest go first
+AUDIT_ACTORS = 10_000  # whose entries are counted
 AUDIT_SUBJECT_CHARACTERS = 1_000
 AUDIT_DETAIL_CHARACTERS = 4_000

@@ -365,7 +365,13 @@ class Control(Protocol):
         """
 
     def record(self, entries: Sequence[NewAudit]) -> Op[None]:
-        """Append up to 500 entries to the audit log, which keeps the newest 10,000."""
+        """Append up to 500 entries to the audit log. An actor keeps its newest 10,000."""
+
+    def trim_audit(self) -> Op[int]:
+        """Delete up to 500 entries of the audit log; returns how many.
+
+        First those older than 90 days, then those beyond 100,000: of the actors that have most.
+        """
 
     def register(self, worker: NewWorker) -> Op[str]:
         """Register a worker, or renew it unless it is dead. Returns its id.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairlane.core import limits
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.flow import Op
 from fairlane.server.operations import ADMIN, Operation
@@ -116,3 +117,20 @@ async def test_what_was_done_is_answered_even_if_it_cannot_be_told(
     monkeypatch.setattr(api.world.ops, "record", record)
     assert (await api.ask("POST", "/api/v1/queues/a/pause")).status == 200
     assert "Not written to the audit log: anyone flow.pause" in caplog.text
+
+
+async def test_a_submitter_cannot_push_out_what_others_did(
+    server: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "AUDIT_ACTOR_ENTRIES", 3)
+    api, _, secrets = server
+    body = {"paused": True}
+    reply = await api.ask("PATCH", "/api/v1/types/work", body, **bearer(secrets["admin"]))
+    assert reply.status == 200
+    for _ in range(10):
+        one = {"task_type": "work", "parameters": {}}
+        reply = await api.ask("POST", "/api/v1/tasks", one, **bearer(secrets["submit"]))
+        path = f"/api/v1/tasks/{json.loads(reply.body)['task_id']}"
+        assert (await api.ask("DELETE", path, **bearer(secrets["submit"]))).status == 200
+    entries = (await api.world.run(api.world.ops.audit(100))).entries
+    assert [each.actor for each in entries] == ["submit"] * 3 + ["admin"]

@@ -66,6 +66,7 @@ class HttpOperations:
     shift_clock = unsupported("shift_clock", OWN)
     reserve = unsupported("reserve", OWN)
     record = unsupported("record", AUDIT)
+    trim_audit = unsupported("trim_audit", OWN)
     schedules = unsupported("schedules", SCHEDULES)
     put_schedule = unsupported("put_schedule", SCHEDULES)
     drop_schedule = unsupported("drop_schedule", SCHEDULES)

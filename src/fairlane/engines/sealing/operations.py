@@ -67,7 +67,17 @@ PLAIN = frozenset(
             "replay_where",
         ),
         *("delete_where", "drop_schedule", "fire", "put_token", "retire_token", "drop_token"),
-        *("drop_blob", "blob_owner", "record", "reserve", "register", "mark", "bury", "forget"),
+        *(
+            "drop_blob",
+            "blob_owner",
+            "record",
+            "trim_audit",
+            "reserve",
+            "register",
+            "mark",
+            "bury",
+            "forget",
+        ),
         # Schema and Clock
         *("version", "migrate", "verify", "publish_view", "shift_clock"),
     }
