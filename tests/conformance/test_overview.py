@@ -83,8 +83,8 @@ async def test_throughput_of_the_last_minute(store: World) -> None:
     assert stats.throughput.completed_last_minute == 5
     assert stats.throughput.failed_last_minute == 1
     assert stats.throughput.submitted_last_minute == 6
-    # Since the sample that is nearest to an hour ago: there is only one.
-    assert stats.throughput.completed_last_hour == 5
+    # An hour ago there was no store: all counts.
+    assert stats.throughput.completed_last_hour == 15
     assert stats.throughput.avg_task_duration_seconds == pytest.approx(2.0)
     assert stats.dlq_size == 2
     assert await store.behind.run(store.behind.ops.sample())
@@ -93,6 +93,30 @@ async def test_throughput_of_the_last_minute(store: World) -> None:
     assert [sample.submitted for sample in samples] == [11, 17]
     assert await store.run(store.ops.samples(samples[1].at, 100)) == samples[1:]
     assert await store.run(store.ops.samples(0, 1)) == samples[:1]
+
+
+async def test_a_young_store_counts_from_its_beginning(store: World) -> None:
+    """What happened before the first sample counts too, for as long as it is recent."""
+    worker = await store.worker(lease=80_000)
+    await store.submit_all([new_task("t") for _ in range(10)])
+    for task in await store.claim(worker, 4):
+        await store.settle(task, Completed(b"1"))
+    assert await store.behind.run(store.behind.ops.sample())
+    for task in await store.claim(worker, 6):
+        await store.settle(task, Completed(b"1"))
+    for seconds in (0, 20, 20):  # with a sample more each time
+        await store.advance(seconds)
+        await store.behind.run(store.behind.ops.sample())
+        minute = (await store.run(store.ops.stats())).throughput
+        assert (minute.submitted_last_minute, minute.completed_last_minute) == (10, 10)
+    await store.advance(200)
+    await store.behind.run(store.behind.ops.sample())
+    await store.advance(60)
+    last = (await store.run(store.ops.stats())).throughput
+    assert (last.submitted_last_minute, last.completed_last_minute) == (0, 0)
+    assert last.completed_last_hour == 10
+    began = [sample.began for sample in (await store.run(store.ops.facts())).samples]
+    assert [each > 0 for each in began].count(True) <= 1
 
 
 async def test_what_had_to_be_recovered(store: World) -> None:

@@ -151,8 +151,8 @@ async def test_everything_reads_as_before(old: Old) -> None:
         "events": await run(ops.events(None, 1_000)),
         "tail": await run(ops.tail()),
     }
-    # Samples are lists. They did not count executing tasks yet.
-    then = old.answers | {"samples": [[*sample, 0] for sample in old.answers["samples"]]}
+    # Samples are lists. They did not count executing tasks yet, nor say when the store began.
+    then = old.answers | {"samples": [[*sample, 0, 0] for sample in old.answers["samples"]]}
     for name, answer in now.items():
         assert _plain(answer) == _expected(then[name]), name
 

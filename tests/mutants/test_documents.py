@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairlane.core import roles, tokens
+from fairlane.core import facts, roles, tokens
 from fairlane.core.documents import Document, Documents
 from fairlane.core.flow import Flow
 from fairlane.engines.postgres import documents as postgres_documents
@@ -105,6 +105,7 @@ FAULTS: dict[str, Break] = {
     "expired documents count": replaced(Document, "counts", lambda *_: True),
     "sessions outlive their token": replaced(tokens, "_family", _forgets_sessions),
     "everyone is elected": replaced(roles, "take_role", _elects_anyone),
+    "no sample is the first one": replaced(facts, "was_taken", _elects_anyone),
 }
 
 

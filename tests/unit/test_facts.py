@@ -188,8 +188,8 @@ class TestStoring:
         assert msgspec.json.decode(msgspec.json.encode(sample), type=Sample) == sample
 
     def test_fields_are_stored_by_their_place(self) -> None:
-        sample = Sample(0, 1, 2, 3, 4, 5, 6, 7, 8.5, (9, 10, 11, 12), 13)
-        assert msgspec.json.encode(sample) == b"[0,1,2,3,4,5,6,7,8.5,[9,10,11,12],13]"
+        sample = Sample(0, 1, 2, 3, 4, 5, 6, 7, 8.5, (9, 10, 11, 12), 13, 14)
+        assert msgspec.json.encode(sample) == b"[0,1,2,3,4,5,6,7,8.5,[9,10,11,12],13,14]"
         assert sample == Sample(
             at=0,
             submitted=1,
@@ -202,6 +202,7 @@ class TestStoring:
             seconds=8.5,
             depths=(9, 10, 11, 12),
             executing=13,
+            began=14,
         )
 
     def test_one_of_an_earlier_version_may_be_shorter(self) -> None:

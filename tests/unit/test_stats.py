@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from fairlane.core.facts import Sample, Stream, sample_of
 from fairlane.core.lanes import Lane
@@ -201,6 +201,27 @@ class TestSince:
         self, samples: list[Sample], gain: float
     ) -> None:
         found = since(facts(samples=samples), self.CURRENT, MINUTE)
+        assert asdict(found) == pytest.approx(asdict(grown(gain)))
+
+    @pytest.mark.parametrize(
+        ("began", "first", "later", "gain"),
+        [
+            (2, 1, [], 100),  # seconds ago, as are the samples
+            (20, 15, [5], 100),
+            (59, 59, [40, 5], 100),
+            (60, 10, [], 100),
+            (120, 10, [], 50),  # tasks had waited before anything counted them
+            (61, 60, [], 60),
+            (100, 65, [40], 60 * 60 / 65),
+            (100, 90, [55], 10),
+        ],
+    )
+    def test_a_store_younger_than_the_period_counts_from_its_beginning(
+        self, began: int, first: int, later: list[int], gain: float
+    ) -> None:
+        sample = replace(counters(NOW - first * SECOND, 40), began=NOW - began * SECOND)
+        others = [counters(NOW - age * SECOND, 90) for age in later]
+        found = since(facts(samples=[*others, sample]), self.CURRENT, MINUTE)
         assert asdict(found) == pytest.approx(asdict(grown(gain)))
 
     @quick

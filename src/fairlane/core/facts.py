@@ -19,7 +19,7 @@ from fairlane.core.ids import new_id
 from fairlane.core.lanes import Bucket, Controls, Lane
 from fairlane.core.model import Worker
 from fairlane.core.priority import MICROSECONDS, Band, band_of
-from fairlane.core.roles import take_role
+from fairlane.core.roles import take_role, was_taken
 from fairlane.core.states import State
 from fairlane.core.tally import LOST_WORKERS, STALE_RESULTS, Tally
 
@@ -54,6 +54,8 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     """How long all completed runs took together."""
     depths: tuple[int, ...] = (0, 0, 0, 0)
     executing: int = 0
+    began: int = 0
+    """In the first sample of a store: since when it counts, about. In all others 0."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -142,10 +144,15 @@ class Counted(Documents, Protocol):
 
 @rewrites
 def sample(self: Counted) -> Flow[bool]:
+    is_first = not (yield from was_taken(self, SAMPLE))
     if not (yield from take_role(self, SAMPLE, new_id(), limits.SAMPLE_SECONDS)):
         return False
     facts = yield from self.facts().flow()
     taken = sample_of(facts.tallies, facts.now)
+    if is_first and not facts.samples:
+        # A store does not know its age. Nothing older than its oldest waiting task matters here.
+        oldest = min((stream.oldest for stream in facts.streams), default=facts.now)
+        taken = msgspec.structs.replace(taken, began=min(oldest, facts.now))
     expires_at = taken.at + int(limits.SAMPLES_SECONDS * MICROSECONDS)
     yield from write(
         self, SAMPLE, [Document(str(taken.at), msgspec.json.encode(taken), taken.at, expires_at)]

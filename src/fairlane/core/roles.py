@@ -14,6 +14,12 @@ def elect(self: Documents, role: str, candidate: str, seconds: float) -> Flow[bo
     return (yield from take_role(self, role, candidate, seconds))
 
 
+def was_taken(self: Documents, role: str) -> Flow[bool]:
+    """Return whether any process has ever held a role of this store."""
+    _, (held,) = yield from self.read_documents(_KIND, [role])
+    return held is not None
+
+
 def take_role(self: Documents, role: str, candidate: str, seconds: float) -> Flow[bool]:
     """`elect`, inside an operation that begins again when it is overtaken."""
     term = int(seconds * MICROSECONDS)

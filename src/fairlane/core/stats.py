@@ -116,10 +116,13 @@ def since(facts: Facts, current: Sample, period: float) -> Gain:
     """Return the growth of the counters over the last `period` seconds.
 
     From the sample nearest to its beginning. One that is older speaks for more than the period, and
-    counts in proportion; without any sample everything counts that ever happened.
+    counts in proportion. If the period begins before the first sample of the store, everything
+    counts from the store's beginning; so it does without any sample.
     """
     begin = facts.now - int(period * MICROSECONDS)
     past = min(facts.samples, key=lambda sample: abs(sample.at - begin), default=Sample(at=begin))
+    if past.began and past.at > begin:
+        past = Sample(at=past.began)
     spanned = (facts.now - past.at) / MICROSECONDS
     share = min(1.0, period / spanned) if spanned > 0 else 1.0
     return Gain(
