@@ -10,7 +10,8 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import InvalidWorker, PayloadTooDeep
 from fairlane.core.model import Beat, NewWorker, WorkerStatus
-from fairlane.core.submission import check_tree, may_be_deep
+from fairlane.core.raw_json import may_be_deep
+from fairlane.core.submission import check_tree
 from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
 
 

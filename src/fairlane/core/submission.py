@@ -37,6 +37,7 @@ from fairlane.core.ids import new_id
 from fairlane.core.model import PLAIN, NewTask, Spec, microseconds_of, moment
 from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
 from fairlane.core.priority import Band, band_of, level_of
+from fairlane.core.raw_json import NotJson, TooDeep, build, check_json, may_be_deep
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.text import is_name, is_plain, shown
 from fairlane.core.uniqueness import Unique, hold
@@ -211,7 +212,7 @@ def fingerprint(type: str, payload: bytes) -> bytes:
 
 
 def _canonical(payload: bytes) -> bytes:
-    return msgspec.json.encode(msgspec.json.decode(payload), order="sorted")
+    return msgspec.json.encode(build(payload), order="sorted")
 
 
 def same_payload(one: bytes, other: bytes) -> bool:
@@ -232,20 +233,13 @@ def check_repeated(task: NewTask, type: str, payload: bytes) -> None:
 
 def _check_encoded(payload: bytes) -> None:
     try:
-        decoded = msgspec.json.decode(payload)
-    except RecursionError:
+        check_json(payload)
+    except TooDeep:
         raise _too_deep() from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except NotJson as error:
         raise InvalidPayload(f"The payload is not valid JSON: {error}.") from None
-    if not isinstance(decoded, dict):
-        raise InvalidPayload(f"A payload is a JSON object, not {_kind(decoded)}.")
-    if may_be_deep(payload):
-        check_tree(decoded, limits.JSON_DEPTH)
-
-
-def may_be_deep(encoded: bytes) -> bool:
-    """Return whether JSON has brackets enough to be nested too deeply."""
-    return encoded.count(b"{") + encoded.count(b"[") > limits.JSON_DEPTH
+    if not payload.lstrip().startswith(b"{"):
+        raise InvalidPayload(f"A payload is a JSON object, not {_kind(build(payload))}.")
 
 
 def check_tree(value: object, depth: int) -> None:

@@ -23,6 +23,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import InvalidUnique
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.raw_json import build
 from fairlane.core.states import LIVE, WAITING, State
 from fairlane.core.text import is_plain, shown
 
@@ -96,7 +97,7 @@ def hold(type: str, payload: bytes, unique: object) -> Hold | None:
         return None
     how = checked(Unique() if unique is True else unique)
     states = mask(how.states)
-    arguments: Any = msgspec.json.decode(payload)
+    arguments: Any = build(payload)
     if how.arguments is not None:
         # What is missing counts as a value of its own: [] is no JSON object's member.
         arguments = [

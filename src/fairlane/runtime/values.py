@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.submission import check_tree, may_be_deep
+from fairlane.core.raw_json import may_be_deep
+from fairlane.core.submission import check_tree
 
 UNFIT = (TypeError, ValueError, OverflowError, RecursionError)
 """What encoders, decoders and an application's models raise for values that do not fit."""

@@ -11,13 +11,21 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from fairlane.core import limits
 from fairlane.core.text import concealed, shown
 from fairlane.server.errors import (
     BodyTooLarge,
     InvalidJson,
     InvalidRequest,
     UnsupportedMediaType,
+)
+from fairlane.server.large_bodies import (
+    CUTS_LISTS,
+    LARGE_BYTES,
+    Pace,
+    check_lists,
+    items_of,
+    list_body,
+    too_deep,
 )
 
 Scope = MutableMapping[str, Any]
@@ -45,6 +53,7 @@ class BodyReader:
         self._most = most
         self._optional = optional
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
+        self._list = list_body(kind)
 
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> Any:
         """Return the decoded body."""
@@ -56,11 +65,38 @@ class BodyReader:
             body = b"{}"
         elif not _is_json(headers.get(b"content-type", b"")):
             raise UnsupportedMediaType
-        return decode(self._decoder, body)
+        return decode(self._decoder, body) if len(body) <= LARGE_BYTES else await self._large(body)
+
+    async def _large(self, body: bytes) -> Any:
+        """Decode a large body in steps, between which others can use the event loop."""
+        pace = Pace()
+        if self._list is None or not CUTS_LISTS:
+            found = decode(self._decoder, body)
+            await pace.rest()
+            return found
+        kind, field, item, _ = self._list
+        decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(item)
+        items = []
+        for index, raw in enumerate(items_of(body, self._list)):
+            items.append(_decode_item(decoder, raw, f"{field}[{index}]"))
+            await pace.rest()
+        return kind(tuple(items))
+
+
+def _decode_item(decoder: msgspec.json.Decoder[Any], raw: memoryview, place: str) -> Any:
+    if decoder.type is msgspec.Raw:
+        return msgspec.Raw(raw)
+    try:
+        return decode(decoder, bytes(raw))
+    except InvalidRequest as error:
+        raise InvalidRequest(error.message.replace("$", f"$.{place}", 1)) from None
 
 
 def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
-    """Decode JSON. Raises InvalidJson or InvalidRequest with the reason."""
+    """Decode JSON. Raises InvalidJson, InvalidRequest or BodyTooLarge with the reason."""
+    large = len(body) > LARGE_BYTES
+    if large:
+        check_lists(decoder.type, body)
     try:
         if not body.isascii():
             body.decode("utf-8")  # the decoder does not look into values that are kept raw
@@ -68,15 +104,13 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     except msgspec.ValidationError as error:
         raise InvalidRequest(_sentence(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if _is_grammatical(body):
+        if not large and _is_grammatical(body):  # which is parsed again, for a better message
             raise InvalidRequest(
                 "A text in the body is not valid: it has half of a surrogate pair, such as \\ud800."
             ) from None
         raise InvalidJson(f"The body is not JSON: {error}.") from None
     except RecursionError:
-        raise InvalidRequest(
-            f"The body is nested deeper than {limits.JSON_DEPTH} levels: flatten it."
-        ) from None
+        raise too_deep() from None
 
 
 def _is_grammatical(body: bytes) -> bool:

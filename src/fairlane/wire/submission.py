@@ -89,6 +89,11 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A UUID that the client chooses. If a task has this id already, that one is returned, or the
     request is refused if its type or parameters differ."""
 
+    @property
+    def payload_size(self) -> int:
+        """How many bytes the payload has."""
+        return memoryview(self.parameters).nbytes or memoryview(self.payload).nbytes
+
     def task(self, idempotency_key: str | None = None) -> NewTask:
         """Return the new task, checked. `idempotency_key`: from the header."""
         type = _one("task_type", self.task_type, "type", self.type) or ""

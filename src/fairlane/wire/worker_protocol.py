@@ -12,12 +12,12 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.errors import InvalidResult, PayloadTooDeep, ResultTooLarge
+from fairlane.core.errors import InvalidResult, InvalidWorker, ResultTooLarge
 from fairlane.core.ids import checked_all
 from fairlane.core.model import Claimed, NewWorker, TaskError, WorkerStatus
 from fairlane.core.outcomes import Completed, Failed, Outcome
+from fairlane.core.raw_json import NotJson, TooDeep, build, check_json
 from fairlane.core.states import State
-from fairlane.core.submission import check_tree, may_be_deep
 from fairlane.core.text import storable
 from fairlane.wire.values import Capacity, Line, NameText, TaskId, WorkerName
 
@@ -26,6 +26,9 @@ HEARTBEAT_INTERVAL_MS: Final = 30_000
 BEATS_A_LEASE: Final = 3
 """A worker is dead after this many intervals without a heartbeat."""
 MOST_AT_ONCE: Final = 10_000
+
+_HEALTH_ROOM: Final = 4 * limits.HEALTH_BYTES
+"""Health may be sent with white space, which is not kept."""
 
 _LONGEST_INTERVAL_MS: Final = int(limits.LEASE_SECONDS_LONGEST * 1_000) // BEATS_A_LEASE
 
@@ -223,8 +226,30 @@ class Heartbeat(msgspec.Struct, frozen=True):
 
     current_load: Annotated[int, msgspec.Meta(ge=0, le=limits.CONCURRENCY)] | None = None
     status: OwnStatus | None = None
-    health: Mapping[str, Any] | None = None
+    health: Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": ["object", "null"]})] = (
+        msgspec.field(default_factory=msgspec.Raw)
+    )
     tasks: Annotated[tuple[ListedRun, ...], msgspec.Meta(max_length=MOST_AT_ONCE)] | None = None
+
+    def checked_health(self) -> Mapping[str, Any] | None:
+        """Return the health. Raises InvalidWorker."""
+        raw = bytes(self.health) or b"null"
+        if len(raw) > _HEALTH_ROOM:  # nothing is built from what cannot be kept anyway
+            raise InvalidWorker(
+                f"A worker's health has at most {limits.HEALTH_BYTES:,} bytes of JSON."
+            )
+        try:
+            check_json(raw)
+        except TooDeep:
+            raise InvalidWorker(
+                f"A worker's health is nested at most {limits.JSON_DEPTH} levels deep: flatten it."
+            ) from None
+        except NotJson as error:
+            raise InvalidWorker(f"A worker's health is not valid JSON: {error}.") from None
+        health: Any = build(raw)
+        if health is None or isinstance(health, dict):
+            return health
+        raise InvalidWorker("A worker's health is a JSON object.")
 
     def checked_tasks(self) -> tuple[ListedRun, ...] | None:
         """Return the tasks. Raises InvalidTaskId."""
@@ -258,12 +283,10 @@ def checked_result(value: bytes) -> bytes:
             "kept: store it elsewhere and report a reference to it."
         )
     try:
-        decoded = msgspec.json.decode(value)
-        if may_be_deep(value):
-            check_tree(decoded, limits.JSON_DEPTH)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        check_json(value)
+    except NotJson as error:
         raise InvalidResult(f"The result is not valid JSON: {error}.") from None
-    except (RecursionError, PayloadTooDeep):
+    except TooDeep:
         raise InvalidResult(
             f"The result is nested more than {limits.JSON_DEPTH} levels deep: flatten it."
         ) from None

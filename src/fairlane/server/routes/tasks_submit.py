@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -13,7 +14,8 @@ from fairlane.core.estimates import Position
 from fairlane.core.model import NewTask
 from fairlane.core.priority import shown_as
 from fairlane.core.states import State
-from fairlane.server.errors import InvalidRequest
+from fairlane.server.errors import BodyTooLarge, InvalidRequest
+from fairlane.server.large_bodies import LARGE_BYTES, Pace, call_aside
 from fairlane.server.operations import BATCH_BYTES, SUBMIT, Call, Operation
 from fairlane.server.requests import decode
 from fairlane.server.responses import Headers, Response
@@ -36,7 +38,12 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
     """Submit a task. A second request with the same idempotency key returns the same task."""
-    with submission(call, (call.body.task(_key_of(call)),)) as (task,):
+    request, key = call.body, _key_of(call)
+    if request.payload_size <= LARGE_BYTES:  # the common case, kept fast
+        new = request.task(key)
+    else:
+        new = await call_aside(request.payload_size, partial(request.task, key))
+    with submission(call, (new,)) as (task,):
         await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
         while accepted.known:
@@ -62,7 +69,7 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
 
 async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Response:
     """Submit up to 1,000 tasks, all or none. The response names invalid tasks by their index."""
-    with submission(call, _batch(call.body.tasks)) as tasks:
+    with submission(call, await _batch(call.body.tasks)) as tasks:
         await services.admit(call.identity, call.address, tasks)
         accepted = await services.run(services.ops.submit(tasks))
     for task, each in zip(tasks, accepted, strict=True):
@@ -97,20 +104,21 @@ async def _known(services: Services, task_id: str) -> Response | None:
     return Response(body, 200, REPLAYED)
 
 
-def _batch(given: Sequence[msgspec.Raw]) -> list[NewTask]:
+async def _batch(given: Sequence[msgspec.Raw]) -> list[NewTask]:
     if not given:
         raise InvalidRequest("A batch has at least one task.")
     if len(given) > limits.SUBMIT_BATCH:
         raise BatchTooLarge(
             f"At most {limits.SUBMIT_BATCH:,} tasks are submitted at once, not {len(given):,}."
         )
-    tasks, errors = [], []
+    tasks, errors, pace = [], [], Pace()
     for index, raw in enumerate(given):
         try:
             request: TaskRequest = decode(_reader, bytes(raw))
-            tasks.append(request.task())
-        except (InvalidRequest, InvalidInput) as error:
+            tasks.append(await call_aside(request.payload_size, request.task))
+        except (InvalidRequest, InvalidInput, BodyTooLarge) as error:
             errors.append({"index": index, "code": error.code, "message": error.message})
+        await pace.rest()
     if errors:
         count = "One task does" if len(errors) == 1 else f"{len(errors):,} tasks do"
         raise InvalidBatch(

@@ -109,7 +109,7 @@ async def heartbeat(services: Services, call: Call[Heartbeat, None]) -> Response
     """Record that a worker is alive. The response says whether to drain, and which runs to stop."""
     body, worker_id = call.body, caller(call)
     status = None if body.status is None else WorkerStatus(body.status)
-    beat = Beat(worker_id, status=status, health=body.health)
+    beat = Beat(worker_id, status=status, health=body.checked_health())
     tasks = body.checked_tasks()
     pulse = await services.workers.beat(beat)
     lost = pulse.let_go + await lost_runs(services, worker_id, tasks)

@@ -12,6 +12,7 @@ from fairlane.core.errors import BatchTooLarge
 from fairlane.core.leases import check_amount
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.core.settlement import Settled
+from fairlane.server.large_bodies import Pace
 from fairlane.server.operations import BATCH_BYTES, Call
 from fairlane.server.reports import RunReport
 from fairlane.server.responses import Response
@@ -76,8 +77,9 @@ async def reports(services: Services, call: Call[ProgressReports, None]) -> Resp
 async def results(services: Services, call: Call[EndedRuns, None]) -> Response:
     """Record how runs ended. Reporting the same result twice is not an error."""
     worker_id = caller(call)
-    ended = [
-        RunReport(
+    ended, pace = [], Pace()
+    for each in _check_size(call.body.results):
+        report = RunReport(
             worker_id,
             each.task_id,
             each.attempt,
@@ -85,8 +87,8 @@ async def results(services: Services, call: Call[EndedRuns, None]) -> Response:
             each.execution_duration_seconds,
             estimated=False,
         )
-        for each in _check_size(call.body.results)
-    ]
+        ended.append(report)
+        await pace.rest()
     judged = await services.settle_reports(ended)
     await touch(services, worker_id)
     return Response(Results.of([Settled(each.verdict, each.move) for each in judged]))
@@ -97,7 +99,8 @@ async def pulse(services: Services, call: Call[Heartbeat, None]) -> Response:
     body, worker_id = call.body, caller(call)
     status = None if body.status is None else WorkerStatus(body.status)
     tasks = body.checked_tasks()
-    beat = await services.workers.beat(Beat(worker_id, body.current_load, status, body.health))
+    health = body.checked_health()
+    beat = await services.workers.beat(Beat(worker_id, body.current_load, status, health))
     lost = dict.fromkeys(beat.let_go + await lost_runs(services, worker_id, tasks))
     gone = tuple(HeldRun(task_id, attempt) for task_id, attempt in lost)
     return Response(PulseView(beat.remaining, beat.status, gone))
