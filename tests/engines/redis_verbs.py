@@ -102,6 +102,7 @@ async def everything(backend: Backend) -> set[str]:
 
     some = Filter(states=frozenset({State.QUEUED, State.COMPLETED}))
     await do(ops.get([held.task_id, plain[2].task_id]))
+    await do(ops.heads([held.task_id, plain[2].task_id]))
     await do(ops.find(some, 10))
     await do(ops.page(Filter(tags={"a": "b"}), 10))
     await do(ops.total(some))

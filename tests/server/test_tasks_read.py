@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairlane.core import limits
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import Completed, Failed, Released, Snoozed
@@ -311,3 +312,19 @@ async def test_why_a_task_waits(served: Api) -> None:
     assert all(reason["message"].endswith(".") for reason in found["reasons"])
     await served.ask("DELETE", f"{TASKS}/{task_id}")
     assert await served.get(f"{TASKS}/{task_id}/why") == {"reasons": []}
+
+
+async def test_lookups_of_large_tasks_end_early(api: Api) -> None:
+    task = {"task_type": "t", "parameters": {"data": "x" * 250_000}}
+    ids = []
+    for _ in range(3):
+        answer = await api.post("/api/v1/tasks/batch", {"tasks": [task] * 15}, 201)
+        ids += [each["task_id"] for each in answer["tasks"]]
+    found = await api.post("/api/v1/tasks/lookup", {"task_ids": [new_id(), *ids]})
+    fit = limits.PAGE_BYTES // 251_014
+    assert [task and task["task_id"] for task in found["tasks"]] == [None, *ids[:fit]]
+    page = await api.get("/api/v1/tasks", limit=1_000)
+    assert len(page["tasks"]) == fit
+    rest = await api.get("/api/v1/tasks", limit=1_000, cursor=page["next_cursor"])
+    assert len(rest["tasks"]) == 45 - fit
+    assert len((await api.get("/api/v1/tasks/summaries", limit=1_000))["tasks"]) == 45

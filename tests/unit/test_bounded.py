@@ -69,7 +69,7 @@ class Engine:
     def answer(self, request: tuple[Any, ...]) -> Any:
         self.asked.append(request)
         match request:
-            case ("get", ids):
+            case ("get" | "heads", ids):
                 return [TASKS.get(id) for id in ids]
             case ("cancel" | "replay" | "delete" as verb, ids, *_):
                 kind = {"cancel": Cancelled, "replay": Replayed, "delete": Deleted}[verb]
@@ -164,7 +164,7 @@ class TestSubmit:
         parents = [task_id(100 + number) for number in range(1_050)]
         tasks = [owned(depends_on=parents[at : at + 100]) for at in range(0, 1_050, 100)]
         self.submit(*tasks, answers=[Accepted(each.task_id, State.QUEUED, NOW) for each in tasks])
-        assert [len(ids) for name, ids in self.engine.asked if name == "get"] == [11, 1_000, 50]
+        assert [len(ids) for name, ids in self.engine.asked if name == "heads"] == [11, 1_000, 50]
 
 
 class TestRead:
@@ -172,6 +172,7 @@ class TestRead:
         engine = Engine()
         found = run(engine, bound(engine).get([THEIRS, MINE, NONE]))
         assert found == [None, TASKS[MINE], None]
+        assert run(engine, bound(engine).heads([THEIRS, MINE, NONE])) == found
 
     def test_lists_and_counts(self) -> None:
         page, found = Page([TASKS[MINE]], None), Found([MINE], None)
@@ -222,7 +223,7 @@ class TestChange:
         assert ("among", QUEUED) in engine.asked[-1]
         engine.asked.clear()
         assert not run(engine, change([THEIRS]))[0].applied
-        assert engine.asked == [("get", [THEIRS])], "nothing is left to change"
+        assert engine.asked == [("heads", [THEIRS])], "nothing is left to change"
         with pytest.raises(BatchTooLarge):
             run(engine, change([THEIRS] * 501))
 
@@ -290,7 +291,7 @@ def test_no_other_operation_exists() -> None:
     everything = {name for name in dir(Operations) if not name.startswith("_")}
     assert offered - everything == {"check_new", "check_known", "judge"}
     assert offered & everything == {
-        *("submit", "get", "find", "page", "total", "position", "why", "facts"),
+        *("submit", "get", "heads", "find", "page", "total", "position", "why", "facts"),
         *("cancel", "replay", "delete", "cancel_where", "replay_where", "delete_where"),
         *("register", "forget", "start", "progress", "holdings", "disown"),
     }

@@ -154,7 +154,7 @@ class Engine:
         self.settled: list[Settlement] = []
 
     @reads
-    def get(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    def heads(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
         assert len(task_ids) == len(self.tasks)
         yield
         return self.tasks

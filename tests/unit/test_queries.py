@@ -6,16 +6,25 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairlane.core import queries
+from fairlane.core import limits, queries
 from fairlane.core.analysis import analyse
 from fairlane.core.errors import InvalidFilter, InvalidTaskId
 from fairlane.core.estimates import Position
 from fairlane.core.facts import Facts, Sample, Stream
-from fairlane.core.filters import EVERYTHING, Filter, Found, Page, Total
+from fairlane.core.filters import EVERYTHING, Filter, Found, Page, Total, cursor_of
 from fairlane.core.flow import Flow, Mode, Op, perform, reads, writes
 from fairlane.core.lanes import Lane
 from fairlane.core.machine import TRANSITIONS, Verb
-from fairlane.core.model import Cancelled, Deleted, Replayed, Swept, Task, TaskError
+from fairlane.core.model import (
+    Attempt,
+    Cancelled,
+    Deleted,
+    Replayed,
+    Swept,
+    Task,
+    TaskError,
+    moment,
+)
 from fairlane.core.states import State
 from fairlane.core.stats import stats_of
 from fairlane.core.why import Reason
@@ -48,7 +57,7 @@ class Engine:
     def answer(self, request: tuple[Any, ...]) -> Any:
         self.asked.append(request)
         match request:
-            case ("get", ids):
+            case ("get" | "heads", ids):
                 return [self.tasks.get(id) for id in ids]
             case ("find", filter, limit, cursor):
                 assert self.finds is not None
@@ -67,6 +76,11 @@ class Engine:
     @reads
     def get(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
         answer: list[Task | None] = yield ("get", list(task_ids))
+        return answer
+
+    @reads
+    def heads(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+        answer: list[Task | None] = yield ("heads", list(task_ids))
         return answer
 
     @reads
@@ -174,6 +188,27 @@ class TestPage:
         engine = Engine(one, found=always(2, 1, cursor="next"))
         assert engine.run(engine.page(EVERYTHING, 2)) == Page([one], "next")
 
+    def test_it_ends_early_if_tasks_are_large(self) -> None:
+        third = limits.PAGE_BYTES // 3
+        tasks = some(3, 2, 1, payload=b"x" * third)
+        engine = Engine(*tasks, found=always(3, 2, 1, cursor="next"))
+        page = engine.run(engine.page(EVERYTHING, 3))
+        assert page == Page(tasks[:2], cursor_of(task_id(2)))
+
+    def test_it_has_one_task_however_large_that_is(self) -> None:
+        run = Attempt(1, "w", None, moment(NOW), "failed", TaskError("m", traceback="x" * 50_000))
+        tasks = some(3, 2, attempts=(run,) * 200, result=b"x", error=TaskError("m"))
+        engine = Engine(*tasks, found=always(3, 2))
+        page = engine.run(engine.page(EVERYTHING, 2))
+        assert page == Page(tasks[:1], cursor_of(task_id(3)))
+        last = Engine(*tasks, found=always(2))
+        assert last.run(last.page(EVERYTHING, 2)) == Page(tasks[1:], None)
+
+    def test_it_reads_a_few_tasks_at_a_time(self) -> None:
+        engine = Engine(*some(*range(60, 0, -1)), found=always(*range(60, 0, -1)))
+        assert len(engine.run(engine.page(EVERYTHING, 60)).tasks) == 60
+        assert [len(ids) for name, ids, *_ in engine.asked if name == "get"] == [25, 25, 10]
+
 
 class TestTotal:
     FACTS = facts(
@@ -238,7 +273,7 @@ def test_positions_are_answered_one_by_one() -> None:
     )
     asked = [task_id(3), task_id(1), task_id(2)]
     assert engine.run(engine.position(asked)) == [None, Position(6, None), None]
-    assert engine.asked == [("get", asked), ("facts",), ("samples", NOW - 600_000_000, 1_000)]
+    assert engine.asked == [("heads", asked), ("facts",), ("samples", NOW - 600_000_000, 1_000)]
 
 
 def test_the_wait_goes_by_the_samples() -> None:
@@ -257,7 +292,7 @@ class TestWhy:
     def test_a_task_that_is_not_there_has_no_answer(self) -> None:
         engine = Engine()
         assert engine.run(engine.why(TASK_ID)) is None
-        assert engine.asked == [("get", [TASK_ID])]
+        assert engine.asked == [("heads", [TASK_ID])]
 
     def test_a_task_that_does_not_wait_has_an_empty_one(self) -> None:
         engine = Engine(stored(state=State.COMPLETED), facts=facts())
@@ -271,7 +306,7 @@ class TestWhy:
         assert engine.run(engine.why(TASK_ID)) == [
             Reason("dependency", f"It waits for task {task_id(1)} and 1 more to end.")
         ]
-        assert ("get", list(child.depends_on)) in engine.asked
+        assert ("heads", list(child.depends_on)) in engine.asked
 
     @pytest.mark.parametrize("id", ["", "1", TASK_ID.upper(), None, 5])
     def test_what_is_no_task_id_is_refused_without_asking(self, id: Any) -> None:
@@ -330,6 +365,18 @@ class TestDeadLetters:
         engine = self.engine(count)
         assert self.analysed(engine) == (analysed, complete)
         assert len([asked for asked in engine.asked if asked[0] == "find"]) == pages
+
+    def test_no_payloads_are_read(self) -> None:
+        engine = self.engine(450)
+        assert self.analysed(engine) == (450, True)
+        assert [(name, len(ids)) for name, ids, *_ in engine.asked if name != "find"] == [
+            ("heads", 200),
+            ("heads", 200),
+            ("heads", 50),
+        ]
+
+    def test_what_was_deleted_in_the_meantime_is_left_out(self) -> None:
+        assert self.analysed(Engine(*some(1), found=Dead(2))) == (1, True)
 
     def test_short_pages_are_gone_through(self) -> None:
         assert self.analysed(self.engine(25, page=10)) == (25, True)

@@ -24,6 +24,7 @@ from fairlane.core.records import (
     attempt_of,
     claimed_of,
     error_of,
+    head_of,
     names_of,
     overdue_of,
     stored_error,
@@ -200,3 +201,17 @@ def test_an_overdue_row() -> None:
 def test_durations_are_stored_in_microseconds() -> None:
     assert stored_seconds(None) is None
     assert stored_seconds(1.5) == 1_500_000
+
+
+def test_a_head_has_nothing_large() -> None:
+    stored = record(State.COMPLETED, completed_at=NOW, result=b"1")
+    task = stored.task(LANE, [FAILED_RUN], None, Aging(), NOW)
+    head = head_of(task)
+    assert (head.payload, head.result) == (b"", None)
+    assert [run.outcome for run in head.attempts] == ["completed"]
+    assert (
+        msgspec.structs.replace(
+            head, payload=task.payload, result=task.result, attempts=task.attempts
+        )
+        == task
+    )

@@ -398,7 +398,8 @@ class Fairlane(Definitions):
         with self._guard:
             if loop not in self._loops:
                 self._loops[loop] = _LoopState(
-                    Batcher(self._submit_batch, limits.SUBMIT_BATCH), ResultWaiter(self._get_batch)
+                    Batcher(self._submit_batch, limits.SUBMIT_BATCH),
+                    ResultWaiter(self._get_batch, self._get_heads),
                 )
             return self._loops[loop]
 
@@ -407,6 +408,9 @@ class Fairlane(Definitions):
 
     async def _get_batch(self, task_ids: Sequence[str]) -> Found:
         return await self.run(self.backend.ops.get(task_ids))
+
+    async def _get_heads(self, task_ids: Sequence[str]) -> Found:
+        return await self.run(self.backend.ops.heads(task_ids))
 
 
 class _LoopState(NamedTuple):

@@ -112,8 +112,9 @@ class ResultWaiter:
     It polls often at first and after every task that ended, then less and less often.
     """
 
-    def __init__(self, get: GetTasks) -> None:
+    def __init__(self, get: GetTasks, heads: GetTasks) -> None:
         self._get = get
+        self._heads = heads
         self._waiting: dict[str, list[asyncio.Future[Task | None]]] = {}
         self._polling: asyncio.Task[None] | None = None
         self._pause = _SHORTEST
@@ -158,12 +159,19 @@ class ResultWaiter:
         wanted = list(self._waiting)
         for start in range(0, len(wanted), limits.BATCH):
             ids = wanted[start : start + limits.BATCH]
-            for task_id, task in zip(ids, await self._get(ids), strict=True):
-                if task is None or task.state in TERMINAL:
-                    self._pause = _SHORTEST
-                    for answer in self._waiting.pop(task_id, ()):
-                        if not answer.done():
-                            answer.set_result(task)
+            if len(ids) > limits.PAGE_READ:
+                heads = zip(ids, await self._heads(ids), strict=True)
+                ids = [task_id for task_id, head in heads if head is None or _has_ended(head)]
+            for at in range(0, len(ids), limits.PAGE_READ):  # results can be large
+                await self._answer(ids[at : at + limits.PAGE_READ])
+
+    async def _answer(self, task_ids: Sequence[str]) -> None:
+        for task_id, task in zip(task_ids, await self._get(task_ids), strict=True):
+            if task is None or _has_ended(task):
+                self._pause = _SHORTEST
+                for answer in self._waiting.pop(task_id, ()):
+                    if not answer.done():
+                        answer.set_result(task)
 
     def _remove(self, task_id: str, answer: asyncio.Future[Task | None]) -> None:
         others = [each for each in self._waiting.get(task_id, ()) if each is not answer]
@@ -188,7 +196,7 @@ def wait_sync(
     pause = _SHORTEST
     while True:
         task = get(task_id)
-        if task is None or task.state in TERMINAL:
+        if task is None or _has_ended(task):
             return task
         if deadline is not None:
             left = deadline - time.monotonic()
@@ -197,6 +205,10 @@ def wait_sync(
             pause = min(pause, left)
         time.sleep(pause)
         pause = _longer(pause)
+
+
+def _has_ended(task: Task) -> bool:
+    return task.state in TERMINAL
 
 
 def _longer(pause: float) -> float:

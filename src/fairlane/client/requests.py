@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlane.core import limits
-from fairlane.core.filters import EVERYTHING, Filter, Page, new_filter
+from fairlane.core.filters import EVERYTHING, Filter, Found, Page, PageRoom, new_filter
 from fairlane.core.flow import Flow
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
 from fairlane.core.priority import level_of
@@ -57,6 +57,32 @@ def list_bounded(ops: Operations, chosen: Filter, limit: int, cursor: str | None
         if page.tasks or page.next_cursor is None or reads == READS:
             return page
         cursor = page.next_cursor
+
+
+def get_first(ops: Operations, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    """Return as many of the first tasks as a page holds: one at least, and often all of them."""
+    found: list[Task | None] = []
+    room = PageRoom()
+    for start in range(0, len(task_ids), limits.PAGE_READ):
+        some: list[Task | None] = yield ops.get(task_ids[start : start + limits.PAGE_READ])
+        for task in some:
+            if task is not None and not room.takes(task):
+                return found
+            found.append(task)
+    return found
+
+
+def list_heads(ops: Operations, chosen: Filter, limit: int, cursor: str | None) -> Flow[Page]:
+    """`list_bounded` for the heads of tasks."""
+    reads = 0
+    while True:
+        found: Found = yield ops.find(chosen, limit, cursor)
+        heads: list[Task | None] = yield ops.heads(found.task_ids)
+        tasks = [task for task in heads if task is not None]
+        reads += 1
+        cursor = found.cursor
+        if tasks or cursor is None or reads == READS:
+            return Page(tasks, cursor)
 
 
 def cancel(ops: Operations, task_id: str) -> Flow[Cancelled]:

@@ -71,24 +71,59 @@ def mark_of(failure: Failure) -> str:
 
 def analyse(tasks: Iterable[Task], *, complete: bool) -> Analysis:
     """Dead letters in groups of alike failures."""
-    members: dict[Failure, list[Task]] = {}
+    analyser = Analyser()
     for task in tasks:
-        members.setdefault(failure_of(task), []).append(task)
-    groups = [_group(*failure, alike) for failure, alike in members.items()]
-    groups.sort(key=lambda group: (-group.count, group.type, group.shape))
-    return Analysis(groups, sum(group.count for group in groups), complete)
+        analyser.add(task)
+    return analyser.result(complete=complete)
 
 
-def _group(type: str, code: str | None, shape: str, tasks: list[Task]) -> Group:
-    ends = [task.completed_at or task.updated_at for task in tasks]
-    retriable = sum(task.error is not None and task.error.retriable for task in tasks)
-    return Group(
-        type=type,
-        code=code,
-        shape=shape,
-        count=len(tasks),
-        first_seen=min(ends),
-        last_seen=max(ends),
-        retriable_share=retriable / len(tasks),
-        example=tasks[0].task_id,
-    )
+class Analyser:
+    """Groups dead letters one by one. It keeps what it answers, and not the tasks."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._groups: dict[Failure, _Group] = {}
+
+    def add(self, task: Task) -> None:
+        """Count a dead letter."""
+        failure = failure_of(task)
+        group = self._groups.get(failure)
+        if group is None:
+            group = self._groups[failure] = _Group(task)
+        group.add(task)
+        self.count += 1
+
+    def result(self, *, complete: bool) -> Analysis:
+        """Return the groups."""
+        groups = [group.result(*failure) for failure, group in self._groups.items()]
+        groups.sort(key=lambda group: (-group.count, group.type, group.shape))
+        return Analysis(groups, self.count, complete)
+
+
+class _Group:
+    def __init__(self, first: Task) -> None:
+        self._example = first.task_id
+        self._first = self._last = _end_of(first)
+        self._count = self._retriable = 0
+
+    def add(self, task: Task) -> None:
+        end = _end_of(task)
+        self._first, self._last = min(self._first, end), max(self._last, end)
+        self._count += 1
+        self._retriable += task.error is not None and task.error.retriable
+
+    def result(self, type: str, code: str | None, shape: str) -> Group:
+        return Group(
+            type=type,
+            code=code,
+            shape=shape,
+            count=self._count,
+            first_seen=self._first,
+            last_seen=self._last,
+            retriable_share=self._retriable / self._count,
+            example=self._example,
+        )
+
+
+def _end_of(task: Task) -> datetime:
+    return task.completed_at or task.updated_at

@@ -99,7 +99,7 @@ class BoundOperations:
         """Return those tasks that exist, and are not within the bounds."""
         found: list[Task | None] = []
         for start in range(0, len(task_ids), SUBMIT_BATCH):
-            found += yield from self._ops.get(task_ids[start : start + SUBMIT_BATCH]).flow()
+            found += yield from self._ops.heads(task_ids[start : start + SUBMIT_BATCH]).flow()
         return [
             task.task_id for task in found if task is not None and not self._bounds.admits(task)
         ]
@@ -108,10 +108,16 @@ class BoundOperations:
 
     @reads
     def get(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
-        return (yield from self._get(task_ids))
+        return self._admitted((yield from self._ops.get(task_ids).flow()))
 
-    def _get(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
-        tasks = yield from self._ops.get(task_ids).flow()
+    @reads
+    def heads(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+        return (yield from self._heads(task_ids))
+
+    def _heads(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+        return self._admitted((yield from self._ops.heads(task_ids).flow()))
+
+    def _admitted(self, tasks: list[Task | None]) -> list[Task | None]:
         return [task if task is not None and self._bounds.admits(task) else None for task in tasks]
 
     @reads
@@ -130,7 +136,7 @@ class BoundOperations:
 
     @reads
     def position(self, task_ids: Sequence[str]) -> Flow[list[Position | None]]:
-        tasks = yield from self._get(task_ids)
+        tasks = yield from self._heads(task_ids)
         positions = yield from self._ops.position(task_ids).flow()
         return [
             None if task is None else place for task, place in zip(tasks, positions, strict=True)
@@ -139,7 +145,7 @@ class BoundOperations:
     @reads
     def why(self, task_id: str) -> Flow[list[Reason] | None]:
         checked(task_id)
-        (task,) = yield from self._get([task_id])
+        (task,) = yield from self._heads([task_id])
         return None if task is None else (yield from self._ops.why(task_id).flow())
 
     @reads
@@ -191,7 +197,7 @@ class BoundOperations:
         answer: Callable[..., A],
     ) -> Flow[list[A]]:
         checked_all(task_ids)
-        tasks = yield from self._get(task_ids)
+        tasks = yield from self._heads(task_ids)
         within = [task.task_id for task in tasks if task is not None]
         answers = iter((yield from apply(within).flow()) if within else ())
         return [

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 import msgspec
 
-from fairlane.core import cursors
+from fairlane.core import cursors, limits
 from fairlane.core.errors import InvalidFilter, InvalidPriority
 from fairlane.core.lanes import Lane
-from fairlane.core.model import Spec, Task, microseconds_of
+from fairlane.core.model import Spec, Task, TaskError, microseconds_of
 from fairlane.core.priority import level_of
 from fairlane.core.states import State
 from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
@@ -111,6 +111,36 @@ class Page(msgspec.Struct, frozen=True):
 
     tasks: list[Task]
     next_cursor: str | None
+
+
+_VALUE_BYTES = 1_000
+"""What a task or a run weighs by itself: the time to show it."""
+
+
+def weight_of(task: Task) -> int:
+    """Return about how many bytes a task takes in a response."""
+    runs = sum(_VALUE_BYTES + _size_of(run.error) for run in task.attempts)
+    content = len(task.payload) + len(task.result or b"")
+    return _VALUE_BYTES + content + _size_of(task.error) + runs
+
+
+class PageRoom:
+    """The room that is left in a page for tasks. The first task fits in any case."""
+
+    def __init__(self) -> None:
+        self._left = limits.PAGE_BYTES
+        self._empty = True
+
+    def takes(self, task: Task) -> bool:
+        """Return whether a task fits, which then takes its room."""
+        self._left -= weight_of(task)
+        fits = self._empty or self._left >= 0
+        self._empty = False
+        return fits
+
+
+def _size_of(error: TaskError | None) -> int:
+    return 0 if error is None else len(error.message) + len(error.traceback or "")
 
 
 class Total(msgspec.Struct, frozen=True):

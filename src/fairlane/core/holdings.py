@@ -105,7 +105,7 @@ class Comparison:
 class Verbs(Protocol):
     """What an engine offers to `disown`."""
 
-    def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
+    def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
 
     def settle(
         self, settlements: Sequence[Settlement], *, reaping: bool = False
@@ -116,7 +116,7 @@ class Verbs(Protocol):
 def disown(self: Verbs, worker_id: str, runs: Sequence[Run]) -> Flow[list[Verdict]]:
     task_ids = [task_id for task_id, _ in runs]
     checked_all(task_ids)
-    tasks = yield from self.get(task_ids).flow()
+    tasks = yield from self.heads(task_ids).flow()
     verdicts = [Verdict.MISSING if task is None else Verdict.STALE for task in tasks]
     settlements: dict[int, Settlement] = {}
     for place, ((task_id, attempt), task) in enumerate(zip(runs, tasks, strict=True)):

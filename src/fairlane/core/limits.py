@@ -65,8 +65,11 @@ METRIC_NAMES = 1_000
 
 # Reading: how many tasks are answered, and how many are looked at to find them.
 PAGE = 1_000
+PAGE_BYTES = 8 * 1024 * 1024  # about: a page ends after it
+PAGE_READ = 25  # whole tasks that are read at once: one may have megabytes
 SCAN = 5_000
 ANALYSED = 10_000
+ANALYSED_READ = 200  # errors that are read at once: one may have 60 kB
 
 # Time.
 IDEMPOTENCY_SECONDS = 86_400

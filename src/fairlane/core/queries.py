@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from fairlane.core import limits
-from fairlane.core.analysis import Analysis, analyse
+from fairlane.core.analysis import Analyser, Analysis
 from fairlane.core.errors import InvalidFilter
 from fairlane.core.estimates import PACE_SECONDS, Position, pace_of, position_of
 from fairlane.core.facts import Facts, Sample, sample_of
-from fairlane.core.filters import Filter, Found, Page, Total
+from fairlane.core.filters import Filter, Found, Page, PageRoom, Total, cursor_of
 from fairlane.core.flow import Flow, Op, reads, writes
 from fairlane.core.ids import checked
 from fairlane.core.machine import TRANSITIONS, Verb
@@ -30,6 +30,7 @@ class Verbs(Protocol):
     """The operations that they are composed of."""
 
     def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
+    def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
     def find(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Found]: ...
     def facts(self) -> Op[Facts]: ...
     def samples(self, since: int, limit: int) -> Op[list[Sample]]: ...
@@ -51,13 +52,18 @@ class Verbs(Protocol):
 
 @reads
 def page(self: Verbs, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Page]:
-    return (yield from _page(self, filter, limit, cursor))
-
-
-def _page(self: Verbs, filter: Filter, limit: int, cursor: str | None) -> Flow[Page]:
     found = yield from self.find(filter, limit, cursor).flow()
-    tasks = yield from self.get(found.task_ids).flow()
-    return Page([task for task in tasks if task is not None], found.cursor)
+    tasks: list[Task] = []
+    room = PageRoom()
+    for start in range(0, len(found.task_ids), limits.PAGE_READ):
+        some = found.task_ids[start : start + limits.PAGE_READ]
+        for task in (yield from self.get(some).flow()):
+            if task is None:
+                continue
+            if not room.takes(task):
+                return Page(tasks, cursor_of(tasks[-1].task_id))
+            tasks.append(task)
+    return Page(tasks, found.cursor)
 
 
 @reads
@@ -78,7 +84,7 @@ def stats(self: Verbs) -> Flow[Stats]:
 
 @reads
 def position(self: Verbs, task_ids: Sequence[str]) -> Flow[list[Position | None]]:
-    tasks = yield from self.get(task_ids).flow()
+    tasks = yield from self.heads(task_ids).flow()
     facts = yield from self.facts().flow()
     samples = yield from self.samples(past(PACE_SECONDS, facts.now), limits.PAGE).flow()
     pace = pace_of([*samples, sample_of(facts.tallies, facts.now)])
@@ -88,26 +94,30 @@ def position(self: Verbs, task_ids: Sequence[str]) -> Flow[list[Position | None]
 @reads
 def why(self: Verbs, task_id: str) -> Flow[list[Reason] | None]:
     checked(task_id)
-    (task,) = yield from self.get([task_id]).flow()
+    (task,) = yield from self.heads([task_id]).flow()
     if task is None:
         return None
     facts = yield from self.facts().flow()
-    parents = yield from self.get(task.depends_on).flow()
+    parents = yield from self.heads(task.depends_on).flow()
     return reasons(task, facts, [parent for parent in parents if parent is not None])
 
 
 @reads
 def dlq_analysis(self: Verbs) -> Flow[Analysis]:
     dead = Filter(states=frozenset({State.DEAD_LETTER}))
-    tasks: list[Task] = []
+    analysis = Analyser()
     cursor: str | None = None
-    while len(tasks) < limits.ANALYSED:
-        page = yield from _page(self, dead, limits.PAGE, cursor)
-        tasks += page.tasks
-        cursor = page.next_cursor
+    while analysis.count < limits.ANALYSED:
+        found = yield from self.find(dead, limits.PAGE, cursor).flow()
+        for start in range(0, len(found.task_ids), limits.ANALYSED_READ):
+            some = found.task_ids[start : start + limits.ANALYSED_READ]
+            for task in (yield from self.heads(some).flow()):
+                if task is not None:
+                    analysis.add(task)
+        cursor = found.cursor
         if cursor is None:
             break
-    return analyse(tasks, complete=cursor is None)
+    return analysis.result(complete=cursor is None)
 
 
 @writes

@@ -129,6 +129,12 @@ class TaskRecord(msgspec.Struct, frozen=True):
         )
 
 
+def head_of(task: Task) -> Task:
+    """Return a task without what can be large: see `heads` in `store`."""
+    kept = tuple(run for run in task.attempts if run.outcome == "completed")
+    return msgspec.structs.replace(task, payload=b"", result=None, attempts=kept)
+
+
 COUNTED = -1
 """Stored as the load of a worker that has not reported any: what it holds is counted."""
 

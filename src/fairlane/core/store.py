@@ -169,6 +169,12 @@ class Inspect(Protocol):
     def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]:
         """Return the tasks with these ids, in that order; up to 1,000."""
 
+    def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]:
+        """Return the same as `get`, but without what can be large.
+
+        Payloads and results are empty, and runs are left out, except one that completed.
+        """
+
     def workers(self) -> Op[list[Worker]]:
         """Return all known workers, including dead ones that have not been pruned yet."""
 
@@ -227,7 +233,7 @@ class Inspect(Protocol):
     # The core composes the following from the operations above: see `queries`.
 
     def page(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Page]:
-        """Return a page of tasks."""
+        """Return a page of tasks. It ends early, with a cursor, after about 8 MiB."""
 
     def total(self, filter: Filter) -> Op[Total]:
         """Return how many tasks match, from the counters if they can tell."""

@@ -41,10 +41,18 @@ class ReportResult(msgspec.Struct, frozen=True):
 
 
 async def settle_reports(
-    get: Get, settle: Settle, reports: Sequence[RunReport]
+    heads: Get, get: Get, settle: Settle, reports: Sequence[RunReport]
 ) -> list[ReportResult]:
-    """Settle reports, with one read and one write for all of them."""
-    tasks = await get([report.task_id for report in reports])
+    """Settle reports, with one read and one write for all of them. Earlier runs are read only of
+    tasks whose attempt the worker does not name and that it does not hold."""
+    tasks = await heads([report.task_id for report in reports])
+    places = [
+        place
+        for place, (report, task) in enumerate(zip(reports, tasks, strict=True))
+        if task is not None and report.attempt is None and task.worker_id != report.worker_id
+    ]
+    for place in places:
+        (tasks[place],) = await get([reports[place].task_id])
     answers = [ReportResult(Verdict.MISSING if task is None else Verdict.STALE) for task in tasks]
     settlements: dict[int, Settlement] = {}
     for position, (report, task) in enumerate(zip(reports, tasks, strict=True)):

@@ -64,7 +64,7 @@ class Services:
         self.store = StoreGuard(backend, prepare)
         self.run = self.store.run
         self.submissions = Batcher(self._submit, limits.SUBMIT_BATCH)
-        self.results = ResultWaiter(self._get)
+        self.results = ResultWaiter(self._get, self._heads)
         self.tokens = TokenCache(
             Cached(self._tokens_exist, TOKEN_SECONDS), self._find, required=config.tokens_required
         )
@@ -149,7 +149,7 @@ class Services:
 
     async def settle_reports(self, reports: Sequence[RunReport]) -> list[ReportResult]:
         """Record the reports of workers, up to 500 at once."""
-        return await settle_reports(self._get, self._settle, reports)
+        return await settle_reports(self._heads, self._get, self._settle, reports)
 
     async def _workers(self) -> list[Worker]:
         return await self.run(self.ops.workers())
@@ -159,6 +159,9 @@ class Services:
 
     async def _get(self, task_ids: Sequence[str]) -> list[Task | None]:
         return await self.run(self.ops.get(task_ids))
+
+    async def _heads(self, task_ids: Sequence[str]) -> list[Task | None]:
+        return await self.run(self.ops.heads(task_ids))
 
     async def _look(self) -> Outlook:
         facts = await self.run(self.ops.facts())

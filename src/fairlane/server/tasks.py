@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from fairlane.client.requests import list_bounded
+from fairlane.client import requests
 from fairlane.core.filters import Filter, Page
 from fairlane.core.flow import Op, perform_async
 from fairlane.core.ids import is_id
@@ -59,7 +59,19 @@ def task_id_of(given: str) -> str:
 
 async def get_page(services: Services, chosen: Filter, limit: int, cursor: str | None) -> Page:
     """Return a page of tasks."""
-    return await perform_async(list_bounded(services.ops, chosen, limit, cursor), services.run)
+    flow = requests.list_bounded(services.ops, chosen, limit, cursor)
+    return await perform_async(flow, services.run)
+
+
+async def get_heads(services: Services, chosen: Filter, limit: int, cursor: str | None) -> Page:
+    """Return a page of tasks without payloads, results and runs."""
+    flow = requests.list_heads(services.ops, chosen, limit, cursor)
+    return await perform_async(flow, services.run)
+
+
+async def get_first(services: Services, task_ids: Sequence[str]) -> list[Task | None]:
+    """Return as many of the first tasks as a page holds."""
+    return await perform_async(requests.get_first(services.ops, task_ids), services.run)
 
 
 def new_level(options: ReplayOptions) -> int | None:

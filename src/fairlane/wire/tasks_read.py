@@ -70,7 +70,8 @@ class TaskLookup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TasksFound(msgspec.Struct, frozen=True):
-    """Tasks in the order of the request; null for one that does not exist."""
+    """Tasks in the order of the request; null for one that does not exist. Of many large tasks only
+    the first are returned, one at least: ask for the others again."""
 
     tasks: tuple[TaskView | None, ...]
 

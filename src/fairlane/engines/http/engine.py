@@ -33,6 +33,7 @@ class HttpOperations:
     replay_where = control.replay_where
     delete_where = control.delete_where
     get = inspect.get_tasks
+    heads = inspect.heads
     workers = inspect.workers
     controls = inspect.controls
     settings = inspect.settings

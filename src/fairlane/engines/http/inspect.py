@@ -10,13 +10,14 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.analysis import Analysis
 from fairlane.core.backend import Durability
-from fairlane.core.errors import AccessDenied, InvalidFilter
+from fairlane.core.errors import AccessDenied, InvalidFilter, NotAFairlaneStore
 from fairlane.core.facts import Sample
 from fairlane.core.filters import Filter, Found, Page, Total
 from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import checked, checked_all
 from fairlane.core.lanes import Controls
 from fairlane.core.model import Task, Worker
+from fairlane.core.records import head_of
 from fairlane.core.stats import Stats
 from fairlane.core.store_settings import StoreSettings
 from fairlane.core.why import Reason
@@ -52,11 +53,25 @@ class _Ready(msgspec.Struct, frozen=True):
 
 @reads
 def get_tasks(_: object, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    return (yield from _get(task_ids))
+
+
+@reads
+def heads(_: object, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    tasks = yield from _get(task_ids)
+    return [None if task is None else head_of(task) for task in tasks]
+
+
+def _get(task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
-    if not task_ids:
-        return []
-    answer = yield from post(f"{TASKS}/lookup", {"task_ids": task_ids}, TasksFound)
-    return [None if task is None else decode_task(task) for task in answer.tasks]
+    found: list[Task | None] = []
+    while len(found) < len(task_ids):
+        body = {"task_ids": task_ids[len(found) :]}
+        answer = yield from post(f"{TASKS}/lookup", body, TasksFound)
+        if not answer.tasks:
+            raise NotAFairlaneStore("The server answers without the tasks that it was asked for.")
+        found += [None if task is None else decode_task(task) for task in answer.tasks]
+    return found
 
 
 @reads

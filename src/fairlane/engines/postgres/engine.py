@@ -48,6 +48,7 @@ class PostgresOperations(Composed, Context):
     replay = control.replay
     delete = deletion.delete
     get = inspect.get
+    heads = inspect.heads
     workers = inspect.workers
     holdings = inspect.holdings
     controls = inspect.controls

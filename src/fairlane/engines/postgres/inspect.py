@@ -1,4 +1,4 @@
-"""get, workers, holdings, controls: reading tasks, workers and settings."""
+"""get, heads, workers, holdings, controls: reading tasks, workers and settings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ SQL = load("inspect")
 
 def fetch(self: Context, task_ids: Sequence[str]) -> Flow[dict[str, Task]]:
     """Return tasks by their ids, as part of another operation."""
+    return (yield from _fetch(self, SQL["get"], task_ids))
+
+
+def _fetch(self: Context, statement: str, task_ids: Sequence[str]) -> Flow[dict[str, Task]]:
     if not task_ids:
         return {}
-    rows = yield Query(SQL["get"], (array_of_ids(task_ids),))
+    rows = yield Query(statement, (array_of_ids(task_ids),))
     if rows and rows[0][1] != self.catalogue.known.version:
         yield from self.catalogue.load()  # tasks may age in another way now
     found = {}
@@ -43,6 +47,13 @@ def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
     found = yield from fetch(self, task_ids)
     return expand_tasks(found.get(task_id) for task_id in task_ids)
+
+
+@reads
+def heads(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    checked_all(task_ids, limits.SUBMIT_BATCH)
+    found = yield from _fetch(self, SQL["heads"], task_ids)
+    return [found.get(task_id) for task_id in task_ids]
 
 
 @reads

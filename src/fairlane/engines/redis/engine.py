@@ -49,6 +49,7 @@ class RedisOperations(Composed, Context):
     replay = control.replay
     delete = control.delete
     get = inspect.get
+    heads = inspect.heads
     workers = inspect.workers
     holdings = inspect.holdings
     controls = inspect.controls

@@ -1,4 +1,4 @@
-"""get, workers, holdings, controls: read-only operations."""
+"""get, heads, workers, holdings, controls: read-only operations."""
 
 from __future__ import annotations
 
@@ -21,21 +21,30 @@ from fairlane.engines.redis.rows import (
     task_of,
     worker_of,
 )
-from fairlane.engines.redis.scripts import script
+from fairlane.engines.redis.scripts import Script, script
 
 GET = script("get")
+HEADS = script("heads")
 WORKERS = script("workers")
 HOLDINGS = script("holdings")
+
+_HEADS_AT_ONCE = 100  # Redis has to read payloads, too, although it does not return them
 
 
 def fetch(self: Context, task_ids: Sequence[str]) -> Flow[tuple[dict[str, Task], int]]:
     """Return tasks by their ids, and the engine's now. For use inside any operation."""
+    return (yield from _fetch(self, GET, limits.BATCH, task_ids))
+
+
+def _fetch(
+    self: Context, reading: Script, at_once: int, task_ids: Sequence[str]
+) -> Flow[tuple[dict[str, Task], int]]:
     found: dict[str, Task] = {}
     unique = list(dict.fromkeys(task_ids))
     now = 0
-    for start in range(0, len(unique), limits.BATCH):
-        page = unique[start : start + limits.BATCH]
-        stamp, version, *columns = yield from self.call(GET, *map(raw_id, page))
+    for start in range(0, len(unique), at_once):
+        page = unique[start : start + at_once]
+        stamp, version, *columns = yield from self.call(reading, *map(raw_id, page))
         now = int(stamp)
         if version != self.catalogue.version:
             yield from self.refresh()  # tasks may age in another way now
@@ -55,6 +64,13 @@ def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
     found, _ = yield from fetch(self, task_ids)
     return expand_tasks(found.get(task_id) for task_id in task_ids)
+
+
+@reads
+def heads(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    checked_all(task_ids, limits.SUBMIT_BATCH)
+    found, _ = yield from _fetch(self, HEADS, _HEADS_AT_ONCE, task_ids)
+    return [found.get(task_id) for task_id in task_ids]
 
 
 @reads

@@ -107,7 +107,7 @@ def task_of(
         # Nothing changes a task after its end.
         completed_at=record.updated_at if state in TERMINAL else None,
         error=error,
-        result=record.rest if state is State.COMPLETED else None,
+        result=(record.rest or None) if state is State.COMPLETED else None,
         trail=trail,
     ).task(lane, runs_of(runs), progress_of(progress), aging, now)
 

@@ -42,6 +42,7 @@ PLAIN = frozenset(
         *("elect", "watch_clock", "bring_back", "drop_lanes"),
         # Inspect
         *(
+            "heads",
             "workers",
             "holdings",
             "controls",

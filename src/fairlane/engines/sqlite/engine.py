@@ -50,6 +50,7 @@ class SqliteOperations(Composed, Context):
     replay = control.replay
     delete = deletion.delete
     get = inspect.get
+    heads = inspect.heads
     workers = inspect.workers
     holdings = inspect.holdings
     controls = inspect.controls

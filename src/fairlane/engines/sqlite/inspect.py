@@ -1,9 +1,9 @@
-"""get, workers, holdings, controls: looking without touching."""
+"""get, heads, workers, holdings, controls: looking without touching."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fairlane.core import limits
 from fairlane.core.cursors import cursor_of, item_of
@@ -18,7 +18,7 @@ from fairlane.engines.compression.results import expand_tasks
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.rows import task_of, worker_of
+from fairlane.engines.sqlite.rows import Row, task_of, worker_of
 
 SQL = statements(__package__, "inspect")
 
@@ -30,8 +30,16 @@ def fetch(self: Context, task_ids: Sequence[str], now: int) -> Flow[dict[str, Ta
     runs: dict[str, list[Attempt]] = {}
     for task_id, *run in (yield Execute(SQL["attempts"], wanted)):
         runs.setdefault(task_id, []).append(attempt_of(*run))
+    rows = yield Execute(SQL["tasks"], wanted)
+    return _tasks_of(self, rows, runs, now)
+
+
+def _tasks_of(
+    self: Context, rows: Iterable[Row], runs: Mapping[str, list[Attempt]], now: int
+) -> dict[str, Task]:
+    """Return tasks by their ids, out of their rows."""
     found: dict[str, Task] = {}
-    for lane_id, *row in (yield Execute(SQL["tasks"], wanted)):
+    for lane_id, *row in rows:
         task_id, lane = row[0], self.catalogue.lane(lane_id)
         found[task_id] = task_of(tuple(row), lane, runs.get(task_id, []), self.catalogue.aging, now)
     return found
@@ -42,6 +50,15 @@ def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
     found = yield from fetch(self, task_ids, self.clock())
     return expand_tasks(found.get(task_id) for task_id in task_ids)
+
+
+@reads
+def heads(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+    checked_all(task_ids, limits.SUBMIT_BATCH)
+    yield from self.catalogue.refresh()
+    rows = yield Execute(SQL["heads"], (json.dumps(list(task_ids)),))
+    found = _tasks_of(self, rows, {}, self.clock())
+    return [found.get(task_id) for task_id in task_ids]
 
 
 @reads

@@ -11,11 +11,11 @@ from fairlane.core.analysis import failure_of, mark_of
 from fairlane.core.audit import Action
 from fairlane.core.filters import Filter, Page, cursor_of
 from fairlane.core.flow import Op
-from fairlane.core.model import Swept
+from fairlane.core.model import Swept, Task
 from fairlane.server.operations import ADMIN, READ, SUBMIT, Call, Operation
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.server.tasks import get_page, new_level, replay_task, sweep, sweep_batches
+from fairlane.server.tasks import get_first, get_page, new_level, replay_task, sweep, sweep_batches
 from fairlane.wire.changes import Change, ReplayedView, SweptView
 from fairlane.wire.figures import AnalysisView, analysis_of
 from fairlane.wire.filters import DEAD, DeadListQuery, DeadPurgeQuery, DeadReplay, ReplayTerms
@@ -37,10 +37,11 @@ class FailureGroup:
     async def page(self, limit: int, cursor: str | None) -> Page:
         """Return a page of up to `limit` tasks. It may be short although there are more."""
         found = await self._find(limits.PAGE, cursor)
-        if len(found.tasks) <= limit:
-            return found
-        tasks = found.tasks[:limit]
-        return Page(tasks, cursor_of(tasks[-1].task_id))
+        wanted = [task.task_id for task in found.tasks[:limit]]
+        tasks = await get_first(self._services, wanted)
+        whole = len(tasks) == len(found.tasks)
+        next_cursor = found.next_cursor if whole else cursor_of(wanted[len(tasks) - 1])
+        return Page([task for task in tasks if task is not None], next_cursor)
 
     async def change(
         self, cursor: str | None, apply: Callable[[Sequence[str]], Op[Sequence[Change]]]
@@ -58,10 +59,17 @@ class FailureGroup:
         return await sweep_batches(self._services, cursor, change)
 
     async def _find(self, number: int, cursor: str | None) -> Page:
-        """Return those of the next `number` tasks that belong to the group."""
-        found = await self._services.run(self._services.ops.page(self._chosen, number, cursor))
-        group = [task for task in found.tasks if mark_of(failure_of(task)) == self._failure]
-        return Page(group, found.next_cursor)
+        """Return the heads of those of the next `number` tasks that belong to the group."""
+        run, ops = self._services.run, self._services.ops
+        found = await run(ops.find(self._chosen, number, cursor))
+        group: list[Task] = []
+        for start in range(0, len(found.task_ids), limits.ANALYSED_READ):
+            heads = await run(ops.heads(found.task_ids[start : start + limits.ANALYSED_READ]))
+            group += [each for each in heads if each is not None and self._has(each)]
+        return Page(group, found.cursor)
+
+    def _has(self, task: Task) -> bool:
+        return mark_of(failure_of(task)) == self._failure
 
 
 async def list_dead(services: Services, call: Call[None, DeadListQuery]) -> Response:

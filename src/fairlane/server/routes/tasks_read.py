@@ -8,7 +8,9 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from fairlane.core import limits
 from fairlane.core.filters import Total
+from fairlane.core.ids import checked_all
 from fairlane.core.model import Task
 from fairlane.core.states import TERMINAL
 from fairlane.server.errors import TaskNotFound
@@ -16,7 +18,7 @@ from fairlane.server.operations import OWN, READ, Call, Operation
 from fairlane.server.requests import ClientGone
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
-from fairlane.server.tasks import get_page, get_task, task_id_of
+from fairlane.server.tasks import get_first, get_heads, get_page, get_task, task_id_of
 from fairlane.wire.filters import TaskListQuery, TaskQuery
 from fairlane.wire.tasks import encode_task
 from fairlane.wire.tasks_read import (
@@ -60,7 +62,7 @@ async def list_tasks(services: Services, call: Call[None, TaskListQuery]) -> Res
 async def list_summaries(services: Services, call: Call[None, TaskListQuery]) -> Response:
     """List summaries of tasks: without payloads, results, runs and tracebacks."""
     query = call.query
-    found = await get_page(services, query.chosen(), query.limit, query.cursor)
+    found = await get_heads(services, query.chosen(), query.limit, query.cursor)
     return Response(encode_summaries(found))
 
 
@@ -70,8 +72,10 @@ async def count(services: Services, call: Call[None, TaskQuery]) -> Response:
 
 
 async def lookup(services: Services, call: Call[TaskLookup, None]) -> Response:
-    """Read tasks by id."""
-    tasks = await services.run(services.ops.get(call.body.task_ids))
+    """Read tasks by id. Of many large tasks only the first are returned."""
+    wanted = call.body.task_ids
+    checked_all(wanted, limits.SUBMIT_BATCH)
+    tasks = await get_first(services, wanted)
     return Response(
         TasksFound(tuple(None if task is None else encode_task(task) for task in tasks))
     )

@@ -60,7 +60,7 @@ class Reader:
         reports: dict[str, ProgressView] = {}
         for start in range(0, len(task_ids), TASKS_AT_ONCE):
             part = task_ids[start : start + TASKS_AT_ONCE]
-            for task in await self._store.run(self._store.ops.get(part)):
+            for task in await self._store.run(self._store.ops.heads(part)):
                 shown = None if task is None else encode_progress(task.progress)
                 if task is not None and shown is not None:
                     reports[task.task_id] = shown

@@ -18,6 +18,17 @@ CROSS JOIN LATERAL (
 ) AS run
 WHERE task.task_id = ANY ($1::text::uuid[]);
 
+-- name: heads
+SELECT
+    fairlane.now_us(), (SELECT catalogue.version FROM fairlane.catalogue), lane, progress,
+    progress_at,
+    task.task_id::text, level, state, ready_at, due_at, created_at, run_at, expires_at,
+    task.attempt, retry_count, max_retries, returns, timeout, updated_at, version, ''::bytea, spec,
+    idempotency_key, task.worker_id, claimed_at, task.started_at, completed_at, task.error, NULL,
+    trail, NULL
+FROM fairlane.standing AS task
+WHERE task.task_id = ANY ($1::text::uuid[]);
+
 -- name: workers
 SELECT
     fairlane.now_us(),

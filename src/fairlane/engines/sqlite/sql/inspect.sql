@@ -6,6 +6,14 @@ SELECT
     progress
 FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
 
+-- name: heads
+SELECT
+    lane, task_id, level, state, ready_at, due_at, created_at, run_at, expires_at, attempt,
+    retry_count, max_retries, returns, timeout, updated_at, version, x'', spec,
+    idempotency_key, worker_id, claimed_at, started_at, completed_at, error, NULL, trail,
+    progress
+FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
+
 -- name: attempts
 SELECT task_id, attempt, worker_id, started_at, ended_at, outcome, error FROM attempts
 WHERE task_id IN (SELECT value FROM json_each(?))

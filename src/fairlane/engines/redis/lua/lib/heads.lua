@@ -8,6 +8,12 @@ local function spec_of(task)
     return sub(task, HEAD + 9 + key_length, HEAD + 8 + key_length + spec_length)
 end
 
+-- Return a task as submitted without its payload, which comes last.
+local function without_payload(task)
+    local key_length, spec_length = read('>HI4', task, HEAD + 3)
+    return sub(task, 1, HEAD + 8 + key_length + spec_length)
+end
+
 -- Return the records of a few tasks (false for one that does not exist), their specs if wanted, and the
 -- number of bytes read.
 local function records_of(ids, with_specs)

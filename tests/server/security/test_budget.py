@@ -1,0 +1,186 @@
+"""No legal request holds the event loop for more than 50 ms, or takes more than three times its
+size in memory."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlane.core import limits
+from fairlane.core.filters import EVERYTHING
+from fairlane.core.ids import new_id
+from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed
+from fairlane.core.submission import new_task
+from fairlane.server.large_bodies import list_body
+from fairlane.server.operations import BATCH_BYTES, Operation
+from fairlane.server.routes import OPERATIONS
+from fairlane.wire.worker_protocol import MOST_AT_ONCE
+from tests.server.kit import Api
+from tests.server.security.budget import MEBIBYTE, SHAPES, check, cost_of, filled, joined
+from tests.server.security.kit import Scene, name_of, scene
+
+ROOM = BATCH_BYTES - 1024
+WITH_BODY = {name_of(each): each for each in OPERATIONS if each.body is not None}
+WITHOUT_BODY = {name_of(each): each for each in OPERATIONS if each.body is None}
+ANY = set(range(200, 500))
+"""A request that is refused must be cheap, too."""
+
+NAMES = [f"name-{number:026}" for number in range(limits.WORKER_NAMES)]
+
+
+def full_bodies(place: Scene) -> dict[str, Any]:
+    """The largest bodies of operations that take many values, by path."""
+    tags = {f"{number:0255}": "\u00e9" * 255 for number in range(limits.TAGS)}
+    ids = [new_id() for _ in range(limits.SUBMIT_BATCH)]
+    runs = [{"task_id": each, "attempt": 1} for each in ids[: limits.BATCH]]
+    listed = [{"task_id": new_id(), "attempt": 2**31 - 1} for _ in range(MOST_AT_ONCE)]
+    sweep = {"task_ids": ids[: limits.BATCH]}
+    workers, tasks = "/internal/workers/{worker_id}", "/api/v1/tasks"
+    long = "\u00e9" * limits.PROGRESS_CHARACTERS
+    return {
+        f"{tasks}": {"task_type": "t", "tags": tags, "required_capabilities": NAMES[:64]},
+        f"{tasks}/lookup": {"task_ids": ids},
+        **{f"{tasks}/{verb}": sweep for verb in ("cancel", "replay", "retry", "delete")},
+        "/api/v1/dlq/replay": {"type": NAMES, "queue": NAMES, "tags": tags},
+        "/internal/workers/register": {"capabilities": NAMES},
+        "/internal/workers/definitions": {
+            "definitions": [
+                {"type": name, "tags": {"a": "b"}, "parameters": {"a": [[]] * 500}}
+                for name in NAMES[: limits.BATCH]
+            ]
+        },
+        f"{workers}/poll": {"capabilities": NAMES},
+        f"{workers}/claim": {"request_id": "r", "types": NAMES},
+        f"{workers}/heartbeat": {"tasks": listed, "health": {"a": [1e300] * 500}},
+        f"{workers}/pulse": {"tasks": listed, "health": {"a": [[]] * 1_000}},
+        f"{workers}/starts": {"starts": runs},
+        f"{workers}/disown": {"runs": runs},
+        f"{workers}/reports": {"reports": [{**run, "status_message": long} for run in runs]},
+        f"{workers}/result": {
+            "task_id": place.held,
+            "attempt": 7,
+            "status": "failed",
+            "error": {"message": "\u00e9" * 400_000, "details": [[]] * 100_000},
+        },
+    }
+
+
+TAKING_MANY = sorted(full_bodies(Scene("", "", "", "", "")))
+
+
+async def test_every_operation_that_takes_many_values_is_tested_with_many() -> None:
+    """See `check_lists`, too: what the other operations take cannot be many values."""
+    plural = {each.path for each in OPERATIONS if "maxItems" in schema_of(each)}
+    lists = {each.path for each in OPERATIONS if list_body(each.body) is not None}
+    batches = {"/api/v1/tasks/batch", "/internal/workers/{worker_id}/results"}
+    assert {each.path for each in OPERATIONS if each.most > 2 * MEBIBYTE} == batches
+    assert plural | lists <= batches | set(TAKING_MANY)
+
+
+def schema_of(operation: Operation) -> str:
+    """The schema of a body as text."""
+    if operation.body is None:
+        return ""
+    return json.dumps(msgspec.json.schema(operation.body))
+
+
+@pytest.mark.parametrize("path", TAKING_MANY)
+async def test_many_values(api: Api, path: str) -> None:
+    place = await scene(api.world)
+    (operation,) = [
+        each for each in WITH_BODY.values() if (each.method, each.path) == ("POST", path)
+    ]
+    body = json.dumps(full_bodies(place)[path], ensure_ascii=False).encode()
+    assert len(body) <= operation.most
+    cost = await cost_of(api, "POST", place.path(operation), body, ANY)
+    check(cost, len(body), path)
+
+
+@pytest.mark.parametrize("name", WITH_BODY)
+async def test_every_operation_with_the_largest_body(api: Api, name: str) -> None:
+    place = await scene(api.world)
+    operation = WITH_BODY[name]
+    plain = json.dumps(place.body(operation)).encode()
+    room = min(operation.most, 4 * MEBIBYTE) - len(plain) - 100
+    deep = SHAPES["depth"]
+    bodies = {
+        "white space": plain[:-1] + b" " * room + plain[-1:],
+        "an unknown field": b'{"unknown":' + filled("depth", room) + b"," + plain[1:],
+        "not JSON": b'{"a":[' + b",".join([deep] * (room // (len(deep) + 1))),
+        "not UTF-8": b'{"a":"' + "\U0001f600".encode() * (room // 4) + b'\xff"}',
+    }
+    for what, body in bodies.items():
+        method, path = operation.method, place.path(operation)
+        cost = await cost_of(api, method, path, body, ANY)
+        check(cost, len(body), f"{name}, {what}")
+
+
+@pytest.mark.parametrize("name", sorted(set(WITHOUT_BODY) - {"GET /api/v1/events"}))
+async def test_every_operation_without_a_body(api: Api, name: str) -> None:
+    place = await scene(api.world)
+    operation = WITHOUT_BODY[name]
+    path = place.path(operation)
+    query = "&".join(f"tag={'n' * 100}{number}:{'v' * 200}" for number in range(90))
+    for address in (path, f"{path}{'&' if '?' in path else '?'}{query}"):
+        cost = await cost_of(api, operation.method, address, None, ANY)
+        check(cost, len(address), name)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_a_submission_with_keys(api: Api, shape: str) -> None:
+    payload = filled(shape, limits.PAYLOAD_BYTES - 100)
+    body = b'{"task_type":"t","idempotency_key":"k","unique":true,"parameters":%s}' % payload
+    cost = await cost_of(api, "POST", "/api/v1/tasks", body, {200, 201})
+    check(cost, len(body), f"a payload of {shape}")
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"), [("lists", 16_000), ("depth", limits.PAYLOAD_BYTES), ("wide", 16_000)]
+)
+async def test_batches_of_submissions(api: Api, shape: str, size: int) -> None:
+    payload = filled(shape, size - 100)
+    count = min(limits.SUBMIT_BATCH, ROOM // (size + 60))
+    body = joined("tasks", [b'{"task_type":"t","parameters":%s}' % payload] * count)
+    cost = await cost_of(api, "POST", "/api/v1/tasks/batch", body, {201})
+    check(cost, len(body), f"{count} payloads of {size} bytes, {shape}")
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"), [("lists", 32_000), ("depth", limits.RESULT_BYTES), ("wide", 32_000)]
+)
+async def test_batches_of_results(api: Api, shape: str, size: int) -> None:
+    place = await scene(api.world)
+    result = filled(shape, size)
+    head = b'{"task_id":"%s","attempt":1,"status":"completed","result":'
+    count = min(limits.BATCH, ROOM // (size + 150))
+    items = [head % new_id().encode() + result + b"}" for _ in range(count)]
+    body = joined("results", items)
+    path = f"/internal/workers/{place.worker}/results"
+    cost = await cost_of(api, "POST", path, body, {200})
+    check(cost, len(body), f"{count} results of {size} bytes, {shape}")
+
+
+async def test_pages_of_large_tasks(api: Api) -> None:
+    world = api.world
+    worker = await world.worker()
+    for _ in range(10):
+        large = {"data": "x" * 250_000}
+        await world.submit_all([new_task("t", large, max_retries=0) for _ in range(12)])
+        for claimed in await world.claim(worker, 12):
+            await world.settle(claimed, Failed(TaskError("broken", traceback="t" * 40_000)))
+    ids = (await world.run(world.ops.find(EVERYTHING, 1_000))).task_ids
+    assert len(ids) == 120
+    for method, path, body in (
+        ("GET", "/api/v1/tasks?limit=1000", None),
+        ("GET", "/api/v1/dlq?limit=1000", None),
+        ("GET", "/api/v1/tasks/summaries?limit=1000", None),
+        ("GET", "/api/v1/dlq/analysis", None),
+        ("POST", "/api/v1/tasks/lookup", json.dumps({"task_ids": ids}).encode()),
+    ):
+        cost = await cost_of(api, method, path, body, {200})
+        # What is read, the response, and its copies on the way out.
+        check(cost, 2 * limits.PAGE_BYTES, path)
