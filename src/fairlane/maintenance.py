@@ -22,6 +22,7 @@ from fairlane.core.errors import InvalidBlobStore, StoreError
 from fairlane.core.ids import new_id
 from fairlane.core.model import Verdict
 from fairlane.core.settlement import reaped
+from fairlane.telemetry.failures import FailureLog
 
 if TYPE_CHECKING:
     from fairlane.client.app import Fairlane
@@ -74,6 +75,7 @@ class Maintenance:
         self._clock = clock
         self._pace = pace
         self._boot = boot
+        self._failures = FailureLog()
         self._corrected_since: int | None = None
         self._correcting: str | None = ""
         self._suspects: set[str] = set()
@@ -111,6 +113,7 @@ class Maintenance:
         await self._bring_back(watch)
         await self._bury(watch)
         await self._reap(watch)
+        self._failures.summarise()
         await self._backend.run(self._backend.ops.sample())
         if self._clock() >= self._prune_at and not watch.spares and not await self._prune():
             await self._drop_lanes()
@@ -166,6 +169,7 @@ class Maintenance:
                 return
             settlements = [reaped(item, random.random()) for item in overdue]
             settled = await run(ops.settle(settlements, reaping=True))
+            self._failures.log(overdue, settlements, settled)
             moved = any(answer.verdict is Verdict.APPLIED for answer in settled)
             if len(overdue) < limits.BATCH or not moved:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sqlite3
 import threading
@@ -24,7 +25,7 @@ from fairlane import (
     TaskFunction,
 )
 from fairlane.client.testing import MemoryApp
-from fairlane.core.errors import InvalidTaskId, NotSupported
+from fairlane.core.errors import EventLoopRunning, InvalidTaskId, NotSupported
 from tests.fixtures.servers import RedisServer
 
 
@@ -192,3 +193,22 @@ def test_in_place_a_connection_is_not_needed(app: MemoryApp) -> None:
         assert app.submit_sync(work.prepare(), connection=object()).result_sync() == "done"
     with pytest.raises(InvalidInput):
         app.submit_sync(work.prepare(), connection=object())
+
+
+async def test_what_waits_for_a_task_is_refused_in_an_event_loop(app: MemoryApp) -> None:
+    """A worker on this loop could not run the task: both would wait for ever."""
+
+    @app.task
+    def work() -> int:
+        return 1
+
+    handle = work.submit_sync()  # a round trip is allowed
+    for wait in (handle.result_sync, lambda: app.result_sync(handle.task_id)):
+        with pytest.raises(EventLoopRunning, match=r"await handle\.result\(\)"):
+            wait()
+    with pytest.raises(RuntimeError):
+        app.ended_sync(handle.task_id)
+    await app.work()
+    assert await asyncio.to_thread(handle.result_sync) == 1
+    with app.inline():
+        assert work.submit_sync().result_sync() == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import logging
 import os
@@ -34,6 +35,15 @@ async def up() -> AsyncIterator[Mapping[str, Any]]:
 @app.task(isolation="process")
 def double(n: int) -> dict[str, int]:
     return {"doubled": 2 * n, "pid": os.getpid()}
+
+
+@app.task(isolation="process")
+def has_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 @app.task(isolation="process")

@@ -50,6 +50,13 @@ async def test_results_cross_the_boundary_and_children_are_kept(app: Fairlane) -
     await until_gone(first["pid"])
 
 
+async def test_an_ordinary_handler_sees_no_event_loop(app: Fairlane) -> None:
+    """It may wait for another task with `result_sync`, which is refused where a loop runs."""
+    async with working(app, target=TARGET):
+        assert await (await isolated.has_event_loop.submit()).result(PATIENCE) is False
+        assert (await (await isolated.double.submit(n=2)).result(PATIENCE))["doubled"] == 4
+
+
 async def test_children_make_room_for_new_ones(app: Fairlane) -> None:
     async with working(app, target=TARGET, concurrency=1, tasks_per_child=2):
         pids = [

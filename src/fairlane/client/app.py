@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from fairlane.client import requests
-from fairlane.client.batching import Batcher, ResultWaiter, wait_sync
+from fairlane.client.batching import Batcher, ResultWaiter, refuse_in_event_loop, wait_sync
 from fairlane.client.blobs import Blobs, checked, is_affected
 from fairlane.client.connection import StoreConnection
 from fairlane.client.definitions import Definitions
@@ -48,7 +48,8 @@ class Fairlane(Definitions):
     migrates an older one, unless `migrate=False`. A store that is emptied later (FLUSHALL, DROP
     SCHEMA, a deleted file) is made again, unless `remake=False` or `migrate=False`. Every coroutine
     has a blocking twin for code without an event loop: the same name with `_sync` appended
-    (`aclose` has `close`).
+    (`aclose` has `close`). Twins block for a round trip to the store; those that wait for a task
+    to end are refused where an event loop runs.
 
     With `encryption_keys` ("id:base64" each, see `fairlane key`) payloads and results are stored
     encrypted with the first key; data encrypted with any of the keys can be read. With
@@ -234,7 +235,10 @@ class Fairlane(Definitions):
         return await self._loop_state().results.wait(task_id)
 
     def ended_sync(self, task_id: str, timeout: float | None = None) -> Task | None:
-        """Blocking twin of `ended`. Raises TimeoutError after `timeout` seconds."""
+        """Blocking twin of `ended`. Raises TimeoutError after `timeout` seconds, and
+        EventLoopRunning where an event loop runs, which it would block."""
+        if self._inline is None:  # inline tasks have ended already
+            refuse_in_event_loop()
         return wait_sync(self.get_sync, task_id, timeout)
 
     async def result(self, task_id: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109

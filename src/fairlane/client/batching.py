@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from fairlane.core import limits
-from fairlane.core.errors import Conflict, InvalidInput
+from fairlane.core.errors import Conflict, EventLoopRunning, InvalidInput
 from fairlane.core.model import Task
 from fairlane.core.states import TERMINAL
 
@@ -186,6 +186,18 @@ class ResultWaiter:
             for answer in answers:
                 if not answer.done():
                     answer.set_exception(error)
+
+
+def refuse_in_event_loop() -> None:
+    """Raise EventLoopRunning if this thread runs an event loop.
+
+    The task that is waited for may need this very loop, which would then wait for ever.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise EventLoopRunning
 
 
 def wait_sync(

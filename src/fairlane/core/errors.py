@@ -33,6 +33,7 @@
     │   ├── SettingsConflict
     │   ├── LeaseLost
     │   ├── TransactionTooLong
+    │   ├── EventLoopRunning
     │   ├── TaskFailed
     │   └── ResultTimeout
     └── StoreError                    the engine said no
@@ -377,6 +378,13 @@ class TransactionTooLong(Conflict):
     """A transaction held the store's lock for too long, and was rolled back: keep it short."""
 
     code = "transaction_too_long"
+
+
+class EventLoopRunning(Conflict, RuntimeError):
+    """This call would block the running event loop until a task has ended: await its twin without
+    `_sync` instead, such as `await handle.result()`."""
+
+    code = "event_loop_running"
 
 
 class TaskFailed(Conflict):

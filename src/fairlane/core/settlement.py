@@ -92,7 +92,7 @@ def settle(
     moves = [_decide(item) for item in settlements]
     verdicts = yield from self.apply(moves, reaping=reaping).flow()
     return [
-        _COMPLETED
+        COMPLETED
         if verdict is _APPLIED and item.move is COMPLETE
         else Settled(verdict, item.move if verdict is _APPLIED else None)
         for verdict, item in zip(verdicts, moves, strict=True)
@@ -100,7 +100,7 @@ def settle(
 
 
 _APPLIED = Verdict.APPLIED
-_COMPLETED = Settled(_APPLIED, COMPLETE)
+COMPLETED = Settled(_APPLIED, COMPLETE)
 """The answer to nearly every settlement, made once."""
 
 

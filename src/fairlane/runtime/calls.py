@@ -92,7 +92,7 @@ class Handle(Generic[R]):
         return self._result_of(task)
 
     def result_sync(self, timeout: float | None = None) -> R:
-        """Blocking twin of `result`."""
+        """Blocking twin of `result`. Raises EventLoopRunning where an event loop runs."""
         try:
             task = self._app.ended_sync(self.task_id, timeout)
         except TimeoutError:

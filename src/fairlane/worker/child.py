@@ -113,7 +113,14 @@ class Child:
 
 
 async def _call_here(_type: str, call: Call) -> Any:
-    return call()
+    """Make a call for a handler that is an ordinary function: it sees no event loop, as in a
+    thread, so that it may run one of its own or wait for other tasks."""
+    loop = asyncio.get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        return call()
+    finally:
+        asyncio._set_running_loop(loop)
 
 
 def main() -> None:

@@ -21,8 +21,9 @@ from fairlane.core.flow import Op
 from fairlane.core.holdings import Run
 from fairlane.core.model import Claimed, Report, Start, Verdict
 from fairlane.core.outcomes import Outcome
-from fairlane.core.settlement import Settlement
+from fairlane.core.settlement import COMPLETED, Settled, Settlement
 from fairlane.runtime.execution import refused, settlement_of
+from fairlane.telemetry.failures import FailureLog
 from fairlane.telemetry.observer import Observer
 from fairlane.worker.isolation import Isolation
 
@@ -42,12 +43,14 @@ class Committer:
         settled: Callable[[int], None] = lambda _: None,
         observer: Observer | None = None,
         isolation: Isolation | None = None,
+        failures: FailureLog | None = None,
     ) -> None:
         self._backend = backend
         self._worker_id = worker_id
         self._settled = settled
         self._observer = observer
         self._isolation = isolation
+        self._failures = FailureLog() if failures is None else failures
         self._settlements: list[Settlement] = []
         self._ended: list[Claimed] = []
         """The tasks of the settlements, in the same order."""
@@ -136,10 +139,19 @@ class Committer:
             if self._isolation is not None:
                 self._isolation.settled(tasks, answers)
             self._settled(len(batch))
-            late = sum(answer.verdict is not Verdict.APPLIED for answer in answers)
-            if late:
-                self.stale += late
-                logger.info("The store refused %d results that came too late", late)
+            if answers.count(COMPLETED) < len(batch):  # one comparison for each task, in C
+                self._look_through(tasks, batch, answers)
+
+    def _look_through(
+        self, tasks: list[Claimed], batch: list[Settlement], answers: list[Settled]
+    ) -> None:
+        """Log the runs that failed, and count those whose end came too late."""
+        if len(answers) == len(batch):  # without an answer nothing says which one is missing
+            self._failures.log(tasks, batch, answers)
+        late = sum(answer.verdict is not Verdict.APPLIED for answer in answers)
+        if late:
+            self.stale += late
+            logger.info("The store refused %d results that came too late", late)
 
     def _take_reports(self) -> list[Report]:
         with self._guard:

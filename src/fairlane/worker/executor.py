@@ -23,6 +23,7 @@ from fairlane.telemetry.observer import Observer
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
 from fairlane.worker.forks import Origin, end_copy
+from fairlane.worker.loop_watch import warn_of_end
 from fairlane.worker.processes import Processes
 from fairlane.worker.runs import CurrentRun, Stop
 
@@ -75,11 +76,15 @@ class Executor:
         done = frozenset(key for key, run in self._running.items() if run.done)
         return frozenset(self._running) - done, done
 
+    def current(self) -> list[CurrentRun]:
+        """Return what is running. From any thread."""
+        return list(self._running.values())
+
     def longest(self, otherwise: float) -> float:
         """Return for how many seconds the run with the most time left may go on; `otherwise` if a
         run has no time limit. From any thread."""
         now, longest = time.monotonic(), 0.0
-        for run in list(self._running.values()):
+        for run in self.current():
             limit = run.task.timeout
             left = otherwise if limit is None else limit - (now - run.began)
             longest = max(longest, left)
@@ -107,12 +112,12 @@ class Executor:
 
     async def release(self) -> None:
         """End all runs. Their tasks go back to their queues."""
-        for run in list(self._running.values()):
+        for run in self.current():
             run.halt(Stop.RELEASED)
         with suppress(TimeoutError):
             async with asyncio.timeout(HEED_SECONDS):
                 await self.idle()
-        for run in list(self._running.values()):
+        for run in self.current():
             self._give_up(run)
 
     async def dismiss(self) -> None:
@@ -136,7 +141,7 @@ class Executor:
     def _sweep(self, now: float) -> None:
         begun = []
         long = 0
-        for run in list(self._running.values()):
+        for run in self.current():
             seconds, limit = now - run.began, run.task.timeout
             if run.stop is None:
                 if limit is not None and seconds > limit:
@@ -212,8 +217,17 @@ class Executor:
         self._finish(run, Released())
 
     def _finish(self, run: CurrentRun, outcome: Outcome) -> None:
+        if run.blocked:
+            warn_of_end(run)
         if run.done:
             # The completing transaction has settled it.
+            if isinstance(outcome, Failed):
+                logger.warning(
+                    "%s %s has completed by its transaction, and raised an error afterwards: %s",
+                    run.task.type,
+                    run.task.task_id,
+                    outcome.error.message,
+                )
             if self._observer is not None:
                 self._observer.ended(run.task, outcome, settled=True)
             return

@@ -14,10 +14,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from fairlane.telemetry.repeats import Repeats
+
 logger = logging.getLogger("fairlane.worker")
 
 HELD_FROM = 5
 """After this many runs that hang, and none of the same type that ends, a type is held back."""
+WARNED_SECONDS = 60.0
+"""How often a type is reported that leaves threads behind."""
 PROBE_SECONDS = 60.0
 """How often a task of a type that is held back is tried."""
 
@@ -28,6 +32,7 @@ class Hanging:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._guard = threading.Lock()
+        self._repeats: Repeats[str] = Repeats(most=1, seconds=WARNED_SECONDS, clock=clock)
         self._threads: Counter[str] = Counter()
         self._in_a_row: Counter[str] = Counter()
         """By type: how many runs have been abandoned since one has ended."""
@@ -39,9 +44,19 @@ class Hanging:
     def abandon(self, type: str) -> None:
         """Count a thread that nobody waits for any more."""
         with self._guard:
+            for _ in self._repeats.take_ended():
+                pass  # the next warning has the number of threads
             self.threads += 1
             self._threads[type] += 1
             self._in_a_row[type] += 1
+            if self._repeats.passes(type):
+                logger.warning(
+                    "%s has left a thread behind (%d now): its run was stopped, but nothing ends "
+                    "a thread except its own return or the end of the process. Give what the "
+                    'handler calls a time limit, or the task isolation="process".',
+                    type,
+                    self._threads[type],
+                )
             hangs = self._in_a_row[type] >= HELD_FROM and self._threads[type] >= HELD_FROM
             if hangs and type not in self._probe_at:
                 self._probe_at[type] = self._clock() + PROBE_SECONDS

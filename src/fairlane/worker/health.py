@@ -59,8 +59,13 @@ class Health:
 
     @property
     def lag(self) -> float:
-        """Seconds by which the event loop is late, even while it is blocked."""
-        return max(self._lag, time.monotonic() - self._next, 0.0)
+        """Seconds by which the event loop is late, or was when it was last measured."""
+        return max(self._lag, self.late, 0.0)
+
+    @property
+    def late(self) -> float:
+        """Seconds by which the event loop is late at this moment; below 0 if it is in time."""
+        return time.monotonic() - self._next
 
     def status(self) -> WorkerStatus:
         """Return UNHEALTHY if the worker should get no more tasks."""

@@ -31,6 +31,7 @@ class CurrentRun:
         "_backend",
         "_report",
         "began",
+        "blocked",
         "consumer",
         "done",
         "given_up",
@@ -50,6 +51,8 @@ class CurrentRun:
         self.task = task
         self.began = time.monotonic()
         self.consumer = consumer
+        self.blocked = 0.0
+        """For about how many seconds it has blocked the event loop. Written by `LoopWatch`."""
         self.stop: Stop | None = None
         self.stopped_at = 0.0
         self.start_reported = False

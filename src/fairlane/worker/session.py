@@ -17,6 +17,7 @@ from fairlane.core.model import Ask, Claimed, NewWorker, Pulse, WorkerStatus
 from fairlane.core.outcomes import Released
 from fairlane.maintenance import BlobSweeper, Maintenance, pace_of
 from fairlane.runtime.execution import Surroundings
+from fairlane.telemetry.failures import FailureLog
 from fairlane.telemetry.observer import new_observer
 from fairlane.worker.buffer import Buffer
 from fairlane.worker.committer import Committer
@@ -28,6 +29,7 @@ from fairlane.worker.hanging import Hanging
 from fairlane.worker.health import Health
 from fairlane.worker.heartbeat import Heartbeat
 from fairlane.worker.isolation import Isolation
+from fairlane.worker.loop_watch import LoopWatch
 from fairlane.worker.pacemaker import Pacemaker
 from fairlane.worker.processes import Processes
 from fairlane.worker.reconciler import Reconciler
@@ -84,13 +86,20 @@ class WorkerSession:
         observer = new_observer()
         self._health = Health(config, hanging)
         self._isolation = Isolation(backend, config.breaker) if config.breaker else None
+        self._failures = FailureLog()
         self._committer = Committer(
-            backend, worker.worker_id, self._prefetch.finished, observer, self._isolation
+            backend,
+            worker.worker_id,
+            self._prefetch.finished,
+            observer,
+            self._isolation,
+            self._failures,
         )
         around = Surroundings(shared, app.middleware, self._threads.run, app.payload_blobs().read)
         self._executor = Executor(
             app.tasks, around, self._processes, backend, self._buffer, self._committer, observer
         )
+        self._loop_watch = LoopWatch(lambda: self._health.late, self._executor.current)
         self._reconciler = Reconciler(
             backend, worker.worker_id, config.lease, self._in_hand, self._executor.let_go
         )
@@ -135,6 +144,7 @@ class WorkerSession:
         if self._pacemaker is not None:
             self._pacemaker.start()
         fetching = asyncio.create_task(self._fetch())
+        self._loop_watch.start()
         background = [fetching, *(asyncio.create_task(work) for work in self._background())]
         reasons = (stopping, self._lost, self._drained, self._stuck)
         ends = [asyncio.create_task(each.wait()) for each in reasons]
@@ -160,6 +170,7 @@ class WorkerSession:
             return SessionEnd.BROKEN if broken else SessionEnd.LEFT
         finally:
             # Outcomes that are not delivered by now are dropped: others may have the tasks already.
+            await asyncio.to_thread(self._loop_watch.stop)  # before nobody measures the loop
             for task in (*ends, *background):
                 await _cancel(task)
             await self._executor.dismiss()
@@ -172,6 +183,7 @@ class WorkerSession:
     def _background(self) -> list[Coroutine[Any, Any, None]]:
         works = [
             self._committer.run(),
+            self._failures.run(),
             self._executor.sweep(),
             self._health.watch(self._stuck.set),
             self._reconciler.run(),
