@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         TaskFailed,
         TaskIdConflict,
     )
-    from fairlane.core.model import Task
     from fairlane.core.priority import Aging
     from fairlane.core.retention import Retention
     from fairlane.core.retry import RetryPolicy
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from fairlane.runtime.context import Context
     from fairlane.runtime.outcomes import Fail, Retry, Snooze
     from fairlane.runtime.task import TaskFunction
+    from fairlane.runtime.tasks import Task
 
 __all__ = [
     "GIVEN",
@@ -92,7 +92,7 @@ _HOMES = {
     "StoreError": "fairlane.core.errors",
     "StoreUnavailable": "fairlane.core.errors",
     "StoreUnusable": "fairlane.core.errors",
-    "Task": "fairlane.core.model",
+    "Task": "fairlane.runtime.tasks",
     "TaskFailed": "fairlane.core.errors",
     "TaskFunction": "fairlane.runtime.task",
     "TaskIdConflict": "fairlane.core.errors",

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fairlane.cli.commands import submit
+from fairlane.client.app import Fairlane
+from fairlane.core.why import Reason
 from tests.cli.kit import Cli
 
 
@@ -143,3 +146,40 @@ def test_a_batch_that_is_refused_says_how_far_it_got(ready: Cli) -> None:
 @pytest.mark.parametrize("text", ["", "\n\n"])
 def test_an_empty_file(cli: Cli, text: str) -> None:
     assert cli.ok("submit", "--file", "-", input=text) == "0 tasks submitted.\n"
+
+
+def test_waiting_in_vain_says_why(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submit, "REASON_SECONDS", 0.05)
+    result = cli("submit", "greet", "--wait", "--timeout-wait", "1")
+    first, last = result.stderr.splitlines()  # once, and not at every look
+    assert first.startswith("Task ")
+    assert first.endswith(" waits. No worker is running.")
+    assert last.endswith("has not ended within 1 s: it goes on. No worker is running.")
+    assert (result.exit_code, result.stdout) == (1, "")
+
+
+async def test_the_reason_is_printed_again_when_it_changes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submit, "REASON_SECONDS", 0.0)
+    looks: list[list[Reason] | None] = [
+        None,
+        [],
+        [Reason("no_worker", "No worker is running.")],
+        [Reason("no_worker", "No worker is running.")],
+        [Reason("position", "About 9 tasks are ahead of it.")],
+        [Reason("position", "About 8 tasks are ahead of it.")],
+        [Reason("paused", "Everything is paused.")],
+    ]
+
+    class Answers(Fairlane):
+        async def why(self, task_id: str) -> list[Reason] | None:  # noqa: ARG002
+            return looks.pop(0)  # raises IndexError at the end
+
+    with pytest.raises(IndexError):
+        await submit._show_reasons(Answers(), "1")
+    assert capsys.readouterr().err.splitlines() == [
+        "Task 1 waits. No worker is running.",
+        "Task 1 waits. About 9 tasks are ahead of it.",
+        "Task 1 waits. Everything is paused.",
+    ]

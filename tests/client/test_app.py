@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -67,7 +67,7 @@ async def test_concurrent_submissions_travel_together(app: Fairlane) -> None:
     assert len({handle.task_id for handle in handles}) == 2_500
     assert calls["submit"] == 4, "the first of them alone, and what gathered meanwhile"
     page = await app.list(limit=1)
-    assert page.tasks[0].payload == b'{"n":2499}'
+    assert page.tasks[0].payload == {"n": 2499}
 
 
 async def test_one_bad_submission_among_good_ones_fails_alone(app: Fairlane) -> None:
@@ -220,7 +220,7 @@ async def test_many_are_submitted_a_thousand_at_a_time(app: Fairlane) -> None:
     assert (len(handles), calls["submit"]) == (2_001, 3)
     task = await app.get(handles[2_000].task_id)
     assert task is not None
-    assert task.payload == b'{"n":2000}'
+    assert task.payload == {"n": 2000}
     assert await app.submit_many([]) == []
 
 
@@ -259,6 +259,35 @@ async def test_a_result_is_waited_for_by_one_poll(app: Fairlane) -> None:
     assert await handles[0].result(30) == (1,)
     assert calls["get"] == polls + 1
     assert await app.result(handles[0].task_id) == [1]
+
+
+async def test_a_result_that_does_not_come_says_why(
+    app: Fairlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task
+    async def work() -> None: ...
+
+    handle = await work.submit()
+    with pytest.raises(ResultTimeout, match=r"it goes on\. No worker is running\.") as caught:
+        await handle.result(timeout=0.01)
+    assert caught.value.reasons[0] == "No worker is running."
+    found = await app.why(handle.task_id)
+    assert found is not None
+    assert [each.message for each in found] == list(caught.value.reasons)
+    with pytest.raises(ResultTimeout) as caught:
+        await asyncio.to_thread(handle.result_sync, 0.01)
+    assert caught.value.reasons[0] == "No worker is running."
+
+    def away(task_id: str) -> NoReturn:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(app, "why", away)
+    monkeypatch.setattr(app, "why_sync", away)
+    with pytest.raises(ResultTimeout, match=r"it goes on\.$") as caught:
+        await handle.result(timeout=0.01)
+    assert caught.value.reasons == ()
+    with pytest.raises(ResultTimeout, match=r"it goes on\.$"):
+        await asyncio.to_thread(handle.result_sync, 0.01)
 
 
 async def test_a_result_may_take_too_long_fail_or_be_gone(app: Fairlane) -> None:

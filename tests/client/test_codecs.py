@@ -50,8 +50,10 @@ async def test_arguments_and_results_pass_through_it(app: Fairlane) -> None:
         handle = await cut.submit(b"\x00\xff\x01", at=1)
         task = await app.get(handle.task_id)
         assert task is not None
-        assert json.loads(task.payload).keys() == json.loads(task.result or b"").keys()
-        assert json.loads(task.payload)["$codec"] == "msgpack"
+        stored = task.stored
+        assert json.loads(stored.payload).keys() == json.loads(stored.result or b"").keys()
+        assert json.loads(stored.payload)["$codec"] == "msgpack"
+        assert (task.payload["at"], task.result) == (1, {0: b"\x00", 1: b"\xff\x01"})
         assert await handle.result() == {0: b"\x00", 1: b"\xff\x01"}
         assert await (await cut.submit(b"abc")).result() == {0: b"ab", 1: b"c"}
 
@@ -65,7 +67,7 @@ async def test_nothing_is_still_nothing(app: Fairlane) -> None:
         handle = await forget.submit(b"x")
         task = await app.get(handle.task_id)
     assert task is not None
-    assert task.result == b"null"
+    assert (task.stored.result, task.result) == (b"null", None)
 
 
 async def test_json_is_accepted_all_the_same(app: Fairlane) -> None:

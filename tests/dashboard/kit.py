@@ -35,8 +35,7 @@ from urllib.request import Request, urlopen
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 from playwright.async_api import Request as PageRequest
 
-from fairlane import Task
-from fairlane.core.model import WorkerStatus
+from fairlane.core.model import Task, WorkerStatus
 from fairlane.dashboard.assets import FOLDER
 from tests.conftest import Servers
 from tests.e2e.chaos.arena import FULL, until

@@ -123,7 +123,7 @@ async def test_blobs_go_with_their_tasks_and_orphans_by_themselves(
     aged(folder)
     await sweeper.round()
     assert await there() == 1
-    assert (await run(app, kept)).result == str(len(TEXT)).encode()
+    assert (await run(app, kept)).result == len(TEXT)
 
 
 async def test_without_the_setting_it_is_refused_and_says_what_to_do(memory: World) -> None:
@@ -153,7 +153,7 @@ async def test_a_taken_id_does_not_touch_the_blob_of_its_task(memory: World, fol
     with pytest.raises(TaskIdConflict):
         await submitted(app, TEXT + "!", task_id=first)
     assert await submitted(app, task_id=first) == first
-    assert (await run(app, first)).result == str(len(TEXT)).encode()
+    assert (await run(app, first)).result == len(TEXT)
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ async def test_children_read_and_write_blobs(tmp_path: Path, blobs: str) -> None
             first = await referring.measure_apart.submit(TEXT)
             assert await first.result(PATIENCE) == len(TEXT)
             (second,) = (await app.list(type="measure")).tasks
-            assert (await ended(app, second.task_id)).result == str(len(TEXT) + 1).encode()
+            assert (await ended(app, second.task_id)).result == len(TEXT) + 1
     finally:
         await app.aclose()
 

@@ -50,7 +50,7 @@ async def test_from_submission_to_result_to_deletion(
 ) -> None:
     app = measuring(world, bucket)
     task_id = await submitted(app)
-    assert (await run(app, task_id)).result == str(len(TEXT)).encode()
+    assert (await run(app, task_id)).result == len(TEXT)
     assert [key.partition(".")[0] for key in keys(bucket)] == [task_id]
     sweeper = BlobSweeper(app, "me")
     await world.run(world.ops.delete([task_id]))

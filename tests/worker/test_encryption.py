@@ -85,13 +85,15 @@ async def test_children_have_the_keys_of_their_worker(tmp_path: Path) -> None:
             first = await sealed.whisper_apart.submit("HUSH")
             assert await first.result(PATIENCE) == "hush"
             (second,) = (await app.list(type="whisper")).tasks
-            assert (await ended(app, second.task_id)).result == b'"hush again"'
+            assert (await ended(app, second.task_id)).result == "hush again"
     finally:
         await app.aclose()
     async with Fairlane(app.url) as blind:
         for task in (await blind.list()).tasks:
-            assert parsed(task.payload)
-            assert parsed(task.result or b"")
+            assert parsed(task.stored.payload)
+            assert parsed(task.stored.result or b"")
+            with pytest.raises(KeyMissing):
+                _ = task.payload
 
 
 async def test_transactions_of_handlers_and_of_callers(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ async def test_transactions_of_handlers_and_of_callers(tmp_path: Path) -> None:
     own.close()
     async with app, working(app):
         done = await looked(app, handle.task_id, lambda task: task.status is State.COMPLETED)
-    assert done.payload == b'{"text":"HUSH"}'
+    assert done.payload == {"text": "HUSH"}
     with sqlite3.connect(path) as own:
         assert own.execute("SELECT text FROM notes").fetchall() == [("HUSH",)]
         ((stored,),) = own.execute("SELECT payload FROM tasks").fetchall()

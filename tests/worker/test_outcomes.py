@@ -23,7 +23,7 @@ async def test_an_async_handler_s_result_comes_back(app: Fairlane) -> None:
         handle = await add.submit(a=1)
         assert await handle.result(timeout=30) == {"sum": 3}
     task = await ended(app, handle.task_id)
-    assert (task.status, task.attempt, task.result) == (State.COMPLETED, 1, b'{"sum":3}')
+    assert (task.status, task.attempt, task.result) == (State.COMPLETED, 1, {"sum": 3})
     assert task.started_at is not None
 
 

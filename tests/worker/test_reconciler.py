@@ -78,7 +78,7 @@ async def test_tasks_whose_completion_the_store_has_lost_run_again(
         forgetful.losing = False
         found = [await ended(app, task_id) for task_id in ids]
     for task in found:
-        assert (task.status, task.result) == (State.COMPLETED, b"2")
+        assert (task.status, task.result) == (State.COMPLETED, 2)
         # None of them had been reported as started: it costs no retry.
         assert [run.outcome for run in task.attempts] == ["returned", "completed"]
         assert (task.retry_count, task.returns) == (0, 1)
@@ -100,7 +100,7 @@ async def test_a_run_that_had_started_counts_as_lost(app: Fairlane, world: World
     task_id = await world.submit()
     async with working(app, lease=LEASE):
         task = await ended(app, task_id)
-    assert (task.status, task.result) == (State.COMPLETED, b"2")
+    assert (task.status, task.result) == (State.COMPLETED, 2)
     assert [run.outcome for run in task.attempts] == ["lost", "completed"]
     assert (task.retry_count, task.returns) == (1, 0)
 
@@ -132,8 +132,8 @@ async def test_a_run_that_the_store_has_lost_stops(app: Fairlane, world: World) 
         await behind.run(behind.ops.settle([settlement]))
         await happened(stopped)
         await behind.run(behind.ops.pause(paused=False))
-        task = await ended(app, task_id)
-    assert (task.status, task.result) == (State.COMPLETED, b"2")
+        done = await ended(app, task_id)
+    assert (done.status, done.result) == (State.COMPLETED, 2)
 
 
 @pytest.mark.parametrize("transacting", [False, True])

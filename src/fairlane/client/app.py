@@ -21,15 +21,17 @@ from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.blobs import BlobStore
 from fairlane.core.compression import compression_limit
-from fairlane.core.filters import Page
 from fairlane.core.flow import Op, perform, perform_async
-from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
+from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed
+from fairlane.core.model import Task as StoredTask
 from fairlane.core.priority import Aging
 from fairlane.core.retention import Retention
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.stats import Stats
 from fairlane.core.store_settings import Changes, changes_to
+from fairlane.core.why import Reason
 from fairlane.runtime.calls import Handle, Prepared
+from fairlane.runtime.tasks import Task, TaskList, readable, readable_page
 from fairlane.telemetry.tracing import spans, submitting
 
 R = TypeVar("R")
@@ -37,8 +39,9 @@ T = TypeVar("T")
 
 # `list` is a method of the application, so these types get their names here.
 Answers = list[Accepted]
-Found = list[Task | None]
+Found = list[StoredTask | None]
 Handles = list[Handle[Any]]
+Reasons = list[Reason]
 
 
 class Fairlane(Definitions):
@@ -175,24 +178,26 @@ class Fairlane(Definitions):
 
     async def get(self, task_id: str) -> Task | None:
         """Return the task, or None if there is none."""
-        return await perform_async(requests.get(self.backend.ops, task_id), self.run)
+        return self._readable(
+            await perform_async(requests.get(self.backend.ops, task_id), self.run)
+        )
 
     def get_sync(self, task_id: str) -> Task | None:
         """Blocking twin of `get`."""
-        return perform(requests.get(self.backend.ops, task_id), self.run_sync)
+        return self._readable(perform(requests.get(self.backend.ops, task_id), self.run_sync))
 
-    async def list(self, limit: int = 50, cursor: str | None = None, **filter: Any) -> Page:
+    async def list(self, limit: int = 50, cursor: str | None = None, **filter: Any) -> TaskList:
         """Return a page of the tasks that match `filter`, newest first.
 
         The filters are the arguments of `fairlane.core.filters.new_filter`.
         """
-        return await perform_async(
-            requests.list_tasks(self.backend.ops, limit, cursor, filter), self.run
-        )
+        flow = requests.list_tasks(self.backend.ops, limit, cursor, filter)
+        return readable_page(await perform_async(flow, self.run), self.codecs)
 
-    def list_sync(self, limit: int = 50, cursor: str | None = None, **filter: Any) -> Page:
+    def list_sync(self, limit: int = 50, cursor: str | None = None, **filter: Any) -> TaskList:
         """Blocking twin of `list`."""
-        return perform(requests.list_tasks(self.backend.ops, limit, cursor, filter), self.run_sync)
+        flow = requests.list_tasks(self.backend.ops, limit, cursor, filter)
+        return readable_page(perform(flow, self.run_sync), self.codecs)
 
     async def cancel(self, task_id: str) -> Cancelled:
         """End a task as cancelled."""
@@ -230,9 +235,18 @@ class Fairlane(Definitions):
         """Blocking twin of `stats`."""
         return self.run_sync(self.backend.ops.stats())
 
+    async def why(self, task_id: str) -> Reasons | None:
+        """Return why a task waits, the decisive reasons first: empty if it does not wait, None if
+        there is no such task."""
+        return await self.run(self.backend.ops.why(task_id))
+
+    def why_sync(self, task_id: str) -> Reasons | None:
+        """Blocking twin of `why`."""
+        return self.run_sync(self.backend.ops.why(task_id))
+
     async def ended(self, task_id: str) -> Task | None:
         """Wait until the task has ended, and return it."""
-        return await self._loop_state().results.wait(task_id)
+        return self._readable(await self._loop_state().results.wait(task_id))
 
     def ended_sync(self, task_id: str, timeout: float | None = None) -> Task | None:
         """Blocking twin of `ended`. Raises TimeoutError after `timeout` seconds, and
@@ -240,6 +254,9 @@ class Fairlane(Definitions):
         if self._inline is None:  # inline tasks have ended already
             refuse_in_event_loop()
         return wait_sync(self.get_sync, task_id, timeout)
+
+    def _readable(self, task: StoredTask | None) -> Task | None:
+        return None if task is None else readable(task, self.codecs)
 
     async def result(self, task_id: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109
         """Return the result of a task by its id: see `Handle.result`."""

@@ -14,11 +14,12 @@ from typing import Any, Generic, TypeVar
 
 from fairlane.core import limits
 from fairlane.core.errors import Conflict, EventLoopRunning, InvalidInput
-from fairlane.core.model import Task
+from fairlane.core.model import Task, TaskFields
 from fairlane.core.states import TERMINAL
 
 Q = TypeVar("Q")
 A = TypeVar("A")
+F = TypeVar("F", bound=TaskFields)
 
 SendBatch = Callable[[Sequence[Q]], Coroutine[Any, Any, list[A]]]
 """Sends a batch; returns one answer for each item, in order."""
@@ -200,9 +201,7 @@ def refuse_in_event_loop() -> None:
     raise EventLoopRunning
 
 
-def wait_sync(
-    get: Callable[[str], Task | None], task_id: str, timeout: float | None
-) -> Task | None:
+def wait_sync(get: Callable[[str], F | None], task_id: str, timeout: float | None) -> F | None:
     """`ResultWaiter.wait` for code without an event loop. Raises TimeoutError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = _SHORTEST
@@ -219,7 +218,7 @@ def wait_sync(
         pause = _longer(pause)
 
 
-def _has_ended(task: Task) -> bool:
+def _has_ended(task: TaskFields) -> bool:
     return task.state in TERMINAL
 
 

@@ -392,11 +392,44 @@ class TaskFailed(Conflict):
 
     code = "task_failed"
 
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        task_id: str | None = None,
+        state: str | None = None,
+        attempt: int = 0,
+        error_code: str | None = None,
+        exception_type: str | None = None,
+        reason: str | None = None,
+        traceback: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.task_id = task_id
+        self.state = state
+        """The state in which it ended; None if there is no such task."""
+        self.attempt = attempt
+        """The number of its last run."""
+        self.error_code = error_code
+        """The code of its error: that of `Fail(code=…)`, or the name of the exception's class."""
+        self.exception_type = exception_type
+        """The class of the exception that the handler raised, with its module, if known."""
+        self.reason = reason
+        """Why it ended, such as `max_retries_exceeded` or `not_retriable`."""
+        self.traceback = traceback
+        """The handler's traceback, as text."""
+
 
 class ResultTimeout(Conflict, TimeoutError):
     """The task has not ended in time: it goes on, ask again later."""
 
     code = "result_timeout"
+
+    def __init__(self, message: str | None = None, *, reasons: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.reasons = reasons
+        """Why the task waits, in sentences, the decisive one first; empty if it runs, or if nobody
+        could say."""
 
 
 class StoreError(FairlaneError):

@@ -311,8 +311,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     next_at: datetime | None
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A task with everything there is to know about it."""
+class TaskFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything there is to know about a task but its payload and its result."""
 
     task_id: str
     type: str
@@ -320,7 +320,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     level: int
     effective_level: int
     state: State
-    payload: bytes
     attempt: int
     retry_count: int
     max_retries: int
@@ -338,7 +337,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     worker_id: str | None
     version: int
-    result: bytes | None
     error: TaskError | None
     attempts: tuple[Attempt, ...]
     """Its runs. Of those that did not complete, the first 10 and the last 100 are kept."""
@@ -387,6 +385,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     def assigned_worker_id(self) -> str | None:
         """Return the worker that runs the task, or ran it last."""
         return self.worker_id
+
+
+class Task(TaskFields, frozen=True, kw_only=True):
+    """A task as engines have it. Users of the Python API get `fairlane.runtime.tasks.Task`."""
+
+    payload: bytes
+    result: bytes | None
 
 
 class Cancelled(msgspec.Struct, frozen=True):

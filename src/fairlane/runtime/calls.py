@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from fairlane.core.compression import check_expanded
-from fairlane.core.errors import InvalidResult, ResultTimeout, TaskFailed
-from fairlane.core.model import Cancelled, Claimed, NewTask, Progress, Task
-from fairlane.core.sealing import check_open
+from fairlane.core.errors import ResultTimeout, TaskFailed
+from fairlane.core.model import Cancelled, Claimed, NewTask, Progress
 from fairlane.core.states import State
-from fairlane.runtime.codecs import Codec, find, stored_with
-from fairlane.runtime.values import decoded
+from fairlane.core.why import Reason
+from fairlane.runtime.codecs import Codec
+from fairlane.runtime.failures import failure_of
+from fairlane.runtime.tasks import Task, value_of
 
 R = TypeVar("R")
+
+REASONS_SECONDS = 1.0
+"""How long a result that did not come in time may take to find out why."""
 
 
 class Prepared(msgspec.Struct, Generic[R], frozen=True):
@@ -59,9 +63,11 @@ class TaskSource(Protocol):
     async def get(self, task_id: str) -> Task | None: ...
     async def cancel(self, task_id: str) -> Cancelled: ...
     async def ended(self, task_id: str) -> Task | None: ...
+    async def why(self, task_id: str) -> list[Reason] | None: ...
     def get_sync(self, task_id: str) -> Task | None: ...
     def cancel_sync(self, task_id: str) -> Cancelled: ...
     def ended_sync(self, task_id: str, timeout: float | None = None) -> Task | None: ...
+    def why_sync(self, task_id: str) -> list[Reason] | None: ...
 
 
 class Handle(Generic[R]):
@@ -82,13 +88,14 @@ class Handle(Generic[R]):
     async def result(self, timeout: float | None = None) -> R:  # noqa: ASYNC109 (part of the API)
         """Wait up to `timeout` seconds (None: without limit), and return what the handler returned.
 
-        Raises TaskFailed if the task did not complete, ResultTimeout if it has not ended yet.
+        Raises TaskFailed if the task did not complete, and ResultTimeout if it has not ended yet,
+        with the reasons why it waits.
         """
         try:
             async with asyncio.timeout(timeout):
                 task = await self._app.ended(self.task_id)
         except TimeoutError:
-            raise self._not_yet(timeout) from None
+            raise await not_yet(self._app, self.task_id, timeout) from None
         return self._result_of(task)
 
     def result_sync(self, timeout: float | None = None) -> R:
@@ -96,7 +103,7 @@ class Handle(Generic[R]):
         try:
             task = self._app.ended_sync(self.task_id, timeout)
         except TimeoutError:
-            raise self._not_yet(timeout) from None
+            raise _not_yet_sync(self._app, self.task_id, timeout) from None
         return self._result_of(task)
 
     async def status(self) -> State | None:
@@ -123,13 +130,33 @@ class Handle(Generic[R]):
         """Blocking twin of `cancel`."""
         return self._app.cancel_sync(self.task_id)
 
-    def _not_yet(self, timeout: float | None) -> ResultTimeout:
-        assert timeout is not None
-        return ResultTimeout(f"Task {self.task_id} has not ended within {timeout:g} s: it goes on.")
-
     def _result_of(self, task: Task | None) -> R:
         value: R = result_of(task, self.task_id, self._hint, self._app.codecs)
         return value
+
+
+async def not_yet(app: TaskSource, task_id: str, waited: float | None) -> ResultTimeout:
+    """Return the error for a task that has not ended in time, with the reasons why it waits."""
+    found = None
+    with suppress(Exception):  # the store may be away: the timeout is the news
+        async with asyncio.timeout(REASONS_SECONDS):
+            found = await app.why(task_id)
+    return _not_yet(task_id, waited, found)
+
+
+def _not_yet_sync(app: TaskSource, task_id: str, waited: float | None) -> ResultTimeout:
+    found = None
+    with suppress(Exception):
+        found = app.why_sync(task_id)
+    return _not_yet(task_id, waited, found)
+
+
+def _not_yet(task_id: str, waited: float | None, found: list[Reason] | None) -> ResultTimeout:
+    assert waited is not None
+    reasons = tuple(reason.message for reason in found or ())
+    why = f" {reasons[0]}" if reasons else ""
+    message = f"Task {task_id} has not ended within {waited:g} s: it goes on.{why}"
+    return ResultTimeout(message, reasons=reasons)
 
 
 def _status(task: Task | None) -> State | None:
@@ -143,22 +170,10 @@ def _progress(task: Task | None) -> Progress | None:
 def result_of(task: Task | None, task_id: str, hint: Any, codecs: Mapping[str, Codec]) -> Any:
     """Return the result of a task that has ended. Raises TaskFailed if it did not complete."""
     if task is None:
-        raise TaskFailed(f"There is no task {task_id}: it was deleted, or never submitted here.")
-    if task.state is State.COMPLETED:
-        result = task.result or b"null"
-        check_open(result)
-        check_expanded(result)
-        stored = stored_with(result)
-        return (
-            decoded(result, hint) if stored is None else _decode(stored.codec, stored.data, codecs)
+        raise TaskFailed(
+            f"There is no task {task_id}: it was deleted, or never submitted here.",
+            task_id=task_id,
         )
-    why = f": {task.error.message}" if task.error is not None else ""
-    raise TaskFailed(f"Task {task_id} is {task.state}{why}")
-
-
-def _decode(name: str, data: Any, codecs: Mapping[str, Codec]) -> Any:
-    codec = find(codecs, name).codec
-    try:
-        return codec.decode(data)
-    except Exception as error:
-        raise InvalidResult(f"The codec {name} cannot decode the result: {error}.") from error
+    if task.state is State.COMPLETED:
+        return value_of(task.stored.result or b"null", hint, codecs)
+    raise failure_of(task)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlane import State
-from fairlane.core.model import Task
+from fairlane.core.model import TaskFields
 from tests.e2e.chaos.arena import FULL, Arena
 from tests.e2e.chaos.workers import WorkerProcess
 from tests.e2e.history.terms import Terms
@@ -104,7 +104,7 @@ async def pool(arena: Arena) -> AsyncIterator[None]:
         supervisor.discard()
 
 
-def assert_lost(task: Task) -> None:
+def assert_lost(task: TaskFields) -> None:
     assert task.error is not None
     assert (task.status, task.error.reason) == (State.DEAD_LETTER, "worker_lost")
     assert {each.outcome for each in task.attempts} <= {"lost", "returned"}

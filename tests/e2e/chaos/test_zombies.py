@@ -40,9 +40,9 @@ async def test_late_results_are_refused(arena: Arena) -> None:
         await until(partial(began_anew, zombie, before.worker_id), "the zombie has a new life")
         await refuses_late(arena, ids, before.worker_id)
         for task_id in ids:
-            task = await arena.app.get(task_id)
-            assert task is not None
-            assert (task.status, task.attempt) == (State.EXECUTING, 2)
+            running = await arena.app.get(task_id)
+            assert running is not None
+            assert (running.status, running.attempt) == (State.EXECUTING, 2)
         await zombie.stop()
         arena.open(f"{gate}-2")
         await arena.drained()

@@ -12,13 +12,13 @@ import msgspec
 import psycopg
 from redis import Redis
 
-from fairlane import Fairlane, State, Task
+from fairlane import Fairlane, State
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreError
 from fairlane.core.flow import Flow, reads
 from fairlane.core.ids import unpack
-from fairlane.core.model import Event, WorkerStatus
+from fairlane.core.model import Event, Task, WorkerStatus
 from fairlane.core.tally import census
 from fairlane.engines.redis.record import unpacked
 from fairlane.engines.sqlite.driver import Execute
@@ -84,7 +84,7 @@ async def dump(app: Fairlane, journal: Journal, effects: str | None = None) -> D
     cursor: str | None = None
     while True:
         page = await app.list(limit=limits.PAGE, cursor=cursor)
-        tasks.update((task.task_id, task) for task in page.tasks)
+        tasks.update((task.task_id, task.stored) for task in page.tasks)
         if (cursor := page.next_cursor) is None:
             break
     workers = await app.run(ops.workers())

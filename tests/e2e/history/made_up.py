@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from fairlane import State, Task
-from fairlane.core.model import Attempt, Event, moment
+from fairlane import State
+from fairlane.core.model import Attempt, Event, Task, moment
 from tests.e2e.history.dump import Dump
 from tests.e2e.history.lines import AnyLine, End, History, Invoke, Ok, Start, digest
 from tests.unit.make import SECOND, stored

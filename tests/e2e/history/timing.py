@@ -6,9 +6,9 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fairlane import State, Task
+from fairlane import State
 from fairlane.core.machine import Verb
-from fairlane.core.model import Event
+from fairlane.core.model import Event, Task
 from fairlane.core.states import WAITING
 from tests.e2e.history.dump import Dump
 from tests.e2e.history.fencing import ENDS, OUTCOMES

@@ -22,14 +22,18 @@ from fairlane.cli.settings import resolve
 from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
-from fairlane.core.errors import FairlaneError, ResultTimeout
-from fairlane.core.model import NewTask, Task
+from fairlane.core.errors import FairlaneError
+from fairlane.core.model import NewTask
 from fairlane.core.priority import priority_of
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.text import shown
+from fairlane.runtime.calls import not_yet
+from fairlane.runtime.tasks import Task
 from fairlane.wire.tasks import encode_task
 
+REASON_SECONDS = 3.0
+"""How long a task may wait before a note says why, and how often that is checked."""
 GLANCE_SECONDS = 0.5
 """The interval at which a terminal shows a task's progress."""
 
@@ -198,20 +202,38 @@ def _show_accepted(task_id: str, state: State, known: bool, *, as_json: bool) ->
 
 
 async def _wait(app: Fairlane, task_id: str, seconds: float | None) -> Task | None:
-    """Wait until the task has ended, and return it. A terminal shows its progress."""
-    showing = asyncio.create_task(_show_progress(app, task_id)) if sys.stderr.isatty() else None
+    """Wait until the task has ended, and return it. Notes say why it waits, and a terminal shows
+    its progress."""
+    beside = [_show_reasons(app, task_id)]
+    if sys.stderr.isatty():
+        beside.append(_show_progress(app, task_id))
+    showing = [asyncio.create_task(each) for each in beside]
     try:
         async with asyncio.timeout(seconds):
             return await app.ended(task_id)
     except TimeoutError:
-        raise ResultTimeout(
-            f"Task {task_id} has not ended within {seconds:g} s: it goes on."
-        ) from None
+        raise await not_yet(app, task_id, seconds) from None
     finally:
-        if showing is not None:
-            showing.cancel()
-            await asyncio.gather(showing, return_exceptions=True)
+        for each in showing:
+            each.cancel()
+        await asyncio.gather(*showing, return_exceptions=True)
         await app.aclose()
+
+
+async def _show_reasons(app: Fairlane, task_id: str) -> None:
+    """Print why the task still waits after a moment, and again whenever the reason changes."""
+    printed: tuple[str, str] | None = None
+    while True:
+        await asyncio.sleep(REASON_SECONDS)
+        decisive = next(iter(await app.why(task_id) or ()), None)
+        if decisive is None:
+            continue
+        # Numbers in these sentences change all the time.
+        counting = decisive.code in {"due", "position"}
+        reason = (decisive.code, "" if counting else decisive.message)
+        if reason != printed:
+            printed = reason
+            note(f"Task {task_id} waits. {decisive.message}")
 
 
 async def _show_progress(app: Fairlane, task_id: str) -> None:
@@ -243,9 +265,9 @@ def _show_end(task: Task | None, task_id: str, *, as_json: bool) -> None:
     if task is None:
         raise CommandFailed(f"Task {task_id} was deleted before it ended.")
     if as_json:
-        json_output.emit(encode_task(task))
+        json_output.emit(encode_task(task.stored))
     elif task.state is State.COMPLETED:
-        result = msgspec.json.format(task.result or b"null", indent=2).decode("utf-8")
+        result = msgspec.json.format(task.stored.result or b"null", indent=2).decode("utf-8")
         click.echo(harmless_json(result))
     if task.state is not State.COMPLETED:
         why = "" if task.error is None else f": {task.error.message}"
