@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fairlane.cli.commands.doctor import clock_check
+from fairlane.cli.commands.doctor import _unserved, clock_check
 from fairlane.cli.commands.top import Screen
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.facts import Facts
+from fairlane.core.stats import UNSERVED
+from fairlane.core.unserved import UnservedLane
 from tests.cli.kit import Cli, in_store
 from tests.fixtures.stores import World
 
@@ -89,7 +91,7 @@ def test_stats(cli: Cli) -> None:
     stats = cli.json("stats")
     assert list(stats) == [
         *("queues", "workers", "throughput", "by_status", "by_type", "dlq_size"),
-        *("p50_age_seconds", "p95_age_seconds", "recovery"),
+        *("p50_age_seconds", "p95_age_seconds", "recovery", "unserved"),
     ]
     assert {band: found["depth"] for band, found in stats["queues"].items()} == {
         "critical": 0,
@@ -121,6 +123,34 @@ def test_doctor(ready: Cli) -> None:
     assert ready("doctor").exit_code == 0
     ready.ok("pause")
     assert "Paused: everything." in ready.ok("doctor")
+
+
+def test_doctor_finds_tasks_that_no_worker_serves(ready: Cli) -> None:
+    worker(types=frozenset({"work"}), lease=10_000)
+    for _ in range(2):
+        ready.submit("greet", "--queue", "hall", "--capability", "voice")
+    assert ready("doctor").exit_code == 0  # they have only come
+
+    async def wait(app: Fairlane) -> None:
+        await app.run(app.backend.ops.shift_clock(1_860))
+
+    in_store(wait)
+    unwell = ready("doctor", "--json")
+    assert unwell.exit_code == 1
+    (check,) = [each for each in json.loads(unwell.stdout)["checks"] if each["check"] == "unserved"]
+    assert check["status"] == "wrong"
+    assert check["message"].startswith("2 tasks wait, the oldest for 31 min")
+    assert "no worker serves queue hall, type greet, capability voice" in check["message"]
+    ready.ok("pause", "--queue", "hall")
+    assert ready("doctor").exit_code == 0
+
+
+def test_doctor_lists_no_more_lanes_than_a_person_reads() -> None:
+    lane = UnservedLane("default", "greet", (), 1, 70.0)
+    checks = list(_unserved([lane] * (UNSERVED + 3)))
+    assert len(checks) == UNSERVED + 1
+    assert checks[0].message.startswith("1 task waits")
+    assert checks[-1].message == "3 more, in 3 lanes."
 
 
 def test_doctor_without_a_store(cli: Cli) -> None:

@@ -267,3 +267,21 @@ async def test_facts_at_a_glance(store: World) -> None:
     assert facts.workers[0].current_tasks
     assert facts.controls.types["a"].concurrency == 3
     assert [sample.started for sample in facts.samples] == [1]
+
+
+async def test_tasks_that_no_worker_serves(store: World) -> None:
+    """62 such tasks waited for half an hour, and nothing said so."""
+    await store.worker(types=frozenset({"mail"}), lease=10_000)
+    await store.submit_all([new_task("mail"), *(new_task("greet") for _ in range(3))])
+    await store.submit("mail", queue="slow", required_capabilities=["gpu"])
+    assert (await store.run(store.ops.stats())).unserved == ()
+    await store.advance(100)
+    await store.submit("new")
+    found = (await store.run(store.ops.stats())).unserved
+    assert {(each.queue, each.type, each.required_capabilities): each.count for each in found} == {
+        ("default", "greet", ()): 3,
+        ("slow", "mail", ("gpu",)): 1,
+    }
+    assert all(each.oldest_age_seconds == pytest.approx(100, abs=10) for each in found)
+    await store.worker(capabilities=frozenset({"gpu"}), lease=10_000)
+    assert (await store.run(store.ops.stats())).unserved == ()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-from playwright.async_api import expect
+import msgspec
+from playwright.async_api import Route, expect
 
+from fairlane.core.unserved import UnservedLane
 from tests.dashboard.kit import Dashboard
 from tests.fixtures.stores import get_all
 
@@ -38,6 +40,28 @@ async def test_what_there_is_at_a_glance(dashboard: Dashboard) -> None:
     failure = page.locator(".item-list li", has_text="Out of tea").first
     await expect(failure.get_by_role("link")).to_have_attribute("href", f"#/tasks/{failed}")
     await expect(page.locator(".facts")).to_contain_text("1 active worker")
+
+
+async def test_tasks_that_no_worker_serves_are_flagged(dashboard: Dashboard) -> None:
+    page = await dashboard.open()
+    flag = page.get_by_role("region", name="Tasks that no worker serves")
+    await expect(page.locator(".cards")).to_be_visible()
+
+    async def age(route: Route) -> None:
+        """Let half an hour pass, which a running server does not notice."""
+        answer = await route.fetch()
+        lane = UnservedLane("hall", "greet", ("voice",), 62, 1860.0)
+        json = {**await answer.json(), "unserved": [msgspec.to_builtins(lane)]}
+        await route.fulfill(response=answer, json=json)
+
+    await page.route("**/api/v1/queue/stats", age)
+    await page.reload()
+    await expect(flag).to_contain_text(
+        "No worker serves queue hall, type greet, capability voice: 62 tasks wait, the oldest for"
+    )
+    await expect(flag.get_by_role("link")).to_have_attribute(
+        "href", re.compile(r"#/tasks\?.*queue=hall.*")
+    )
 
 
 async def test_a_task_submitted_elsewhere_counts_at_once(dashboard: Dashboard) -> None:

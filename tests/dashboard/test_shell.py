@@ -26,6 +26,8 @@ from tests.server.http.kit import Client, Reply, listening
 from tests.server.kit import application
 
 FIRST_VIEW_BYTES = 80_000
+IN_TROUBLE = ["pages/overview/unserved.js"]
+"""Loaded when tasks wait in vain only: see test_overview."""
 FOR_GOOD = "public, max-age=31536000, immutable"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -84,7 +86,7 @@ async def test_the_first_view_is_small_and_files_are_kept(dashboard: Dashboard) 
         assert await each.header_value("content-encoding") == "gzip"
         assert await each.header_value("cache-control") == FOR_GOOD
     names = [each.url.removeprefix(folder) for each in files if not each.url.endswith("icon.svg")]
-    assert sorted([*names, "icon.svg"]) == sorted(parts())
+    assert sorted([*names, "icon.svg", *IN_TROUBLE]) == sorted(parts())
     # The next time they are there already.
     again = await page.context.new_page()
     await dashboard.visit(again)

@@ -68,6 +68,7 @@ async def test_the_store_at_a_glance_and_over_time(served: Api) -> None:
         "p50_age_seconds",
         "p95_age_seconds",
         "recovery",
+        "unserved",
     }
     assert stats["queues"].keys() == {"critical", "high", "medium", "low"}
     assert stats["queues"]["low"]["depth"] == 1

@@ -247,6 +247,12 @@ def test_what_needs_a_capability() -> None:
     }
 
 
+def test_what_no_worker_serves() -> None:
+    streams = [Stream(1, MEDIUM, 62, NOW - 1_860_000_000, NOW)]
+    assert scraped(facts(streams=streams))("fairlane_unserved_tasks") == 0
+    assert scraped(facts(streams=streams, workers=[]))("fairlane_unserved_tasks") == 62
+
+
 def test_types_are_told_apart() -> None:
     lanes = {1: Lane(1, "q", "a", ()), 2: Lane(2, "q", "b", ()), 3: Lane(3, "r", "b", ("gpu",))}
     tallies = [ran(State.COMPLETED, 10**lane, bucket=1, lane=lane) for lane in lanes]

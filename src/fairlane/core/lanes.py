@@ -8,8 +8,8 @@ belong to the type and act on all its lanes at once; pause also to a queue and t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -129,7 +129,7 @@ def opening(lanes: Iterable[Lane], controls: Controls, ask: Ask) -> Opening:
     limited: dict[str, list[int]] = {}
     for lane in lanes:
         rules = controls.types.get(lane.type, UNRULED)
-        if is_paused(lane, controls) or not _serves(ask, lane):
+        if is_paused(lane, controls) or not serves(ask, lane):
             continue
         if rules.limited:
             limited.setdefault(lane.type, []).append(lane.id)
@@ -157,11 +157,34 @@ def slotted(lanes: Iterable[Lane], controls: Controls) -> frozenset[int]:
     return frozenset(lane.id for lane in lanes if controls.types.get(lane.type, UNRULED).slots)
 
 
-def _serves(ask: Ask, lane: Lane) -> bool:
+class Needs(Protocol):
+    """What a task asks of a worker: a `Task` or a `Lane`."""
+
+    @property
+    def queue(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def capabilities(self) -> tuple[str, ...]: ...
+
+
+class Offers(Protocol):
+    """What a worker serves. None means everything."""
+
+    @property
+    def queues(self) -> Collection[str] | None: ...
+    @property
+    def types(self) -> Collection[str] | None: ...
+    @property
+    def capabilities(self) -> frozenset[str]: ...
+
+
+def serves(worker: Offers, task: Needs) -> bool:
+    """Return whether a worker takes such tasks."""
     return (
-        (ask.types is None or lane.type in ask.types)
-        and (ask.queues is None or lane.queue in ask.queues)
-        and ask.capabilities.issuperset(lane.capabilities)
+        (worker.types is None or task.type in worker.types)
+        and (worker.queues is None or task.queue in worker.queues)
+        and worker.capabilities.issuperset(task.capabilities)
     )
 
 

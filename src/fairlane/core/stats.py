@@ -12,11 +12,15 @@ from fairlane.core.model import Worker, WorkerStatus
 from fairlane.core.priority import MICROSECONDS, Band, band_of
 from fairlane.core.states import State
 from fairlane.core.tally import census
+from fairlane.core.unserved import UnservedLane, unserved
 
 MINUTE = 60.0
 HOUR = 3600.0
 RISK_SECONDS = 600.0
 """A task that has waited for longer is at risk of starving: aging begins then by default."""
+
+UNSERVED = 20
+"""How many lanes without a worker are listed."""
 
 
 class BandStats(msgspec.Struct, frozen=True):
@@ -68,6 +72,8 @@ class Stats(msgspec.Struct, frozen=True):
     p50_age_seconds: float
     p95_age_seconds: float
     recovery: Recovery
+    unserved: tuple[UnservedLane, ...] = ()
+    """Where tasks wait for a worker that does not exist, the oldest first, UNSERVED at most."""
 
 
 def stats_of(facts: Facts) -> Stats:
@@ -97,6 +103,7 @@ def stats_of(facts: Facts) -> Stats:
             lost_workers_last_hour=round(hour.lost_workers),
             stale_results_last_hour=round(hour.stale_results),
         ),
+        unserved=tuple(unserved(facts)[:UNSERVED]),
     )
 
 

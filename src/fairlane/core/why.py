@@ -9,8 +9,8 @@ import msgspec
 from fairlane.core.dependencies import Dependency, dependency_on
 from fairlane.core.estimates import position_of
 from fairlane.core.facts import Facts
-from fairlane.core.lanes import UNRULED, Rules, refilled
-from fairlane.core.model import Task, Worker, WorkerStatus, microseconds_of
+from fairlane.core.lanes import UNRULED, Rules, refilled, serves
+from fairlane.core.model import Task, WorkerStatus, microseconds_of
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import WAITING, State
 
@@ -64,7 +64,7 @@ def _paused(task: Task, facts: Facts) -> Iterator[Reason]:
 
 
 def _no_worker(task: Task, facts: Facts) -> Iterator[Reason]:
-    takers = [worker for worker in facts.workers if _could_take(worker, task)]
+    takers = [worker for worker in facts.workers if serves(worker, task)]
     if any(worker.status is WorkerStatus.ACTIVE and not worker.lost for worker in takers):
         return
     alive = [
@@ -80,14 +80,6 @@ def _no_worker(task: Task, facts: Facts) -> Iterator[Reason]:
         yield Reason("no_worker", f"No worker serves it: it needs {', '.join(needs)}.")
     else:
         yield Reason("no_worker", "Every worker that serves it is draining, unhealthy or dead.")
-
-
-def _could_take(worker: Worker, task: Task) -> bool:
-    return (
-        (worker.types is None or task.type in worker.types)
-        and (worker.queues is None or task.queue in worker.queues)
-        and worker.capabilities.issuperset(task.capabilities)
-    )
 
 
 def _limited(task: Task, facts: Facts) -> Iterator[Reason]:

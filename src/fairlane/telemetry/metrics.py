@@ -36,6 +36,7 @@ from fairlane.core.machine import (
 from fairlane.core.priority import Band, band_of
 from fairlane.core.states import State
 from fairlane.core.stats import Stats, age_percentile, at_risk, stats_of
+from fairlane.core.unserved import unserved
 from fairlane.telemetry.counts import NO_STATE, Counts, Durations, labels_of
 
 PERCENTILES: Final = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
@@ -120,6 +121,12 @@ def _queues(facts: Facts, stats: Stats) -> Iterator[Metric]:
         "Tasks that have been ready for more than ten minutes. An estimate.",
         ["priority"],
         [((band,), at_risk(_of(band, facts), facts.now)) for band in Band],
+    )
+    yield _gauge(
+        "fairlane_unserved_tasks",
+        "Queued tasks whose queue, type or capability no living worker serves, after a minute.",
+        [],
+        [((), sum(lane.count for lane in unserved(facts)))],
     )
     yield _gauge(
         "fairlane_capability_tasks",

@@ -32,8 +32,9 @@ from fairlane.core.priority import MICROSECONDS, Aging
 from fairlane.core.retention import Retention
 from fairlane.core.sealing import Key
 from fairlane.core.states import State
-from fairlane.core.stats import HOUR, Stats, stats_of
+from fairlane.core.stats import HOUR, UNSERVED, Stats, stats_of
 from fairlane.core.store_settings import StoreSettings
+from fairlane.core.unserved import UnservedLane, unserved
 
 PATIENCE = 2.0
 CLOCK_SECONDS = 5.0
@@ -179,6 +180,8 @@ def _check_work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[
         f"{stats.by_status[State.RETRYING]:,} to be retried."
     )
     yield Check("tasks", CheckStatus.WARNING if oldest > HOUR else CheckStatus.OK, message)
+    if alive:  # otherwise no worker serves anything, which is said above
+        yield from _unserved(unserved(facts))
     # A silent worker is dead only once maintenance has found it: count its tasks as well.
     late = len(overdue) + sum(len(each.current_tasks) for each in facts.workers if each.lost)
     if late:
@@ -237,6 +240,24 @@ def _workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:
             yield Check(
                 "workers", CheckStatus.WARNING, f"{number:,} {status}: see `fairlane workers`."
             )
+
+
+def _unserved(lanes: Sequence[UnservedLane]) -> Iterator[Check]:
+    """Show tasks that wait for a worker that does not exist."""
+    for lane in lanes[:UNSERVED]:
+        needs = [f"queue {lane.queue}", f"type {lane.type}"]
+        needs += [f"capability {name}" for name in lane.required_capabilities]
+        many = "1 task waits" if lane.count == 1 else f"{lane.count:,} tasks wait"
+        yield Check(
+            "unserved",
+            CheckStatus.WRONG,
+            f"{many}, the oldest for {span(lane.oldest_age_seconds)}, and no worker serves "
+            f"{', '.join(needs)}: start one that does, or cancel them.",
+        )
+    more = lanes[UNSERVED:]
+    if more:
+        count = sum(lane.count for lane in more)
+        yield Check("unserved", CheckStatus.WRONG, f"{count:,} more, in {len(more):,} lanes.")
 
 
 def _controls(facts: Facts, stats: Stats) -> Iterator[Check]:

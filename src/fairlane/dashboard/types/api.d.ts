@@ -302,6 +302,7 @@ export interface Stats {
   p50_age_seconds: number;
   p95_age_seconds: number;
   recovery: Recovery;
+  unserved?: Array<UnservedLane>;
 }
 
 export interface StepView {
@@ -592,6 +593,14 @@ export interface UniqueRequest {
   states?: Array<State> | null;
   period_seconds?: number | null;
   mode?: Mode;
+}
+
+export interface UnservedLane {
+  queue: string;
+  type: string;
+  required_capabilities: Array<string>;
+  count: number;
+  oldest_age_seconds: number;
 }
 
 export interface WhyView {

@@ -3,11 +3,10 @@
 
 import { get } from "../lib/api.js";
 import { count, counted, duration, spaced } from "../lib/format.js";
-import { html } from "../lib/preact.js";
+import { html, useEffect, useState } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
 import { link } from "../lib/router.js";
 import { STATES } from "../lib/states.js";
-import { NoTasks } from "../ui/empty.js";
 import { fetched } from "../ui/fetched.js";
 import { GlobalControls } from "../ui/global-controls.js";
 import { Heading, Panel } from "../ui/panel.js";
@@ -28,7 +27,8 @@ export function Overview() {
     ${fetched(
       stats,
       (data) => html`
-        ${isNew(data) && html`<${NoTasks} />`}
+        ${isNew(data) && html`<${Later} load=${noTasks} stats=${data} />`}
+        ${data.unserved?.length ? html`<${Later} load=${unserved} stats=${data} />` : null}
         <${Cards} stats=${data} />
         <${Charts} />
         <div class="columns">
@@ -44,6 +44,24 @@ export function Overview() {
       `,
       4,
     )}`;
+}
+
+// Loaded when they are needed, to keep the first view small.
+const noTasks = async () => (await import("../ui/empty.js")).NoTasks;
+const unserved = async () => (await import("./overview/unserved.js")).Unserved;
+
+/** @typedef {(props: { stats: Stats }) => unknown} Part */
+
+/** @param {{ load: () => Promise<Part>, stats: Stats }} props */
+function Later({ load, stats }) {
+  const [Part, setPart] = useState(/** @type {Part | null} */ (null));
+  useEffect(() => {
+    load().then(
+      (part) => setPart(() => part),
+      () => {}, // the server is away, which the page says
+    );
+  }, [load]);
+  return Part && html`<${Part} stats=${stats} />`;
 }
 
 /** @param {Stats} stats */

@@ -1,0 +1,26 @@
+// @ts-check
+// Tasks that wait for a worker that does not exist.
+
+import { counted, duration } from "../../lib/format.js";
+import { html } from "../../lib/preact.js";
+import { link } from "../../lib/router.js";
+
+/** @import { Stats, UnservedLane } from "../../../types/api.js" */
+
+/** @param {{ stats: Stats }} props */
+export function Unserved({ stats: { unserved = [] } }) {
+  return html`<section class="banner unserved" aria-label="Tasks that no worker serves">
+    <ul>
+      ${unserved.map((lane) => html`<li key=${JSON.stringify(lane)}><${Sentence} lane=${lane} /></li>`)}
+    </ul>
+  </section>`;
+}
+
+/** @param {{ lane: UnservedLane }} props */
+function Sentence({ lane: { queue, type, count, required_capabilities: capabilities, ...lane } }) {
+  const filter = { status: "queued", queue, type };
+  const needs = [`queue ${queue}`, `type ${type}`, ...capabilities.map((name) => `capability ${name}`)];
+  return html`No worker serves ${needs.join(", ")}:${" "}
+    <a href=${link("tasks", filter)}>${counted(count, "task")}</a>${" "}
+    ${count === 1 ? "waits" : "wait"}, the oldest for ${duration(lane.oldest_age_seconds)}.`;
+}
