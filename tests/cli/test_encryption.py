@@ -31,10 +31,54 @@ def test_a_key_is_made_and_used(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> No
     checks = examined(cli)
     assert checks["encryption"].endswith(f"are sealed with the key {key.partition(':')[0]}.")
     monkeypatch.delenv("FAIRLANE_ENCRYPTION_KEYS")
-    assert "encryption" not in examined(cli)
+    assert "requires encryption, and there are no keys here" in examined(cli)["encryption"]
     assert cli.json("status", task_id)["parameters"].keys() == {"$sealed"}
     assert cli.json("list")["tasks"][0]["parameters"].keys() == {"$sealed"}
     assert task_id in cli.ok("status", task_id)
+
+
+def test_without_keys_nothing_is_said_of_encryption(cli: Cli) -> None:
+    cli.ok("migrate")
+    cli.submit("greet", '{"name": "Ada"}')
+    assert "encryption" not in examined(cli)
+    assert cli.json("encryption") == {"encryption": "undecided"}
+
+
+def test_a_store_that_was_used_with_keys_takes_no_plain_text(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("migrate")
+    cli.submit("greet", '{"name": "Eve"}')  # before there were keys
+    monkeypatch.setenv("FAIRLANE_ENCRYPTION_KEYS", KEY.text)
+    cli.submit("greet", '{"name": "Ada"}')
+    assert "1 of the newest 2 tasks" in examined(cli)["encryption"]
+    monkeypatch.delenv("FAIRLANE_ENCRYPTION_KEYS")
+    for command in (["submit", "greet", "{}"], ["worker"]):
+        refused = cli(*command)
+        assert refused.exit_code == 1, refused.output
+        assert "encryption_keys" in refused.stderr
+    assert cli.ok("encryption").startswith("required: ")
+    assert cli.ok("encryption", "optional").startswith("optional: ")
+    cli.submit("greet", "{}")
+    assert cli.json("audit")["entries"][0]["action"] == "settings.encryption"
+
+    monkeypatch.setenv("FAIRLANE_ENCRYPTION_KEYS", KEY.text)
+    cli.submit("greet", "{}")  # keys do not undo what an operator has said
+    assert cli.json("encryption") == {"encryption": "optional"}
+    assert cli.json("encryption", "required") == {"encryption": "required"}
+
+
+def test_an_operator_permits_plain_text_before_there_are_keys(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("migrate")
+    monkeypatch.setenv("FAIRLANE_ENCRYPTION_KEYS", KEY.text)
+    cli.ok("encryption", "optional")
+    cli.submit("greet", "{}")
+    assert [entry["detail"] for entry in cli.json("audit")["entries"]] == [
+        {"encryption": "optional"}
+    ]
+    assert "run `fairlane encryption required`" in examined(cli)["encryption"]
 
 
 def test_a_worker_s_application_gets_the_keys_of_a_file(cli: Cli) -> None:

@@ -145,8 +145,12 @@ async def test_what_is_altered_or_from_another_task_is_refused(store: World) -> 
 async def test_sealed_payloads_are_not_submitted_again(store: World) -> None:
     world = keyed(store, OLD)
     sealed = (await store.task(await world.submit(payload=WORDS))).payload
-    with pytest.raises(InvalidPayload, match="sealed already"):
-        await world.submit(payload=sealed)
+    for each in (world, store):
+        with pytest.raises(InvalidPayload, match="reserved"):
+            await each.submit(payload=sealed)
+    forged = msgspec.structs.replace(new_task("work"), payload=sealed)
+    with pytest.raises(InvalidPayload, match="reserved"):
+        await world.submit_all([forged])
     assert await store.depth() == 1
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlane.core.errors import InvalidRetries, InvalidStoreURL, InvalidWorker
+from fairlane.core.encryption import Encryption
+from fairlane.core.errors import EncryptionRequired, InvalidRetries, InvalidStoreURL, InvalidWorker
 from fairlane.runtime.outcomes import Fail
 from fairlane.tq import Task, TaskQueue
 from fairlane.worker.worker import Worker
@@ -55,6 +56,17 @@ async def test_the_example_of_section_10_1(queue: TaskQueue) -> None:
     assert attempts == 3
     assert found(queue, task_id).attempts == 3
     assert found(queue, task_id).error is None
+
+
+async def test_nothing_runs_whose_result_could_not_be_stored(queue: TaskQueue) -> None:
+    calls = Calls()
+    queue.register_handler("test", calls)
+    task_id = queue.enqueue("test", {})
+    app = queue._app
+    app.run_sync(app.backend.ops.set_encryption(Encryption.REQUIRED))
+    with pytest.raises(EncryptionRequired):
+        await queue.process_batch()
+    assert (calls.given, found(queue, task_id).status) == ([], "pending")
 
 
 async def test_the_examples_of_section_8(tmp_path: Path) -> None:

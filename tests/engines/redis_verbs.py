@@ -11,6 +11,7 @@ from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend
 from fairlane.core.breaker import Breaker
 from fairlane.core.client_limits import Rate, Want
+from fairlane.core.encryption import Encryption
 from fairlane.core.filters import Filter
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
@@ -77,6 +78,8 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.old_blobs(0, 10))
     await do(ops.drop_blob("key", 0))
     await do(ops.blob_owner())
+    await do(ops.set_encryption(Encryption.OPTIONAL))
+    await do(ops.encryption())
     await do(ops.put_schedule(NewSchedule("nightly", b"{}", 1)))
     await do(ops.fire("nightly", 1, 2))
     await do(ops.schedules())

@@ -15,8 +15,8 @@ from fairlane.engines.postgres import (
 )
 from tests.mutants.planting import Break, assembled, statement, together
 
-_ALL = ("_APPLY", "_COMPLETE_ONLY", "_APPLY_ALL")
-_OTHERS = ("_APPLY", "_APPLY_ALL")
+_ALL = ("_APPLY", "_APPLY_PLAIN", "_COMPLETE_ONLY", "_COMPLETE_PLAIN", "_APPLY_ALL")
+_OTHERS = ("_APPLY", "_APPLY_PLAIN", "_APPLY_ALL")
 
 FAULTS: dict[str, Break] = {
     "apply ignores the attempt": assembled(

@@ -43,9 +43,9 @@ _resting = unused_lanes.resting
 
 def _unchecked(patch: pytest.MonkeyPatch) -> None:
     for key, whole in list(submit_batch._STATEMENTS.items()):
-        text, guarded, checked = key
+        text, guarded, plain, checked = key
         if checked:
-            unchecked = submit_batch._STATEMENTS[text, guarded, False]
+            unchecked = submit_batch._STATEMENTS[text, guarded, plain, False]
             assert unchecked != whole
             patch.setitem(submit_batch._STATEMENTS, key, unchecked)
 

@@ -102,6 +102,9 @@ TABLE: list[Bad] = [
     *payload(18, 422, b"[]", b'"a"', b"null", b"1"),
     *payload(19, 413, b'{"%s":1}' % (b"k" * 1_000_000)),
     *payload(20, 413, b'{"a":[%s]}' % b",".join([b"{}"] * 1_000_000)),
+    *payload(
+        18, 422, b'{"$sealed":"k1.12345678.AAAA"}', b'{"$sealed":"k1.12345678.%b"}' % (b"A" * 40)
+    ),
     # Types and ranges.
     *field(22, "priority", "5", 5.5, b"true", None, 2**31, -(2**31) - 1, "urgent", 11),
     *field(23, "delay_seconds", -1, 1e18, "10"),

@@ -145,3 +145,21 @@ def test_the_mark_of_what_is_broken_is_part_of_the_form() -> None:
     assert found.broken
     assert Keyring([A]).open(Part.RESULT, "1", value) == value
     assert msgspec.json.decode(value).keys() == {"$sealed", "$broken"}
+
+
+@pytest.mark.parametrize("body", [b"", b"AAAA", b"A" * 36, b"A" * 39, b"secret words" * 4])
+def test_what_no_key_could_open_is_broken_and_not_sealed(body: bytes) -> None:
+    value = b'{"$sealed":"a.12345678.%b"}' % body
+    with pytest.raises(SealBroken):
+        check_open(value)
+    if len(body) < 40:
+        assert not sealing.is_sealed(value)
+
+
+def test_what_another_key_sealed_is_sealed() -> None:
+    value = sealing.sealed(A, A.check, b"n" * 12 + b"t" * 16)
+    assert sealing.is_sealed(value)
+    assert not sealing.is_sealed(b"{}")
+    assert not sealing.is_sealed(b'{"$sealed":"mine"}')
+    with pytest.raises(KeyMissing, match=A.id):
+        check_open(value)

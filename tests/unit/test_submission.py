@@ -826,6 +826,27 @@ class TestForm:
             new_form("email", **{option: TASK_ID})
 
 
+class TestReserved:
+    FORMS = (
+        b'{"$sealed":"k1.12345678.AAAA"}',
+        b'{"$sealed":"k1.12345678.AAAA","$broken":true}',
+    )
+
+    @pytest.mark.parametrize("payload", FORMS)
+    def test_nobody_submits_what_looks_encrypted(self, payload: bytes) -> None:
+        form = new_form("work")
+        with pytest.raises(InvalidPayload, match="reserved"):
+            new_task("work", payload)
+        with pytest.raises(InvalidPayload, match="reserved"):
+            new_task("work", msgspec.json.decode(payload))
+        with pytest.raises(InvalidPayload, match="reserved"):
+            form.filled(payload)
+
+    def test_other_payloads_with_such_a_name_are_accepted(self) -> None:
+        for payload in ({"$sealed": "yes"}, {"$sealed": "k1.12345678.AAAA", "more": 1}):
+            assert new_task("work", payload).payload == msgspec.json.encode(payload)
+
+
 class TestRepeated:
     """A submission under an id that is stored already."""
 

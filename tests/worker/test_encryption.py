@@ -11,11 +11,14 @@ import msgspec
 import pytest
 
 from fairlane import Context, Fairlane, State, engines
-from fairlane.core.errors import DriverMissing, KeyMissing
+from fairlane.core.encryption import Encryption
+from fairlane.core.errors import DriverMissing, EncryptionRequired, KeyMissing
 from fairlane.core.sealing import Key, parsed
 from fairlane.core.submission import new_task
 from fairlane.engines.sqlite.engine import SqliteOperations
-from fairlane.runtime.execution import UNREADABLE
+from fairlane.runtime.execution import RESULT_REFUSED, UNREADABLE, put_off
+from fairlane.telemetry.notices import Notices
+from fairlane.worker.worker import Worker
 from tests.conformance.test_encryption import keyed
 from tests.fixtures.raw import written
 from tests.fixtures.stores import World
@@ -75,6 +78,73 @@ async def test_what_was_altered_fails_and_does_not_run(memory: World) -> None:
     assert task.status is State.FAILED
     assert task.error is not None
     assert (task.error.code, task.error.retriable) == (UNREADABLE, False)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"$sealed":"k1.12345678.AAAA"}',
+        b'{"$sealed":"k9.12345678.no base64, but long enough to be"}',
+    ],
+)
+async def test_what_no_key_could_open_fails_once(
+    memory: World, payload: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As somebody would write it who has the database, but no key."""
+    (task_id,) = await memory.submit_all(
+        [msgspec.structs.replace(new_task("whisper"), payload=payload)]
+    )
+    with caplog.at_level(logging.WARNING, "fairlane"):
+        async with working(app := whispering(memory)):
+            task = await ended(app, task_id)
+    assert (task.status, len(task.attempts)) == (State.FAILED, 1)
+    assert task.error is not None
+    assert (task.error.code, task.error.retriable) == (UNREADABLE, False)
+    (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert record.name == "fairlane.failures"
+
+
+async def test_a_result_that_the_store_no_longer_accepts_fails_its_run(memory: World) -> None:
+    app = application(memory)
+
+    @app.task(name="seal")
+    async def seal() -> str:
+        await memory.run(memory.ops.set_encryption(Encryption.REQUIRED))
+        return "plain"
+
+    handle = await seal.submit()
+    async with working(app):
+        task = await ended(app, handle.task_id)
+    assert task.error is not None
+    assert (task.status, task.error.code) == (State.FAILED, RESULT_REFUSED)
+    assert "encryption_keys" in task.error.message
+    with pytest.raises(EncryptionRequired):
+        await Worker(app).run(signals=False)
+
+
+async def test_many_tasks_without_a_key_are_one_line_in_the_log(
+    memory: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    knowing = whispering(keyed(memory, KEY))
+    calls = [knowing.tasks["whisper"].prepare("HUSH") for _ in range(20)]
+    handles = await knowing.submit_many(calls)
+    with caplog.at_level(logging.ERROR, "fairlane.worker"):
+        async with working(whispering(memory)):
+            for handle in handles:
+                await seen(knowing, handle.task_id, State.SCHEDULED)
+    (record,) = caplog.records
+    assert "encryption key k1" in record.message
+
+
+async def test_a_task_without_a_key_waits_longer_each_time(memory: World) -> None:
+    await keyed(memory, KEY).submit()
+    task = await memory.claim_one(await memory.worker())
+    notices = Notices(logging.getLogger("fairlane.worker"))
+    waits = [
+        put_off(KeyMissing(), msgspec.structs.replace(task, attempt=attempt), notices).after
+        for attempt in (1, 2, 3, 4, 5, 6, 1_000_000)
+    ]
+    assert waits == [60, 120, 240, 480, 900, 900, 900]
 
 
 async def test_children_have_the_keys_of_their_worker(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "audit": Entry("audit", "Show who changed what, newest first."),
         "token": Entry("token", "Create, list, rotate and revoke access tokens."),
         "settings": Entry("settings", "Show or set how tasks age and how long things are kept."),
+        "encryption": Entry("encryption", "Show or set whether the store accepts plain text."),
         "migrate": Entry("migrate", "Create or migrate the store's schema."),
         "key": Entry("key", "Create a key that encrypts payloads and results."),
         "doctor": Entry("doctor", "Check the store and its settings; exit code 1 on errors."),

@@ -16,7 +16,8 @@ from fairlane.client.remaking import Remaker
 from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend
 from fairlane.core.blobs import IN_STORE, BlobStore
-from fairlane.core.errors import AccessDenied, StoreError
+from fairlane.core.encryption import Encryption
+from fairlane.core.errors import AccessDenied, StoreError, StoreReadOnly
 from fairlane.core.flow import Flow, Op, perform, perform_async
 from fairlane.core.sealing import Key
 from fairlane.core.store_settings import Changes, StoreSettings
@@ -30,7 +31,7 @@ class StoreConnection:
     """The store at a URL. `migrate`: migrate its schema, instead of only checking the version.
 
     `remake`: make it again if it was emptied. `settings` are values that it sets in the store when
-    it opens it.
+    it opens it. With `keys`, it also lets the store require encryption (see `core/encryption.py`).
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class StoreConnection:
         self._backend: Backend | None = None
         self._payload_blobs: Blobs | None = None
         self._prepared = False
+        self._inline = False
 
     @property
     def backend(self) -> Backend:
@@ -119,8 +121,8 @@ class StoreConnection:
     def elsewhere(self, url: str) -> Iterator[None]:
         """Use another store within this block, and close it at the end."""
         with self._guard:
-            before = self._backend, self._prepared, self._payload_blobs
-            self._backend, self._prepared = engines.open(url), False
+            before = self._backend, self._prepared, self._payload_blobs, self._inline
+            self._backend, self._prepared, self._inline = engines.open(url), False, True
             setting = None if self.blobs is None else IN_STORE  # leave no files behind
             self._payload_blobs = Blobs(setting, self._backend)
         try:
@@ -128,7 +130,7 @@ class StoreConnection:
         finally:
             other = self.backend
             with self._guard:
-                self._backend, self._prepared, self._payload_blobs = before
+                self._backend, self._prepared, self._payload_blobs, self._inline = before
             other.driver.close()
 
     async def aclose(self) -> None:
@@ -143,6 +145,8 @@ class StoreConnection:
 
     def _preparation(self, backend: Backend) -> Flow[None]:
         yield backend.ops.migrate() if self._migrate else backend.ops.verify()
+        if self.keys and not self._inline and not backend.driver.remote:
+            yield from _require_encryption(backend)
         if not self.settings:
             return
         try:
@@ -161,6 +165,24 @@ class StoreConnection:
             return backend
 
 
+def _require_encryption(backend: Backend) -> Flow[None]:
+    """Let the store refuse plain text from now on, unless that was decided before."""
+    if (yield backend.ops.encryption()) is not Encryption.UNDECIDED:
+        return
+    wanted = Encryption.REQUIRED
+    try:
+        found = yield backend.ops.set_encryption(wanted, unless_decided=True)
+    except (StoreReadOnly, AccessDenied):
+        return  # a process that can only read stores no plain text either
+    if found is not wanted:
+        return
+    logger.warning(
+        "The store requires encryption from now on, because this process has keys: processes "
+        "without keys can no longer submit tasks. `fairlane encryption optional` permits it."
+    )
+    yield from _record(backend, Action.SET_ENCRYPTION, {"encryption": wanted.value})
+
+
 def _set_settings(backend: Backend, wanted: Changes) -> Flow[None]:
     """Set those of these settings that the store has not, and record that."""
     before: StoreSettings = yield backend.ops.settings()
@@ -172,7 +194,11 @@ def _set_settings(backend: Backend, wanted: Changes) -> Flow[None]:
     logger.warning("This process has changed settings of the store: %s", _listed(changes, values))
     if backend.driver.remote:
         return  # a server records its own
-    entry = NewAudit.of(f"app:{socket.gethostname()}", Action.CHANGE_SETTINGS, "", changes)
+    yield from _record(backend, Action.CHANGE_SETTINGS, changes)
+
+
+def _record(backend: Backend, action: Action, detail: Mapping[str, Any]) -> Flow[None]:
+    entry = NewAudit.of(f"app:{socket.gethostname()}", action, "", detail)
     try:
         yield backend.ops.record([entry])
     except StoreError as error:

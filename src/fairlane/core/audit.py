@@ -47,6 +47,7 @@ class Action(StrEnum):
     RESUME = "flow.resume"
     LIMIT = "flow.limit"
     CHANGE_SETTINGS = "settings.change"
+    SET_ENCRYPTION = "settings.encryption"
     DRAIN = "worker.drain"
     CANCEL = "task.cancel"
     REPLAY = "task.replay"

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from fairlane.core import limits
+from fairlane.core import encryption, limits, sealing
 from fairlane.core.documents import (
     Document,
     Documents,
@@ -169,6 +169,8 @@ def put_blob(self: Documents, key: str, content: bytes) -> Flow[None]:
             f"A blob in the store has at most {limits.STORED_BLOB_BYTES:,} bytes, not "
             f"{len(content):,}."
         )
+    if not sealing.is_sealed(content):
+        yield from encryption.refuse_plain(self)
     size = limits.BLOB_CHUNK_BYTES
     chunks = [content[start : start + size] for start in range(0, len(content), size)]
     now, (stored,) = yield from self.read_documents(_HEADS, [key])

@@ -7,6 +7,7 @@ from fairlane.core import (
     blobs,
     client_limits,
     clocks,
+    encryption,
     facts,
     holdings,
     queries,
@@ -44,6 +45,8 @@ class Composed:
     tokens = tokens.tokens
     settings = store_settings.settings
     change_settings = store_settings.change_settings
+    set_encryption = encryption.set_encryption
+    encryption = encryption.encryption
     put_blob = blobs.put_blob
     blob = blobs.blob
     drop_blob = blobs.drop_blob

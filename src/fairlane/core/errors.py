@@ -31,6 +31,7 @@
     │   ├── WorkerGone
     │   ├── UnknownToken
     │   ├── SettingsConflict
+    │   ├── EncryptionRequired
     │   ├── LeaseLost
     │   ├── TransactionTooLong
     │   ├── EventLoopRunning
@@ -366,6 +367,13 @@ class SettingsConflict(Conflict):
     """Another process has changed the settings: read them again."""
 
     code = "settings_conflict"
+
+
+class EncryptionRequired(Conflict):
+    """This store holds encrypted values only, and the process that writes to it has no encryption
+    keys: give it encryption_keys, or permit plain text with `fairlane encryption optional`."""
+
+    code = "encryption_required"
 
 
 class LeaseLost(Conflict):

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from fairlane.core import limits
+from fairlane.core import encryption, limits, sealing
 from fairlane.core.documents import Document, Documents, Written, every, rewrites, write
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.flow import Flow, reads
@@ -115,6 +115,8 @@ def schedules(self: Documents) -> Flow[list[Schedule]]:
 @rewrites
 def put_schedule(self: Documents, schedule: NewSchedule) -> Flow[Schedule]:
     checked(schedule)
+    if not sealing.is_sealed(schedule.definition):
+        yield from encryption.refuse_plain(self)
     now, (stored,) = yield from self.read_documents(_KIND, [schedule.schedule_id])
     if stored is None:
         stored = Document(schedule.schedule_id, b"", now)

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from fairlane.core.errors import InvalidKey, KeyMissing, SealBroken
+from fairlane.core.errors import InvalidKey, InvalidPayload, KeyMissing, SealBroken
 
 KEY_BYTES: Final = 32
 
@@ -31,6 +31,8 @@ _OPENING: Final = b'{"$sealed":"'
 _CLOSING: Final = b'"}'
 _CLOSING_BROKEN: Final = b'","$broken":true}'
 _HEAD: Final = re.compile(rb'\{"\$sealed":"([A-Za-z0-9_-]{1,40})\.([A-Za-z0-9_-]{8})\.')
+_LEAST: Final = 40
+"""The length of the shortest body: nonce (12 bytes) and tag (16 bytes) in base64."""
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _BETWEEN: Final = re.compile(r"[\s,]+")
 _URL_SAFE: Final = str.maketrans("-_", "+/")
@@ -119,19 +121,48 @@ def parsed(value: bytes) -> Sealed | None:
     return Sealed(key_id.decode(), check, value[head.end() : end], tail == _CLOSING_BROKEN)
 
 
+def is_sealed(value: bytes) -> bool:
+    """Return whether a value has the form of a sealed one."""
+    # First what costs next to nothing: every payload and result passes here.
+    if not value.startswith(_OPENING):
+        return False
+    found = parsed(value)
+    return found is not None and len(found.body) >= _LEAST
+
+
+def check_reserved(payload: bytes) -> None:
+    """Raise InvalidPayload for a payload that somebody submits in the form of a sealed one."""
+    if payload.startswith(_OPENING) and parsed(payload) is not None:
+        raise InvalidPayload(
+            'A payload of the form {"$sealed": …} is reserved for payloads that Fairlane has '
+            "sealed: this one could never be opened. Submit what is in it, or use another key."
+        )
+
+
 def broken(value: bytes) -> bytes:
     """Return a sealed value that the right key does not open, for readers."""
     return value.removesuffix(_CLOSING) + _CLOSING_BROKEN
 
 
 def check_open(value: bytes) -> None:
-    """Raise KeyMissing or SealBroken for what is still sealed when it is to be used."""
+    """Raise KeyMissing or SealBroken for what is still sealed when it is to be used.
+
+    What no key could ever open is broken, whatever key it names.
+    """
     # First what costs next to nothing: every payload passes here, in stores without keys as well.
     if not value.startswith(_OPENING) or (found := parsed(value)) is None:
         return
-    if found.broken:
+    if found.broken or not _is_whole(found.body):
         raise SealBroken
     raise KeyMissing(
         f"This was sealed with the encryption key {found.key_id}, which is not among those given "
         "here: add it to encryption_keys."
     )
+
+
+def _is_whole(body: bytes) -> bool:
+    try:
+        binascii.a2b_base64(body, strict_mode=True)
+    except ValueError:
+        return False
+    return len(body) >= _LEAST

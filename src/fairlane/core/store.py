@@ -18,6 +18,7 @@ from fairlane.core.breaker import Breaker
 from fairlane.core.client_limits import Rate, Share, Want
 from fairlane.core.clocks import Watch
 from fairlane.core.documents import Place
+from fairlane.core.encryption import Encryption
 from fairlane.core.estimates import Position
 from fairlane.core.facts import Facts, Sample
 from fairlane.core.filters import Filter, Found, Page, Total
@@ -191,6 +192,9 @@ class Inspect(Protocol):
     def settings(self) -> Op[StoreSettings]:
         """Return how tasks age and how long things are kept."""
 
+    def encryption(self) -> Op[Encryption]:
+        """Return whether the store accepts plain text."""
+
     def events(self, after: str | None, limit: int) -> Op[Events]:
         """Return transitions from the journal after a cursor (None: from the start), oldest first.
 
@@ -282,6 +286,14 @@ class Control(Protocol):
         the version of the settings, and InvalidSetting, InvalidPriority or InvalidRetention. A
         change to what is set already changes nothing, whatever its version: a repeated request
         gets the answer of the first.
+        """
+
+    def set_encryption(self, wanted: Encryption, *, unless_decided: bool = False) -> Op[Encryption]:
+        """Require encryption, or permit plain text. Return what holds.
+
+        While it is required, `submit`, `settle`, `put_schedule` and `put_blob` raise
+        EncryptionRequired for payloads, results, schedules and blobs in plain text. A result that
+        is null is none. `unless_decided`: change nothing that was decided before.
         """
 
     def cancel(

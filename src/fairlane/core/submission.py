@@ -14,7 +14,7 @@ from typing import Any, Final, TypeGuard
 
 import msgspec
 
-from fairlane.core import blobs, limits, retry
+from fairlane.core import blobs, limits, retry, sealing
 from fairlane.core.dependencies import OnParentFailure, checked_parents, checked_policy
 from fairlane.core.errors import (
     InvalidCapabilities,
@@ -139,6 +139,7 @@ class Form(msgspec.Struct, frozen=True):
         """Return the submission with a payload that `checked_payload`, or an encoder, made."""
         if len(payload) > most:
             raise _too_large(len(payload), most)
+        sealing.check_reserved(payload)
         model = self.model
         return NewTask(
             new_id(),
@@ -178,6 +179,7 @@ def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
         found = blobs.parsed(payload)
         if found is not None and found.kind == blobs.IN_STORE:
             raise blobs.reserved()  # only the client makes these, from a payload checked before
+        sealing.check_reserved(payload)
         return payload
     if not isinstance(payload, Mapping):
         raise InvalidPayload(
@@ -200,6 +202,7 @@ def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
         check_tree(msgspec.to_builtins(payload), limits.JSON_DEPTH)
     elif may_be_deep(encoded):
         check_tree(decoded, limits.JSON_DEPTH)
+    sealing.check_reserved(encoded)
     return encoded
 
 

@@ -19,6 +19,7 @@ from fairlane.runtime.execution import raised, returned, settlement_of
 from fairlane.runtime.task import TaskFunction
 from fairlane.worker.config import Config
 from fairlane.worker.heartbeat import Heartbeat
+from fairlane.worker.loading import check_keys
 from fairlane.worker.runners import Threads
 
 Tasks = Mapping[str, TaskFunction[..., Any]]
@@ -36,6 +37,7 @@ async def hurry_retries(app: Fairlane, tasks: Tasks) -> None:
 
 async def run_batch(app: Fairlane, tasks: Tasks, most: int) -> int:
     """Run up to `most` tasks and return how many ran. To the store this is a short-lived worker."""
+    await check_keys(app, app.run)
     new = Config(concurrency=1).new_worker(frozenset(tasks))
     ops = app.backend.ops
     worker_id = await app.run(ops.register(new))

@@ -36,14 +36,15 @@ from fairlane.runtime.context import Context, Run
 from fairlane.runtime.outcomes import Fail, Retry, Snooze
 from fairlane.runtime.task import TaskFunction, Terms
 from fairlane.runtime.values import encoded
+from fairlane.telemetry.notices import Notices
 
 UNREADABLE = "INVALID_PAYLOAD"
 BAD_RESULT = "INVALID_RESULT"
 RESULT_TOO_LARGE = "RESULT_TOO_LARGE"
 RESULT_REFUSED = "RESULT_REFUSED"
 
-LOCKED_SECONDS = 60.0
-"""How long a worker snoozes a task whose payload it has no key for."""
+LOCKED_SECONDS, LOCKED_MOST_SECONDS = 60.0, 900.0
+"""How long a worker snoozes a task whose payload it has no key for: at first, and at most."""
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -61,6 +62,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Makes a blocking call for a task of a type, by its name."""
     load: Callable[[str, bytes], Awaitable[bytes]]
     """Reads what the payload of a task, by its id, refers to."""
+    notices: Notices = msgspec.field(default_factory=lambda: Notices(logger))
+    """Logs what concerns many tasks."""
 
 
 async def enter_lifespans(
@@ -88,6 +91,8 @@ async def execute(definition: TaskFunction[..., Any], run: Run, around: Surround
     """Run a handler and return its outcome. Never raises."""
     try:
         return returned(await _call(definition, run, around), definition.codec)
+    except (Locked, Elsewhere) as error:
+        return put_off(error, run.task, around.notices)
     except BaseException as error:  # noqa: BLE001 (whatever a handler raises is an outcome)
         return raised(error, definition.terms)
 
@@ -118,6 +123,10 @@ async def _call(definition: TaskFunction[..., Any], run: Run, around: Surroundin
     return await call()
 
 
+class Elsewhere(BlobStoreMissing):
+    """The payload is in a blob store, or encrypted with a key, that only other workers have."""
+
+
 class NotLoaded(Exception):
     """A payload by reference cannot be read, which has this outcome."""
 
@@ -129,7 +138,7 @@ async def _load(task: Claimed, around: Surroundings) -> bytes:
     try:
         return await around.load(task.task_id, task.payload)
     except (KeyMissing, BlobStoreMissing) as error:
-        raise NotLoaded(put_off(error)) from None
+        raise Elsewhere(error.message) from None
     except (BlobMissing, BlobDamaged, SealBroken) as error:
         raise NotLoaded(_for_good(error.code.upper(), error.message)) from None
     except StoreError as error:
@@ -181,7 +190,7 @@ def raised(error: BaseException, terms: Terms) -> Outcome:
         case Fail():
             return Failed(_error(error, code=error.code, retriable=False))
         case Locked():
-            return put_off(error)
+            return Snoozed(LOCKED_SECONDS)
         case Unreadable():
             return unreadable(error)
         case NotLoaded():
@@ -196,11 +205,11 @@ def raised(error: BaseException, terms: Terms) -> Outcome:
             return Failed(_error(error, retriable=retriable))
 
 
-def put_off(error: KeyMissing | BlobStoreMissing) -> Snoozed:
+def put_off(error: KeyMissing | BlobStoreMissing, task: Claimed, notices: Notices) -> Snoozed:
     """Return the outcome of a task whose key or blob store is missing here: it waits for a worker
-    that has it."""
-    logger.error("A task is snoozed for %g s. %s", LOCKED_SECONDS, text_of(error))
-    return Snoozed(LOCKED_SECONDS)
+    that has it, each time twice as long."""
+    notices.error(f"Tasks that cannot be read here are snoozed. {error.message}")
+    return Snoozed(min(LOCKED_SECONDS * 2 ** min(task.attempt - 1, 10), LOCKED_MOST_SECONDS))
 
 
 def unreadable(error: Exception) -> Failed:

@@ -18,6 +18,7 @@ from fairlane.core.sealing import check_open
 from fairlane.core.settlement import Settlement
 from fairlane.runtime.execution import put_off, settlement_of, unreadable
 from fairlane.server.store_guard import StoreGuard
+from fairlane.telemetry.notices import Notices
 
 logger = logging.getLogger("fairlane.server")
 
@@ -27,6 +28,7 @@ class Claims:
 
     def __init__(self, store: StoreGuard) -> None:
         self._store = store
+        self._notices = Notices(logger)
 
     async def claim(self, ask: Ask) -> Grant:
         """Claim tasks for a worker."""
@@ -66,7 +68,7 @@ class Claims:
         opened: list[Claimed] = []
         sealed: list[Settlement] = []
         for task in tasks:
-            failure = _sealed_outcome(task)
+            failure = _sealed_outcome(task, self._notices)
             if failure is None:
                 opened.append(task)
             else:
@@ -76,12 +78,12 @@ class Claims:
         return opened
 
 
-def _sealed_outcome(task: Claimed) -> Outcome | None:
+def _sealed_outcome(task: Claimed, notices: Notices) -> Outcome | None:
     """Return the outcome of a task that cannot be decrypted; None for all others."""
     try:
         check_open(task.payload)
     except KeyMissing as error:
-        return put_off(error)
+        return put_off(error, task, notices)
     except SealBroken as error:
         return unreadable(error)
     return None

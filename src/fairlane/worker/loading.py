@@ -1,15 +1,17 @@
-"""Find the application and the tasks that a worker or its child process runs."""
+"""Find and check the application and the tasks that a worker or its child process runs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
 from fairlane.client.app import Fairlane
-from fairlane.core.errors import InvalidWorker
+from fairlane.core.encryption import Encryption
+from fairlane.core.errors import EncryptionRequired, InvalidWorker
+from fairlane.core.flow import Op
 from fairlane.core.text import shown
 from fairlane.runtime.execution import text_of
 from fairlane.runtime.task import TaskFunction
@@ -45,6 +47,14 @@ def select_tasks(app: Fairlane, types: frozenset[str] | None) -> Tasks:
             "worker are names of its tasks."
         )
     return {name: app.tasks[name] for name in types}
+
+
+async def check_keys(app: Fairlane, run: Callable[[Op[Encryption]], Awaitable[Encryption]]) -> None:
+    """Raise EncryptionRequired if no result could be stored. A server has keys of its own."""
+    if app.backend.driver.remote or app.encryption_keys:
+        return
+    if await run(app.backend.ops.encryption()) is Encryption.REQUIRED:
+        raise EncryptionRequired
 
 
 def check_processes(tasks: Tasks, target: str | None) -> None:

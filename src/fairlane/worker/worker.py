@@ -18,7 +18,7 @@ from fairlane.core.flow import Op
 from fairlane.runtime.execution import enter_lifespans
 from fairlane.worker.config import Config
 from fairlane.worker.hanging import Hanging
-from fairlane.worker.loading import Tasks, check_processes, select_tasks
+from fairlane.worker.loading import Tasks, check_keys, check_processes, select_tasks
 from fairlane.worker.probe import Probe
 from fairlane.worker.session import SessionEnd, WorkerSession
 
@@ -60,7 +60,8 @@ class Worker:
     async def run(self, *, signals: bool = True) -> None:
         """Run tasks until stopped or drained by an operator. `signals`: SIGTERM and SIGINT stop it.
 
-        Raises StoreUnusable if the store can never be used, InvalidHandler or InvalidWorker if the
+        Raises StoreUnusable if the store can never be used, EncryptionRequired if the application
+        has no encryption keys for it, InvalidHandler or InvalidWorker if the
         application cannot be run with this configuration, and WorkerStuck if too many handlers
         hang in threads: it has left then, and the process should end.
         """
@@ -85,6 +86,7 @@ class Worker:
             shared = await enter_lifespans(self._app.lifespans, tasks.values(), stack)
             with suppress(_Stopped):
                 await self._run_patiently(self._app.backend.ops.verify(), unusable=StoreUnusable)
+                await check_keys(self._app, self._run_patiently)
                 backoff = Backoff()
                 while not self._stopping.is_set():
                     # Before every session: the store may have been emptied and made again.

@@ -6,7 +6,6 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -15,6 +14,8 @@ import msgspec
 
 from fairlane import __version__
 from fairlane.cli import json_output
+from fairlane.cli.checks import Check, CheckStatus
+from fairlane.cli.encryption_checks import check_encryption
 from fairlane.cli.errors import CommandFailed, scrubbed
 from fairlane.cli.options import json_option, store_option
 from fairlane.cli.parsing import setting_text
@@ -30,7 +31,6 @@ from fairlane.core.facts import Facts
 from fairlane.core.model import Overdue, WorkerStatus
 from fairlane.core.priority import MICROSECONDS, Aging
 from fairlane.core.retention import Retention
-from fairlane.core.sealing import Key
 from fairlane.core.states import State
 from fairlane.core.stats import HOUR, UNSERVED, Stats, stats_of
 from fairlane.core.store_settings import StoreSettings
@@ -40,22 +40,6 @@ PATIENCE = 2.0
 CLOCK_SECONDS = 5.0
 """How much the store's clock may differ from ours without a warning."""
 DRIVERS = ("psycopg", "asyncpg", "redis", "hiredis", "uvloop", "cryptography")
-
-
-class CheckStatus(StrEnum):
-    """The result of a check."""
-
-    OK = "ok"
-    WARNING = "warning"
-    WRONG = "wrong"
-
-
-class Check(msgspec.Struct, frozen=True):
-    """What was checked, and what was found."""
-
-    check: str
-    status: CheckStatus
-    message: str
 
 
 _CELLS = {
@@ -72,7 +56,7 @@ def doctor_command(store: str | None, as_json: bool) -> None:
     """Check the store and its settings; exit code 1 on errors."""
     settings = resolve({"store": store})
     url = scrubbed(settings.store_url)
-    checks = [_versions(), *_encryption(settings.keys)]
+    checks = [_versions()]
     try:
         with open_store(store, patience=PATIENCE) as app:
             asyncio.run(_check_store(app, url, checks))
@@ -109,6 +93,7 @@ async def _check_store(app: Fairlane, url: str, checks: list[Check]) -> None:
         checks.append(Check("durability", CheckStatus.OK, f"{durability.engine}: {settings}."))
         checks += [Check("durability", CheckStatus.WARNING, each) for each in durability.warnings]
         checks.append(_settings(await backend.run(backend.ops.settings())))
+        checks += await check_encryption(backend, app.url, app.encryption_keys)
         if not backend.driver.remote:
             checks += _remakes((await backend.run(backend.ops.audit(limits.PAGE))).entries)
         before = time.time()
@@ -134,14 +119,6 @@ def _versions() -> Check:
         CheckStatus.OK,
         f"Fairlane {__version__}, Python {python}; {', '.join(drivers) or 'no further drivers'}.",
     )
-
-
-def _encryption(keys: Sequence[Key]) -> Iterator[Check]:
-    if keys:
-        first, *others = (key.id for key in keys)
-        older = f"; what {', '.join(others)} sealed can be read" if others else ""
-        message = f"Payloads and results are sealed with the key {first}{older}."
-        yield Check("encryption", CheckStatus.OK, message)
 
 
 def _installed(package: str) -> str | None:

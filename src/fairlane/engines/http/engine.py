@@ -6,7 +6,15 @@ from fairlane.core import queries
 from fairlane.core.backend import Backend
 from fairlane.engines.http import control, events, inspect, submit, workers
 from fairlane.engines.http.driver import HttpDriver
-from fairlane.engines.http.unsupported import AUDIT, BLOBS, OWN, SCHEDULES, TOKENS, unsupported
+from fairlane.engines.http.unsupported import (
+    AUDIT,
+    BLOBS,
+    ENCRYPTION,
+    OWN,
+    SCHEDULES,
+    TOKENS,
+    unsupported,
+)
 
 
 class HttpOperations:
@@ -67,6 +75,8 @@ class HttpOperations:
     shift_clock = unsupported("shift_clock", OWN)
     reserve = unsupported("reserve", OWN)
     record = unsupported("record", AUDIT)
+    encryption = unsupported("encryption", ENCRYPTION)
+    set_encryption = unsupported("set_encryption", ENCRYPTION)
     trim_audit = unsupported("trim_audit", OWN)
     schedules = unsupported("schedules", SCHEDULES)
     put_schedule = unsupported("put_schedule", SCHEDULES)

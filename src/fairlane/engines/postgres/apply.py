@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from fairlane.core import encryption
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.machine import COMPLETE, RERUN, Clears, Place, Slot, Verb, allows
@@ -29,6 +30,7 @@ from fairlane.engines.postgres.calls import (
 from fairlane.engines.postgres.circuits import count_apart, count_runs, find_types
 from fairlane.engines.postgres.context import NOTHING, Context
 from fairlane.engines.postgres.dependents import release_dependents
+from fairlane.engines.postgres.documents import refuse_plain
 from fairlane.engines.postgres.inspect import fetch
 from fairlane.engines.postgres.moves import Ended
 from fairlane.engines.postgres.rows import array, array_of_ids
@@ -36,10 +38,13 @@ from fairlane.engines.postgres.statements import load
 
 SQL = load("apply")
 
-_APPLY = fill(SQL["apply"], linked="")
+_APPLY_PLAIN = fill(SQL["apply"], linked="")
+_APPLY = fill(_APPLY_PLAIN, plain="")
+"""For batches without a result in plain text."""
+_COMPLETE_PLAIN = fill(_APPLY_PLAIN, others="")
 _COMPLETE_ONLY = fill(_APPLY, others="")
 """The same without what only other moves need: half as many tables to open."""
-_APPLY_ALL = fill(SQL["apply"], unlinked="")
+_APPLY_ALL = fill(SQL["apply"], unlinked="", plain="")
 
 _TASK_ID = attrgetter("task_id")
 
@@ -81,6 +86,7 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
     for item in moves:
         first.setdefault(item.fence, item)
     waking = Waking(self.catalogue.known.slotted)
+    plain = encryption.has_plain_result(item.result for item in moves)
     types = yield from find_types(self, first.values())
     # A caller may commit late. Every other settlement of these types, and every new lane, would
     # wait for that if the caller's transaction had counted the runs.
@@ -92,7 +98,9 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
         alone: Collection[FencedMove] = first.values()
         if counted:
             alone = [item for item in alone if item.task_id not in counted]
-        applied = yield from _apply(alone, waking)
+        applied = yield from _apply(alone, waking, plain)
+    if plain and len(applied) < len(moves):
+        yield from refuse_plain()  # the statement does not, if it matches nothing
     if len(applied) < len(first):
         rest = [item for fence, item in first.items() if fence not in applied]
         applied |= yield from _apply_with_locks(rest, reaping, waking, counted)
@@ -109,15 +117,19 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
     return [verdicts.get(id(item), Verdict.APPLIED) for item in moves]
 
 
-def _apply(items: Iterable[FencedMove], waking: Waking) -> Flow[Applied]:
+def _apply(items: Iterable[FencedMove], waking: Waking, plain: bool) -> Flow[Applied]:
     """Apply the moves whose fence matches, in one statement. Linked tasks are left out."""
     wanted = sorted(items, key=_TASK_ID)
     if not wanted:
         return {}
     alike = all(item.move.verb is Verb.COMPLETE for item in wanted)
-    rows = yield _query(_COMPLETE_ONLY if alike else _APPLY, wanted, reaping=False, bare=alike)
-    matched = [wanted[number - 1] for number, _ in rows]
-    waking.note_applied(matched, {lane for _, lane in rows})
+    if plain:
+        statement = _COMPLETE_PLAIN if alike else _APPLY_PLAIN
+    else:
+        statement = _COMPLETE_ONLY if alike else _APPLY
+    rows = yield _query(statement, wanted, reaping=False, bare=alike)
+    matched = [wanted[number - 1] for number, *_ in rows]
+    waking.note_applied(matched, {lane for _, lane, *_ in rows})
     return {item.fence: item for item in matched}
 
 

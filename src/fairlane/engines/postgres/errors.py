@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlane.core.errors import (
     AccessDenied,
+    EncryptionRequired,
     FairlaneError,
     InvalidConnection,
     InvalidTaskId,
@@ -57,6 +58,8 @@ def error_of(state: str, message: str, store: str) -> FairlaneError:
             return Duplicate()
         case "22012":  # the only division by zero there can be: see submit.sql
             return Fenced()
+        case "2201F":  # the only root of a negative number: see submit.sql
+            return EncryptionRequired()
         case "2201E":  # the only logarithm there is: see submit.sql
             return LaneClosed()
         case "22P02":

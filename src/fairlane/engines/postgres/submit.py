@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from fairlane.core import limits
+from fairlane.core import encryption, limits
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId, StoreBusy, StoreUnavailable
 from fairlane.core.flow import Flow, writes
 from fairlane.core.machine import REPLACE
@@ -22,6 +22,7 @@ from fairlane.engines.postgres.dependencies import (
     lock_parents,
     store_dependencies,
 )
+from fairlane.engines.postgres.documents import refuse_plain
 from fairlane.engines.postgres.errors import Duplicate, Fenced, LaneClosed
 from fairlane.engines.postgres.submit_batch import Batch
 
@@ -46,20 +47,21 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
         return []
     keyed = any(task.idempotency_key is not None or task.unique is not None for task in tasks)
     batch = None if keyed else Batch(tasks)
+    plain = encryption.has_plain_payload(tasks)
     if batch is None or batch.has_parents:
-        answers, awaited = yield from _submit_carefully(self, tasks)
+        answers, awaited = yield from _submit_carefully(self, tasks, plain)
     else:
         try:
-            answers, awaited = yield from _submit_plainly(self, batch)
+            answers, awaited = yield from _submit_plainly(self, batch, plain)
         except (Duplicate, Fenced):
-            answers, awaited = yield from _submit_carefully(self, tasks)
+            answers, awaited = yield from _submit_carefully(self, tasks, plain)
     yield from fold_and_trim(self)
     if any(answer.state is State.QUEUED and not answer.known for answer in answers):
         yield WAKE if awaited else WAKE_US
     return answers
 
 
-def _submit_plainly(self: Context, batch: Batch) -> Flow[Stored]:
+def _submit_plainly(self: Context, batch: Batch, plain: bool) -> Flow[Stored]:
     """Submit in one statement. Raises Duplicate if an id is stored already."""
     known = self.catalogue.known
     if missing := known.missing(batch.streams):
@@ -67,7 +69,7 @@ def _submit_plainly(self: Context, batch: Batch) -> Flow[Stored]:
     opened = False
     for _ in range(_TRIES):
         try:
-            return (yield from batch.insert(known, opened=opened))
+            return (yield from batch.insert(known, plain=plain, opened=opened))
         except LaneClosed:
             known, opened = yield from _open_again(self, batch)
     raise StoreBusy(_DROPPED)
@@ -84,8 +86,10 @@ def _open_again(self: Context, batch: Batch) -> Flow[tuple[Known, bool]]:
     return known, isolation != "read committed"
 
 
-def _submit_carefully(self: Context, tasks: Sequence[NewTask]) -> Flow[Stored]:
+def _submit_carefully(self: Context, tasks: Sequence[NewTask], plain: bool) -> Flow[Stored]:
     """Submit tasks that have keys or parents, that may be stored already, or were deleted."""
+    if plain:
+        yield from refuse_plain()
     fenced = opened = False
     for _ in range(_TRIES):
         try:
@@ -171,7 +175,9 @@ def _store(
     awaited = False
     if admission.fresh:
         try:
-            accepted, awaited = yield from batch.insert(known, fenced=fenced, opened=opened)
+            accepted, awaited = yield from batch.insert(
+                known, plain=False, fenced=fenced, opened=opened
+            )
         except Duplicate:
             raise StoreBusy(
                 "The same tasks are being submitted twice at this moment: submit them again."

@@ -39,15 +39,17 @@ _SUBMIT = {
 }
 """By whether all tasks are of one kind, and whether all are due at once."""
 _STATEMENTS = {
-    (statement, guarded, checked): fill(
+    (statement, guarded, plain, checked): fill(
         statement,
         **({} if guarded else {"guard": ""}),
+        **({} if plain else {"plain": ""}),
         **({} if checked else {"lanes": ""}),
     )
     for statement in (_SUBMIT_RELATED, *_SUBMIT.values())
-    for guarded, checked in product((True, False), repeat=2)
+    for guarded, plain, checked in product((True, False), repeat=3)
 }
-"""By whether ids are compared with those of deleted tasks, and whether lanes must be open."""
+"""By whether ids are compared with those of deleted tasks, whether a payload is not encrypted, and
+whether lanes must be open."""
 
 
 class Flags(NamedTuple):
@@ -150,13 +152,13 @@ class Batch:
         return any(alike[0].spec.depends_on for alike in self._kinds.values())
 
     def insert(
-        self, known: Known, *, fenced: bool = False, opened: bool = False
+        self, known: Known, *, plain: bool, fenced: bool = False, opened: bool = False
     ) -> Flow[tuple[list[Accepted], bool]]:
         """Store all tasks. Return the replies, and whether a worker may wait for them.
 
         Raises Fenced if a deleted task had one of the ids, unless the caller knows (`fenced`): then
-        their attempts go on. Raises LaneClosed, unless the caller has opened the lanes within the
-        same transaction (`opened`).
+        their attempts go on. `plain`: raises EncryptionRequired if the store requires it. Raises
+        LaneClosed, unless the caller has opened the lanes within the same transaction (`opened`).
         """
         if known.missing(self.streams):
             raise LaneClosed
@@ -191,7 +193,7 @@ class Batch:
             ]
         statement = _SUBMIT_RELATED if self._related else _SUBMIT[alike, at_once]
         guarded = not fenced and any(task.chosen for task in tasks)
-        statement = _STATEMENTS[statement, guarded, not opened]
+        statement = _STATEMENTS[statement, guarded, plain, not opened]
         ((now, awaited, *_),) = yield Query(statement, values)
         if fenced:
             yield Query(SQL["go_on"], (values[0],))

@@ -6,7 +6,9 @@ import struct
 from collections.abc import Sequence
 from itertools import chain
 
+from fairlane.core import encryption
 from fairlane.core.breaker import verdict
+from fairlane.core.errors import EncryptionRequired
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.machine import RERUN, Clears, Place, Slot, Verb, allows
@@ -45,9 +47,12 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
         int(reaping),
         len(kinds),
         _lines(ordered),
+        int(encryption.has_plain_result(item.result for item in moves)),
         *chain.from_iterable(_head(moves[alike[0]], len(alike)) for alike in kinds.values()),
         *map(_body, ordered),
     )
+    if late == b"plain":
+        raise EncryptionRequired
     verdicts = [Verdict.APPLIED] * len(moves)
     if late:
         places = [order[at - 1] for at in late]

@@ -15,7 +15,7 @@ import re
 from hashlib import sha1
 from typing import NamedTuple
 
-from fairlane.core import clocks, fences, limits, machine, trail, unused_lanes
+from fairlane.core import clocks, encryption, fences, limits, machine, trail, unused_lanes
 from fairlane.core.facts import SAMPLE
 from fairlane.core.machine import Move, Place, Slot, sources_of
 from fairlane.core.priority import HIGHEST
@@ -95,6 +95,8 @@ def _texts() -> dict[str, str]:
         "FENCE": f"'{fences.FENCE}'",
         "WAIT_BOUNDS": f"{{{', '.join(map(str, BUCKETS_IN_MICROSECONDS))}}}",
         "SETTINGS": f"'{SETTINGS}'",
+        "ENCRYPTION": f"'{encryption.ENCRYPTION}'",
+        "REQUIRED": f"'{encryption.REQUIRED}'",
     }
 
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from fairlane.core import limits
+from fairlane.core import encryption, limits
 from fairlane.core.errors import (
     BatchTooLarge,
     DuplicateTask,
+    EncryptionRequired,
     FairlaneError,
     IdempotencyConflict,
     InvalidTaskId,
@@ -34,6 +35,7 @@ _REFUSALS: dict[bytes, type[FairlaneError]] = {
     b"conflict": IdempotencyConflict,
     b"duplicate": DuplicateTask,
     b"unknown": UnknownDependency,
+    b"plain": EncryptionRequired,
 }
 
 Group = tuple[int, int, float, int | None]
@@ -143,6 +145,7 @@ def _arguments(
         *counts,
         b"".join(compared),
         int(any(task.chosen for task in tasks)),
+        int(encryption.has_plain_payload(tasks)),
         *heads,
         *bodies,
         *chain.from_iterable(specials),

@@ -15,7 +15,6 @@ from typing import TypeVar, cast
 import msgspec
 
 from fairlane.core import sealing
-from fairlane.core.errors import InvalidPayload
 from fairlane.core.filters import Filter, Page
 from fairlane.core.flow import Flow, Op
 from fairlane.core.model import Accepted, Ask, Claimed, Grant, NewTask, Task
@@ -47,6 +46,7 @@ PLAIN = frozenset(
             "holdings",
             "controls",
             "settings",
+            "encryption",
             "events",
             "tail",
             "find",
@@ -61,6 +61,7 @@ PLAIN = frozenset(
             "pause",
             "limit",
             "change_settings",
+            "set_encryption",
             "cancel",
             "replay",
             "delete",
@@ -120,11 +121,7 @@ class _SealingOperations:
         return self._ops.put_blob(key, self._keyring.seal_blob(key, content))
 
     def _sealed_task(self, task: NewTask) -> NewTask:
-        if sealing.parsed(task.payload) is not None:
-            raise InvalidPayload(
-                "This payload is sealed already, for another task, and could never be opened: "
-                "submit what is in it."
-            )
+        sealing.check_reserved(task.payload)
         return replace(
             task,
             payload=self._keyring.seal(Part.PAYLOAD, task.task_id, task.payload),

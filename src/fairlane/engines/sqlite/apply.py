@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fairlane.core import encryption
 from fairlane.core.flow import Flow, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.machine import Verb
@@ -19,6 +20,7 @@ from fairlane.engines.sqlite import circuits, dependents
 from fairlane.engines.sqlite.accounting import Accounts, Group
 from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.documents import refuse_plain
 from fairlane.engines.sqlite.inspect import fetch
 from fairlane.engines.sqlite.moves import apply_move, standing
 from fairlane.engines.sqlite.rows import Row
@@ -33,6 +35,8 @@ _STRANGERS = 64
 @writes
 def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[list[Verdict]]:
     checked_all([item.task_id for item in moves])
+    if encryption.has_plain_result(item.result for item in moves):
+        yield from refuse_plain()
     now = self.clock()
     held, range_read = yield from _held(moves, now, reaping)
     concern = yield from dependents.concerns()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from fairlane.core import limits
+from fairlane.core import encryption, limits
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId
 from fairlane.core.fences import FENCE
 from fairlane.core.flow import Flow, writes
@@ -24,6 +24,7 @@ from fairlane.engines.sqlite.admission import admit, check_known, keep_holds, st
 from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.dependencies import Dependencies, dependencies_of
+from fairlane.engines.sqlite.documents import refuse_plain
 from fairlane.engines.sqlite.moves import TaskRow
 
 SQL = statements(__package__, "submit")
@@ -37,6 +38,8 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
         raise BatchTooLarge(
             f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
         )
+    if encryption.has_plain_payload(tasks):
+        yield from refuse_plain()
     now = self.clock()
     accounts = Accounts()
     ((newest_number, newest_id),) = yield Execute(SQL["newest"])

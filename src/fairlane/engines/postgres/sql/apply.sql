@@ -148,7 +148,16 @@ moved AS (
     FROM released
 )
 /* TEMPLATE: accounting */
-SELECT number, lane /* BEGIN linked */, linked /* END linked */ FROM released;
+-- Plain results are refused as in submit.sql.
+SELECT
+    number, lane /* BEGIN linked */, linked /* END linked */
+    /* BEGIN plain */,
+    (
+        SELECT sqrt(-version) FROM fairlane.documents
+        WHERE kind = 'encryption' AND id = 'required'
+    ) AS refused
+    /* END plain */
+FROM released;
 
 -- name: held_now
 SELECT task_id::text, attempt, worker_id FROM fairlane.held WHERE task_id = ANY ($1::text::uuid[]);

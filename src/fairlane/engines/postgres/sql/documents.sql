@@ -5,6 +5,9 @@ SELECT fairlane.now_us();
 SELECT fairlane.now_us(), id, value, at, expires_at, alias, version FROM fairlane.documents
 WHERE kind = $1 AND id = ANY ($2::text[]);
 
+-- name: exists
+SELECT EXISTS (SELECT FROM fairlane.documents WHERE kind = $1 AND id = $2);
+
 -- name: find
 SELECT fairlane.now_us(), id, value, at, expires_at, alias, version FROM fairlane.documents
 WHERE kind = $1 AND alias = $2;

@@ -117,6 +117,13 @@ SELECT
         )
     END AS fenced
     /* END guard */
+    -- A store that requires encryption refuses plain text in the same way, by another error.
+    /* BEGIN plain */,
+    (
+        SELECT sqrt(-version) FROM fairlane.documents
+        WHERE kind = 'encryption' AND id = 'required'
+    ) AS refused
+    /* END plain */
 FROM sent;
 
 -- name: go_on

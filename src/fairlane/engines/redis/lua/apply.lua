@@ -1,18 +1,23 @@
 #!lua flags=allow-oom
 -- needs: record accounting moves dependents slots catalogue circuits
 -- Apply moves to executing tasks.
--- ARGV: '1' when reaping, the number of kinds, the journal lines of all items as one text;
+-- ARGV: '1' when reaping, the number of kinds, the journal lines of all items as one text, '1' if a result is
+--       not encrypted (else '0');
 --       per kind: verb, target:label:bucket, state, run (the outcome in the history), worker id, attempt,
 --       three flags (1 or 0: the task ends, its slot lingers, its place is reset), what circuit breakers
 --       count the run as ('good', 'bad' or '' for neither), number of items;
 --       per item, kind by kind: the result of a completion; for other moves 20 bytes (see apply.py), then
 --       the error.
--- Returns the positions of late items, whose fence no longer matches.
+-- Returns the positions of late items, whose fence no longer matches; or 'plain' for a refusal.
 local reaping, kind_count, lines = ARGV[1] == '1', tonumber(ARGV[2]), ARGV[3]
-local first_item = 4 + 11 * kind_count
+local first_item = 5 + 11 * kind_count
+
+if ARGV[4] == '1' and call('HEXISTS', DOCUMENTS .. ENCRYPTION, REQUIRED) == 1 then
+    return 'plain'
+end
 
 local kinds = {}
-for k = 4, first_item - 1, 11 do
+for k = 5, first_item - 1, 11 do
     local worker, attempt = ARGV[k + 4], pack('>I4', ARGV[k + 5])
     kinds[#kinds + 1] = {
         verb = ARGV[k],

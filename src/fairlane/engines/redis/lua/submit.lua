@@ -3,7 +3,8 @@
 -- Store new tasks, all or none.
 -- ARGV: the version of the catalogue, the lifetime of an idempotency key in microseconds, the smallest
 --       task id, the numbers of groups, tasks and special tasks, the ids that were found to be stored
---       already under the same type and payload, '1' if somebody chose an id (else '0');
+--       already under the same type and payload, '1' if somebody chose an id (else '0'), '1' if a payload is
+--       not encrypted (else '0');
 --       per group: lane and level in bytes, number of tasks, delay in microseconds, run_at in bytes ('' if
 --       the delay counts);
 --       per task, group by group: id, body (see record.py);
@@ -17,11 +18,14 @@
 --       {'known', ids} if further ids are stored already.
 local known_version, window = ARGV[1], tonumber(ARGV[2])
 local groups, tasks, specials = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local first_group, first_task = 9, 9 + 4 * groups
+local first_group, first_task = 10, 10 + 4 * groups
 local first_special = first_task + 2 * tasks
 
 if catalogue_version ~= known_version then
     return {'stale'}
+end
+if ARGV[9] == '1' and call('HEXISTS', DOCUMENTS .. ENCRYPTION, REQUIRED) == 1 then
+    return {'plain'}
 end
 
 local ids = {}

@@ -17,6 +17,9 @@ WHERE kind = ? AND (at, id) < (?, ?)
 ORDER BY at DESC, id DESC
 LIMIT ? OFFSET ?;
 
+-- name: exists
+SELECT EXISTS (SELECT 1 FROM documents WHERE kind = ? AND id = ?);
+
 -- name: taken
 SELECT EXISTS (SELECT 1 FROM documents WHERE kind = ? AND alias = ? AND id <> ?);
 
