@@ -155,10 +155,11 @@ async def test_who_is_not_taken_is_told() -> None:
 @pytest.mark.parametrize("where", ["user@example.com", "data"])
 async def test_what_the_server_refuses_for_good(where: str) -> None:
     async with office() as server:
-        server.refusals[where] = "550 no such thing"
+        server.refusals[where] = "550 no such thing as user@example.com"
         with pytest.raises(Fail) as caught:
             await send(server.settings())
     assert caught.value.code == "SMTP_550"
+    assert "user@example.com" not in str(caught.value), "it is the payload's"
 
 
 @pytest.mark.parametrize("where", ["user@example.com", "data"])

@@ -12,6 +12,7 @@ import msgspec
 
 from fairlane.core.errors import InvalidPayload
 from fairlane.runtime.arguments import Unreadable
+from fairlane.runtime.misfits import misfit
 from fairlane.runtime.values import UNFIT, encoded, from_builtins
 
 
@@ -39,7 +40,9 @@ def payload_reader(type: str, handler: Callable[..., Any], given: object) -> Cal
         try:
             return msgspec.convert(payload, model, dec_hook=from_builtins)
         except UNFIT as error:
-            raise Unreadable(f"The payload does not fit the handler of {type}: {error}.") from None
+            raise Unreadable(
+                f"The payload does not fit the handler of {type}: {misfit(error)}."
+            ) from None
 
     return read
 

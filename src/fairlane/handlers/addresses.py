@@ -61,16 +61,14 @@ def is_public(address: Address) -> bool:
     return not any(address in network for network in _NOT_PUBLIC)
 
 
-def check_addresses(
-    host: str, addresses: Iterable[Address], allowed: Iterable[Network]
-) -> list[Address]:
+def check_addresses(addresses: Iterable[Address], allowed: Iterable[Network]) -> list[Address]:
     """Return the addresses of a host. Raises Fail if one of them is not allowed."""
     addresses, allowed = list(addresses), list(allowed)
     for address in addresses:
         if not is_public(address) and not any(address in network for network in allowed):
-            # Without the address, which would help to map the network.
+            # Without the address, which would help to map the network; the name is the payload's.
             raise Fail(
-                f"{host} is not on the public Internet: an operator can allow its network with "
+                "The server is not on the public Internet: an operator can allow its network with "
                 "FAIRLANE_WEBHOOK_NETWORKS.",
                 code=REFUSED,
             )
@@ -81,10 +79,10 @@ async def resolve(host: str, port: int, allowed: Iterable[Network]) -> list[Addr
     """Resolve a host and check its addresses. Raises OSError if it cannot be found."""
     literal = _literal(host)
     if literal is not None:
-        return check_addresses(host, [literal], allowed)
+        return check_addresses([literal], allowed)
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return check_addresses(host, (ip_address(where[0]) for *_, where in found), allowed)
+    return check_addresses((ip_address(where[0]) for *_, where in found), allowed)
 
 
 def _literal(host: str) -> Address | None:
@@ -97,5 +95,5 @@ def _literal(host: str) -> Address | None:
         raise Fail("The URL has no proper host name.", code=REFUSED)
     if _NUMBER.match(host.rstrip(".").rpartition(".")[2]):
         # 2130706433, 0x7f.1, 0177.0.0.1: other spellings of addresses, which C libraries accept.
-        raise Fail(f"{host} is no proper way to write an address.", code=REFUSED)
+        raise Fail("The URL's host is no proper way to write an address.", code=REFUSED)
     return None

@@ -107,7 +107,8 @@ def _send(
         # An operator must correct it; another attempt may succeed.
         raise Unsent(f"The mail server refused the login: {_said(error)}.") from None
     except smtplib.SMTPResponseException as error:
-        raise _failure(error.smtp_code, _said(error)) from None
+        # Without the server's text, which mostly quotes an address.
+        raise _failure(error.smtp_code, str(error.smtp_code)) from None
     except (smtplib.SMTPException, OSError) as error:
         raise Unsent(f"The mail server could not be used: {error}.") from None
 

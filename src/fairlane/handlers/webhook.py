@@ -1,8 +1,15 @@
-"""The handler `webhook`: send a request to another server."""
+"""The handler `webhook`: send a request to another server.
+
+Errors name no host and no path: they are part of the payload, which may be encrypted, while errors
+are stored and logged as they are.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -67,13 +74,15 @@ def webhook_handler(settings: WebhookSettings) -> Callable[..., Awaitable[dict[s
                     settings.keep_bytes,
                     context,
                 )
-        except InvalidRequest as error:
-            raise Fail(f"The request cannot be sent: {error}.", code=REFUSED) from None
+        except InvalidRequest:
+            raise Fail(
+                "The request cannot be sent: a header is not valid in HTTP.", code=REFUSED
+            ) from None
         except TimeoutError:
-            raise Undelivered(f"{target.host} did not answer within {limit:g} s.") from None
+            raise Undelivered(f"The server did not answer within {limit:g} s.") from None
         except (OSError, ProtocolError) as error:
-            raise Undelivered(f"{target.host} could not be reached: {error}.") from None
-        return _result(answer, target.host)
+            raise Undelivered(f"The server could not be reached: {_reason(error)}.") from None
+        return _result(answer)
 
     return webhook
 
@@ -126,11 +135,27 @@ def _headers(given: Mapping[str, str], content: bytes, task_id: str) -> dict[str
     }
 
 
-def _result(answer: Reply, host: str) -> dict[str, Any]:
+def _reason(error: Exception) -> str:
+    """Return what went wrong, without addresses and names: those are the payload's."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return "its certificate cannot be trusted, or is for another name"
+        case ssl.SSLError():
+            return f"TLS failed ({error.reason})"
+        case socket.gaierror():
+            return "its name cannot be resolved"
+        case OSError(errno=int(number)):
+            return os.strerror(number)
+        case ProtocolError():
+            return "its answer is not valid HTTP, or ended early"
+    return type(error).__name__
+
+
+def _result(answer: Reply) -> dict[str, Any]:
     status = answer.status
     if 200 <= status < 300:
         return {"status": status, "body": answer.body.decode("utf-8", "replace")}
-    summary = f"{host} answered {status}"
+    summary = f"The server answered {status}"
     if status in {429, 503}:
         after = retry_after(answer.header("retry-after"))
         if after is not None:

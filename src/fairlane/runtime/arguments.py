@@ -24,6 +24,7 @@ from fairlane.core.errors import (
 from fairlane.core.sealing import check_open
 from fairlane.runtime.codecs import Codec, NamedCodec, find, stored_with
 from fairlane.runtime.context import Context
+from fairlane.runtime.misfits import misfit
 from fairlane.runtime.values import UNFIT, encoded, from_builtins
 
 
@@ -122,7 +123,7 @@ class Arguments:
             payload = encoded(kwargs)
             self._decoder.decode(payload)
         except UNFIT as error:
-            raise InvalidArguments(f"{self._name}: {error}.") from None
+            raise InvalidArguments(f"{self._name}: {misfit(error)}.") from None
         return payload
 
     def _encode_with(self, codec: NamedCodec, named: dict[str, Any]) -> bytes:
@@ -161,8 +162,10 @@ class Arguments:
             raise Locked(error.message) from None
         except SealBroken as error:
             raise Unreadable(error.message) from None
+        except Unreadable:
+            raise
         except UNFIT as error:
-            raise Unreadable(f"The payload does not fit {self._name}: {error}.") from None
+            raise Unreadable(f"The payload does not fit {self._name}: {misfit(error)}.") from None
         for name in self._optional:
             if values[name] is msgspec.UNSET:
                 del values[name]
@@ -177,7 +180,8 @@ class Arguments:
             return self._named((), codec.decode(data))
         except Exception as error:
             raise Unreadable(
-                f"The codec {name} cannot decode the payload for {self._name}: {error}."
+                f"The codec {name} cannot decode the payload for {self._name} "
+                f"({type(error).__name__})."
             ) from error
 
 

@@ -10,6 +10,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.raw_json import may_be_deep
 from fairlane.core.submission import check_tree
+from fairlane.runtime.misfits import model_misfit
 
 UNFIT = (TypeError, ValueError, OverflowError, RecursionError)
 """What encoders, decoders and an application's models raise for values that do not fit."""
@@ -36,8 +37,12 @@ def from_builtins(hint: type, value: Any) -> Any:
     """Convert a value to a type that msgspec does not know."""
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and issubclass(hint, pydantic.BaseModel):
-        # As JSON, because a strict model takes a date as text from JSON only.
-        return hint.model_validate_json(msgspec.json.encode(value))  # type: ignore[attr-defined]
+        try:
+            # As JSON, because a strict model takes a date as text from JSON only.
+            return hint.model_validate_json(msgspec.json.encode(value))  # type: ignore[attr-defined]
+        except pydantic.ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)
+            raise ValueError(model_misfit(hint, found)) from None
     raise TypeError(f"{hint.__name__} cannot be decoded from JSON")
 
 
