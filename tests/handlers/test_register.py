@@ -1,9 +1,6 @@
 """The built-in handlers as tasks of an application."""
 
 import asyncio
-import builtins
-import logging
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
@@ -95,26 +92,6 @@ def test_email_is_there_if_there_is_a_server() -> None:
     handlers.register(with_mail, Settings(mail=MailSettings(host="h", sender="a@example.com")))
     assert set(without.tasks) == {"echo", "sleep", "webhook"}
     assert set(with_mail.tasks) == {"echo", "sleep", "webhook", "email"}
-
-
-def test_without_its_library_there_is_no_webhook(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    imported = builtins.__import__
-
-    def missing(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "h11":
-            raise ModuleNotFoundError("No module named 'h11'", name="h11")
-        return imported(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
-    for module in ("handlers.webhook", "handlers.http", "http_client"):
-        monkeypatch.delitem(sys.modules, f"fairlane.{module}", raising=False)
-    app = Fairlane("sqlite://")
-    with caplog.at_level(logging.WARNING):
-        handlers.register(app, Settings())
-    assert "webhook" not in app.tasks
-    assert "fairlane[webhook]" in caplog.text
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from fairlane.core.errors import BlobsUnavailable, DriverMissing, InvalidBlobStore
+from fairlane.core.errors import BlobsUnavailable, InvalidBlobStore
+from fairlane.core.extras import import_extra
 
 OWNER = "fairlane-owner"
 _NOT_THERE = {"NoSuchKey", "404"}
@@ -59,13 +59,11 @@ class S3Blobs:
     kind = "s3"
 
     def __init__(self, bucket: Bucket) -> None:
-        try:
-            boto3, config = import_module("boto3"), import_module("botocore.config")
-            self._errors: Any = import_module("botocore.exceptions")
-        except ModuleNotFoundError:
-            raise DriverMissing(
-                "The library for s3:// is not installed: pip install 'fairlane[s3]'."
-            ) from None
+        boto3, config, errors = (
+            import_extra(name, "s3", "The library for s3://")
+            for name in ("boto3", "botocore.config", "botocore.exceptions")
+        )
+        self._errors: Any = errors
         self._bucket = bucket
         patience = config.Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard"})
         with self._explained():

@@ -14,7 +14,8 @@ import re
 from base64 import b64encode
 from typing import Final
 
-from fairlane.core.errors import DriverMissing, InvalidLimit, ResultDamaged
+from fairlane.core.errors import InvalidLimit, ResultDamaged
+from fairlane.core.extras import missing_extra
 from fairlane.core.text import shown
 
 _OPENING: Final = b'{"$zstd":"'
@@ -63,7 +64,6 @@ def check_expanded(value: bytes) -> None:
         return
     if value.endswith(_CLOSING_BROKEN):
         raise ResultDamaged
-    raise DriverMissing(
-        "This result is compressed, and the library for that is not installed: "
-        "pip install 'fairlane[compression]'."
+    raise missing_extra(
+        "This result is compressed, and the library for that is not installed", "compression"
     )

@@ -11,7 +11,6 @@ http://host:8000          a Fairlane server, which owns the store; also https://
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,8 @@ from urllib.parse import unquote, urlsplit
 
 from fairlane.core.backend import Backend, is_server
 from fairlane.core.compression import compression_limit
-from fairlane.core.errors import DriverMissing, InvalidStoreURL, NotSupported
+from fairlane.core.errors import InvalidStoreURL, NotSupported
+from fairlane.core.extras import import_extra
 from fairlane.core.sealing import Key, keys_of
 from fairlane.engines.sqlite.engine import connect as connect_sqlite
 
@@ -75,8 +75,8 @@ def open(
     if compress_results is not None:
         above = compression_limit(compress_results)
         # Around the encryption: what is encrypted cannot be compressed.
-        name = "compression.operations"
-        compression = _module(name, "compression", "The library for compression")
+        name = "fairlane.engines.compression.operations"
+        compression = import_extra(name, "compression", "The library for compression")
         ops = compression.compressing_operations(ops, above)
     return Backend(ops, driver)
 
@@ -88,7 +88,8 @@ def keyring(keys: Sequence[Key]) -> Keyring:
 
 
 def _sealing(name: str) -> ModuleType:
-    return _module(f"sealing.{name}", "encryption", "The library for encryption")
+    name = f"fairlane.engines.sealing.{name}"
+    return import_extra(name, "encryption", "The library for encryption")
 
 
 def _connect(url: str, options: dict[str, Any]) -> Backend:
@@ -99,19 +100,10 @@ def _connect(url: str, options: dict[str, Any]) -> Backend:
     if extra is None:
         # Show only the scheme: the rest may contain a password.
         raise InvalidStoreURL(f"{InvalidStoreURL.__doc__} Got {ascii(scheme)[:80]}.")
-    engine = _module(f"{extra}.engine", extra, f"The driver for {scheme}://")
+    name = f"fairlane.engines.{extra}.engine"
+    engine = import_extra(name, extra, f"The driver for {scheme}://")
     backend: Backend = engine.connect(url, **options)
     return backend
-
-
-def _module(name: str, extra: str, what: str) -> ModuleType:
-    """Import a module that needs the packages of an extra. Raise DriverMissing without them."""
-    try:
-        return import_module(f"fairlane.engines.{name}")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("fairlane"):
-            raise
-        raise DriverMissing(f"{what} is not installed: pip install 'fairlane[{extra}]'.") from None
 
 
 def _sqlite_path(url: str) -> Path | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import import_module
 
 from msgspec.structs import replace
 
 from fairlane.core.compression import damaged, data_of, is_compressed
+from fairlane.core.errors import DriverMissing
+from fairlane.core.extras import import_extra
 from fairlane.core.model import Task
 
 
@@ -43,10 +44,9 @@ def expand_tasks(tasks: Iterable[Task | None]) -> list[Task | None]:
 def _decompress() -> Callable[[bytes], bytes] | None:
     """Return the function; None if its library is not installed."""
     try:
-        driver = import_module("fairlane.engines.compression.driver")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("fairlane"):
-            raise
+        name = "fairlane.engines.compression.driver"
+        driver = import_extra(name, "compression", "The library for compression")
+    except DriverMissing:
         return None
     found: Callable[[bytes], bytes] = driver.decompress
     return found
