@@ -1,9 +1,11 @@
-# `make` lists the targets. Nothing here needs more than Python 3.11+ and what Debian ships.
+# `make` lists the targets. `make up` needs Python 3.11+ and nothing else; the others install what they
+# need, with what Debian ships.
 
 PYTHON ?= python3
 JOBS ?= 2
 
 BIN := .venv/bin
+RUN_STAMP := .venv/.runs
 STAMP := .venv/.installed
 
 # What checks the dashboard's JavaScript and CSS, from npm: pinned, and without dependencies of their own.
@@ -47,12 +49,17 @@ help: ## List the targets
 
 setup: $(STAMP) redis pgbouncer promtool systemd node chromium compiler ## Make .venv with everything, and see that the programs the tests need are there
 
-$(STAMP): pyproject.toml
+# What `make up` needs: the package and a faster event loop, and nothing that only tests use.
+$(RUN_STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Fairlane needs Python 3.11 or newer; choose one with make PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { $(call debian_package,python3-venv); }
 	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[server]'
+	@touch $@
+
+$(STAMP): $(RUN_STAMP)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[all]' --group dev
 	@touch $@
 
@@ -81,8 +88,8 @@ chromium:
 compiler: # of C: tests set the clock of other processes by a library that they build
 	@command -v cc >/dev/null || command -v gcc >/dev/null || ( $(call debian_package,gcc libc6-dev) ) || true
 
-up: setup ## Run Fairlane here, on SQLite, busy with a made-up shop (server, dashboard and workers)
-	$(BIN)/fairlane up --demo
+up: $(RUN_STAMP) ## Run Fairlane here, on SQLite, busy with a made-up shop; PORT=8001: on another port
+	@FAIRLANE_PORT_ADVICE='make up PORT=' $(BIN)/fairlane up --demo $(if $(PORT),--port $(PORT))
 
 test: check ## Everything CI runs: check, unit tests with full coverage of the core, all other tests
 	$(BIN)/coverage run -m pytest tests/unit

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.cli.commands.doctor import _unserved, clock_check
-from fairlane.cli.commands.top import Screen
+from fairlane.cli.commands.top_screen import Screen
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.facts import Facts
@@ -27,7 +27,7 @@ def worker(**options: Any) -> str:
 
 
 def test_pause_and_resume(ready: Cli) -> None:
-    assert ready.json("pause") == {
+    assert ready.json("pause", "--yes") == {
         "paused": True,
         "rate_limit": 0.0,
         "paused_queues": [],
@@ -121,7 +121,7 @@ def test_doctor(ready: Cli) -> None:
     assert "WRONG  workers       No worker is running" in unwell.stdout
     worker()
     assert ready("doctor").exit_code == 0
-    ready.ok("pause")
+    ready.ok("pause", "--yes")
     assert "Paused: everything." in ready.ok("doctor")
 
 

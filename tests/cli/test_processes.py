@@ -292,7 +292,7 @@ def test_top_on_a_terminal(shop: Cli, way_out: str) -> None:
         before = _modes(terminal)
         top = start("top", stdin=terminal, stdout=terminal)
         with top:
-            assert "q quits" in _screen(control, "q quits")
+            assert "q quit" in _screen(control, "q quit")
             match way_out:
                 case "q":
                     os.write(control, b"q")

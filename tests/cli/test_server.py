@@ -128,8 +128,8 @@ def test_a_port_that_is_taken(ready: Cli) -> None:
             done = run(command, "--port", str(port))
             assert done.returncode == 1
             assert done.stderr == (
-                f"Error: The server cannot listen on 127.0.0.1:{port}: another program listens "
-                "there: stop it, or choose another port.\n"
+                f"Error: Another program listens on 127.0.0.1:{port}: stop it, or choose another "
+                f"port with --port {port + 1}, or --port 0 for any free one.\n"
             )
 
 

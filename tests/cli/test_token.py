@@ -218,7 +218,7 @@ def test_users_without_a_name(ready: Cli, monkeypatch: pytest.MonkeyPatch) -> No
         raise KeyError("uid not found")
 
     monkeypatch.setattr("getpass.getuser", nobody)
-    ready.ok("pause")
+    ready.ok("pause", "--yes")
     (entry,) = ready.json("audit")["entries"]
     assert entry["actor"] == "cli:unknown"
 
@@ -228,7 +228,7 @@ def test_what_was_done_but_not_told(ready: Cli, monkeypatch: pytest.MonkeyPatch)
         raise StoreUnavailable
 
     monkeypatch.setattr("fairlane.engines.sqlite.engine.SqliteOperations.record", away)
-    result = ready("pause")
+    result = ready("pause", "--yes")
     assert result.exit_code == 0
     assert "It was done, but could not be recorded" in result.stderr
     assert "Everything is paused" in result.stdout

@@ -15,6 +15,9 @@ from tests.fixtures.stores import get_all
 async def test_a_store_that_has_seen_nothing_says_how_to_begin(alone: Dashboard) -> None:
     page = await alone.open()
     await expect(page.get_by_role("heading", name="No tasks yet")).to_be_visible()
+    here = f"{alone.site.address}/"
+    for shown in (f"--store {here}", f'app = Fairlane("{here}")', f"worker --server {here}"):
+        await expect(page.get_by_text(shown)).to_be_visible()
     await alone.site.ran("greet")
     await expect(page.get_by_role("heading", name="No tasks yet")).to_have_count(0)
 

@@ -26,6 +26,13 @@ logger = logging.getLogger("fairlane.cli")
 EXIT_USAGE, EXIT_FAILURE, EXIT_INTERRUPTED = 2, 1, 130
 
 
+NO_ARGUMENTS: tuple[type[click.UsageError], ...] = tuple(
+    filter(None, [getattr(click.exceptions, "NoArgsIsHelpError", None)])
+)
+"""What click 8.2 raises for a group without a command; its message is the help. Click 8.1 prints
+the help itself."""
+
+
 class UsageError(click.UsageError):
     """The command line is wrong: exit code 2."""
 
@@ -47,6 +54,9 @@ def report(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt | click.exceptions.Abort):
         click.echo("Interrupted.", err=True)
         return EXIT_INTERRUPTED
+    if isinstance(error, NO_ARGUMENTS):
+        click.echo(error.format_message(), err=True)
+        return EXIT_USAGE
     sentence, code = _describe(error)
     print_error(sentence)
     return code

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from fairlane import __version__
 from fairlane.cli.errors import report
@@ -90,6 +91,15 @@ class Root(click.Group):
                 formatter.write_dl(
                     [(name.ljust(longest), entry.help) for name, entry in entries.items()]
                 )
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names of commands without importing the commands."""
+        found = [
+            CompletionItem(name, help=entry.help)
+            for name, entry in ENTRIES.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         kwargs["standalone_mode"] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import ipaddress
 import socket
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from fairlane.cli.errors import CommandFailed, UsageError, note
+from fairlane.cli.hints import port_advice
 from fairlane.cli.settings import Settings
 from fairlane.client.app import Fairlane
 from fairlane.core.backend import is_server
@@ -19,7 +21,7 @@ from fairlane.maintenance import BlobSweeper
 from fairlane.server.app import site
 from fairlane.server.auth import LOOPBACK
 from fairlane.server.config import Admission, ServerConfig
-from fairlane.server.http.listening import shown
+from fairlane.server.http.listening import AddressUnavailable, bind, shown
 from fairlane.server.http.serving import serve
 from fairlane.server.mounting import prepare
 
@@ -83,6 +85,20 @@ async def check_tokens(app: Fairlane, settings: Settings) -> None:
             f"{named} can be reached from other machines, and no tokens are set up: make one with "
             "`fairlane token create`, or listen on 127.0.0.1 alone."
         )
+
+
+def listen(settings: Settings) -> list[socket.socket]:
+    """Listen where the settings say. If the port is taken, the error says how to choose another."""
+    try:
+        return bind(settings.host, settings.port)
+    except AddressUnavailable as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE:
+            raise CommandFailed(
+                f"Another program listens on {shown(settings.host, settings.port)}: stop it, or "
+                f"choose another port with {port_advice(settings.port)}."
+            ) from error
+        raise
 
 
 def address_of(sockets: Sequence[socket.socket]) -> str:

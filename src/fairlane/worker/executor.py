@@ -76,6 +76,10 @@ class Executor:
         done = frozenset(key for key, run in self._running.items() if run.done)
         return frozenset(self._running) - done, done
 
+    def types(self) -> list[str]:
+        """Return the types of the tasks that are running."""
+        return [run.task.type for run in self._running.values()]
+
     def current(self) -> list[CurrentRun]:
         """Return what is running. From any thread."""
         return list(self._running.values())

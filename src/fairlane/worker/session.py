@@ -234,6 +234,10 @@ class WorkerSession:
             self._fetcher.answered,
         )
 
+    def running(self) -> list[str]:
+        """Return the types of the tasks that are running."""
+        return self._executor.types()
+
     # -- called by the threads of the heartbeat and of the probe -----------------------------------
 
     def report(self) -> tuple[bool, dict[str, Any]]:

@@ -57,6 +57,10 @@ class Worker:
             self._at_once.set()
         self._stopping.set()
 
+    def running(self) -> list[str]:
+        """Return the types of the tasks that are running."""
+        return [] if self._session is None else self._session.running()
+
     async def run(self, *, signals: bool = True) -> None:
         """Run tasks until stopped or drained by an operator. `signals`: SIGTERM and SIGINT stop it.
 

@@ -8,6 +8,8 @@ import click
 
 from fairlane.cli import json_output
 from fairlane.cli.audit_log import record
+from fairlane.cli.bulk_changes import confirm
+from fairlane.cli.commands.changes import yes_option
 from fairlane.cli.errors import UsageError
 from fairlane.cli.options import json_option, store_option
 from fairlane.cli.parsing import breaker_of
@@ -35,13 +37,18 @@ type_option = click.option("--type", metavar="NAME", help="This type.")
 @click.command("pause")
 @queue_option
 @type_option
+@yes_option
 @store_option
 @json_option
-def pause_command(queue: str | None, type: str | None, store: str | None, as_json: bool) -> None:
+def pause_command(
+    queue: str | None, type: str | None, yes: bool, store: str | None, as_json: bool
+) -> None:
     """Start no more tasks of a queue, of a type, or at all.
 
-    Running tasks go on. Without --queue or --type, everything is paused.
+    Running tasks go on. Without --queue or --type, everything is paused, after a question.
     """
+    if queue is None and type is None and not yes:
+        confirm("Pause everything (--queue or --type pauses one queue or type)?", as_json=as_json)
     _set_pause(queue, type, store, paused=True, as_json=as_json)
 
 

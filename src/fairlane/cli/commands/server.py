@@ -28,6 +28,7 @@ from fairlane.cli.serving import (
     check_store,
     check_tokens,
     config_of,
+    listen,
 )
 from fairlane.cli.settings import Settings, resolve
 from fairlane.cli.shutdown import KILLING_SECONDS, LEAVING_SECONDS, run, stop_on_signals
@@ -36,7 +37,7 @@ from fairlane.cli.supervisor import Supervisor
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
 from fairlane.server.http.limits import ConnectionLimits
-from fairlane.server.http.listening import bind, inherited
+from fairlane.server.http.listening import inherited
 
 
 @click.command("server")
@@ -99,7 +100,7 @@ def server_command(descriptors: str | None, **flags: Any) -> None:
         run(_serve(app, settings, sockets, supervised=True))
         return
     run(_check(app, settings))
-    sockets = bind(settings.host, settings.port)
+    sockets = listen(settings)
     note(f"Fairlane serves {app.url} at {address_of(sockets)}. Ctrl-C stops it.")
     if settings.workers > 1:
         sys.exit(asyncio.run(_supervise(settings, sockets)))

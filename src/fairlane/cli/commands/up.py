@@ -13,6 +13,7 @@ import msgspec
 
 from fairlane.cli.apps import load_application
 from fairlane.cli.errors import UsageError, note
+from fairlane.cli.hints import announce_stop, watch_command
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import (
     aging_option,
@@ -21,7 +22,14 @@ from fairlane.cli.options import (
     log_transitions_option,
     retention_option,
 )
-from fairlane.cli.serving import Serving, address_of, check_store, check_tokens, config_of
+from fairlane.cli.serving import (
+    Serving,
+    address_of,
+    check_store,
+    check_tokens,
+    config_of,
+    listen,
+)
 from fairlane.cli.settings import Settings, resolve
 from fairlane.cli.shutdown import run, stop_on_signals
 from fairlane.client.app import Fairlane
@@ -31,7 +39,6 @@ from fairlane.core.model import NewTask
 from fairlane.core.submission import new_task
 from fairlane.demo.shop import add_shop
 from fairlane.demo.traffic import traffic
-from fairlane.server.http.listening import bind
 from fairlane.worker.config import Config
 from fairlane.worker.worker import Worker
 
@@ -67,11 +74,13 @@ def up_command(demo: bool, **flags: Any) -> None:
 async def _up(app: Fairlane, settings: Settings, *, demo: bool) -> None:
     try:
         await check_tokens(app, settings)
-        sockets = bind(settings.host, settings.port)
+        sockets = listen(settings)
         if settings.app is None and not demo:
             await _submit_samples(app)
         note(f"Fairlane runs {app.url} at {address_of(sockets)}. Ctrl-C stops it.")
-        note("Open it in a browser, or run `fairlane top` in another terminal.")
+        watch = watch_command(app.url)
+        other = f", or run `{watch}` in another terminal" if watch else ""
+        note(f"Open it in a browser{other}.")
         await _run(app, settings, sockets, demo=demo)
     finally:
         await app.aclose()
@@ -92,7 +101,7 @@ async def _run(
             worker.stop()
         serving.stop()
 
-    with stop_on_signals(stop, config.grace):
+    with stop_on_signals(announce_stop(workers, config.grace, stop), config.grace):
         await asyncio.gather(*(each.run(signals=False) for each in workers), serving.run())
 
 

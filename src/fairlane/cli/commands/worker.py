@@ -13,6 +13,7 @@ import click
 
 from fairlane.cli.apps import load_application
 from fairlane.cli.errors import note
+from fairlane.cli.hints import announce_stop
 from fairlane.cli.logs import log_to_stderr
 from fairlane.cli.options import (
     aging_option,
@@ -118,7 +119,10 @@ async def work(app: Fairlane, config: Config, *, supervised: bool = False) -> No
         except StoreUnavailable as error:
             note(f"{error.message} The worker waits for it.")
         worker = Worker(app, config, partial(give_sign, READY) if supervised else None)
-        with stop_on_signals(worker.stop, config.grace):
+        stop = worker.stop
+        if not supervised:  # the supervisor says it once for all
+            stop = announce_stop([worker], config.grace, stop)
+        with stop_on_signals(stop, config.grace):
             await worker.run(signals=False)
         if supervised:
             give_sign(LEFT)

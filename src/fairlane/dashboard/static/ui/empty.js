@@ -1,6 +1,7 @@
 // @ts-check
 // What is shown in place of a list that is empty.
 
+import { urlOf } from "../lib/api.js";
 import { html } from "../lib/preact.js";
 
 /** @import { Children } from "../lib/preact.js" */
@@ -13,9 +14,14 @@ import { html } from "../lib/preact.js";
 export const Empty = ({ title, children }) =>
   html`<div class="empty-state"><h3>${title}</h3>${children}</div>`;
 
-const FIRST = `from fairlane import Fairlane
+/**
+ * Return a program that submits to this server.
+ *
+ * @param {string} server
+ */
+const first = (server) => `from fairlane import Fairlane
 
-app = Fairlane("sqlite:///fairlane.db")
+app = Fairlane("${server}")
 
 @app.task
 async def greet(name: str) -> str:
@@ -24,10 +30,13 @@ async def greet(name: str) -> str:
 greet.submit_sync("you")`;
 
 /** How to submit the first task. */
-export const NoTasks = () => html`<${Empty} title="No tasks yet">
-  <p>Submit the first one from a terminal:</p>
-  <pre><code>fairlane submit echo '{"say": "hello"}'</code></pre>
-  <p>or from Python:</p>
-  <pre><code>${FIRST}</code></pre>
-  <p>It appears here at once. To run it: <code>fairlane worker</code></p>
-</${Empty}>`;
+export function NoTasks() {
+  const server = urlOf("").href;
+  return html`<${Empty} title="No tasks yet">
+    <p>Submit the first one from a terminal:</p>
+    <pre><code>fairlane submit echo '{"say": "hello"}' --store ${server}</code></pre>
+    <p>or from Python:</p>
+    <pre><code>${first(server)}</code></pre>
+    <p>It appears here at once. To run it: <code>fairlane worker --server ${server}</code></p>
+  </${Empty}>`;
+}
