@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairlane.client.app import Fairlane
+    from fairlane.core import errors
     from fairlane.core.blobs import BlobStore
     from fairlane.core.errors import (
         Conflict,
@@ -27,18 +28,21 @@ if TYPE_CHECKING:
     from fairlane.core.retention import Retention
     from fairlane.core.retry import RetryPolicy
     from fairlane.core.states import State
-    from fairlane.core.uniqueness import Unique
+    from fairlane.core.uniqueness import Mode, Unique
     from fairlane.runtime.arguments import GIVEN, Shared
     from fairlane.runtime.calls import Handle, Prepared
     from fairlane.runtime.context import Context
     from fairlane.runtime.outcomes import Fail, Retry, Snooze
     from fairlane.runtime.task import TaskFunction
     from fairlane.runtime.tasks import Task
+    from fairlane.worker.config import Config
+    from fairlane.worker.worker import Worker
 
 __all__ = [
     "GIVEN",
     "Aging",
     "BlobStore",
+    "Config",
     "Conflict",
     "Context",
     "DuplicateTask",
@@ -48,6 +52,7 @@ __all__ = [
     "Handle",
     "IdempotencyConflict",
     "InvalidInput",
+    "Mode",
     "Prepared",
     "ResultTimeout",
     "Retention",
@@ -64,13 +69,16 @@ __all__ = [
     "TaskFunction",
     "TaskIdConflict",
     "Unique",
+    "Worker",
     "__version__",
+    "errors",
 ]
 
 # Each name is imported when it is first used: `fairlane --help` needs none of them.
 _HOMES = {
     "Aging": "fairlane.core.priority",
     "BlobStore": "fairlane.core.blobs",
+    "Config": "fairlane.worker.config",
     "Conflict": "fairlane.core.errors",
     "Context": "fairlane.runtime.context",
     "DuplicateTask": "fairlane.core.errors",
@@ -81,6 +89,7 @@ _HOMES = {
     "Handle": "fairlane.runtime.calls",
     "IdempotencyConflict": "fairlane.core.errors",
     "InvalidInput": "fairlane.core.errors",
+    "Mode": "fairlane.core.uniqueness",
     "Prepared": "fairlane.runtime.calls",
     "ResultTimeout": "fairlane.core.errors",
     "Retention": "fairlane.core.retention",
@@ -97,11 +106,16 @@ _HOMES = {
     "TaskFunction": "fairlane.runtime.task",
     "TaskIdConflict": "fairlane.core.errors",
     "Unique": "fairlane.core.uniqueness",
+    "Worker": "fairlane.worker.worker",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name == "errors":
+        value: Any = import_module("fairlane.core.errors")
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
     return value

@@ -188,7 +188,7 @@ async def test_options_that_cannot_be_are_refused_where_they_are_given(app: Fair
     with pytest.raises(InvalidHandler, match="no option colour"):
         work.options(colour="red")  # type: ignore[call-arg]
     with pytest.raises(InvalidPriority):
-        app.task(name="other", priority="urgent")(lambda: None)
+        app.task(name="other", priority="urgent")(lambda: None)  # type: ignore[call-overload]
     with pytest.raises(InvalidTimeout):
         work.options(timeout=-1)
     with pytest.raises(InvalidHandler, match="isolation"):

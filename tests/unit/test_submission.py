@@ -177,6 +177,10 @@ class TestAccepted:
     def test_timeouts(self, timeout: float) -> None:
         assert submitted(timeout_seconds=timeout).timeout == timeout
 
+    def test_timedeltas(self) -> None:
+        task = new_task("t", timeout_seconds=timedelta(minutes=2), delay_seconds=timedelta(hours=1))
+        assert (task.timeout, task.delay) == (120.0, 3600.0)
+
     @pytest.mark.parametrize("delay", [0, 0.0, 0.5, 10 * 366 * 86_400])
     def test_delays(self, delay: float) -> None:
         assert submitted(delay_seconds=delay).delay == delay
@@ -593,7 +597,7 @@ class TestRefused:
         assert message.startswith("max_retries is a whole number from 0 to 1,000. Got ")
 
     @pytest.mark.parametrize(
-        "timeout", [0, 0.0, -1, NAN, INF, -INF, "30", True, 30 * 86_400 + 1, timedelta(seconds=5)]
+        "timeout", [0, 0.0, -1, NAN, INF, -INF, "30", True, 30 * 86_400 + 1, timedelta(0)]
     )
     def test_timeouts(self, timeout: Any) -> None:
         message = refusal(InvalidTimeout, "invalid_timeout", timeout_seconds=timeout)
@@ -601,7 +605,7 @@ class TestRefused:
 
     @pytest.mark.parametrize(
         "delay",
-        [-1, -0.001, NAN, INF, -INF, "5", True, False, None, 10**12, timedelta(seconds=5)],
+        [-1, -0.001, NAN, INF, -INF, "5", True, False, None, 10**12, timedelta(seconds=-5)],
         ids=repr,
     )
     def test_delays(self, delay: Any) -> None:

@@ -48,6 +48,7 @@ def worker(url: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.timeout(110)
 async def test_a_child_that_returns_ends(kind: str, tmp_path: Path, servers: Servers) -> None:
     async with opened(kind, servers, tmp_path) as world, Fairlane(world.url) as app:
+        forking.app.url = world.url  # as the worker has it
         log = tmp_path / "worker.log"
         with worker(world.url, log):
             for handler in HANDLERS:

@@ -40,6 +40,10 @@ def load_named(path: str, settings: Settings) -> Fairlane:
     """Return an application, on the store that the settings name if they do. It may have no
     tasks."""
     app = _load(path)
+    try:
+        app.discover()
+    except Exception as error:
+        raise UsageError(_failure(f"A module that {path} includes", error)) from error
     if settings.store is not None:
         app.url, app.token = settings.store, settings.server_token
     if settings.keys:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +22,8 @@ from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.blobs import BlobStore
 from fairlane.core.compression import compression_limit
+from fairlane.core.durations import Seconds, in_seconds
+from fairlane.core.errors import InvalidTask
 from fairlane.core.flow import Op, perform, perform_async
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed
 from fairlane.core.model import Task as StoredTask
@@ -41,6 +44,7 @@ T = TypeVar("T")
 Answers = list[Accepted]
 Found = list[StoredTask | None]
 Handles = list[Handle[Any]]
+Results = list[R]
 Reasons = list[Reason]
 
 
@@ -62,6 +66,9 @@ class Fairlane(Definitions):
     ("file:///var/lib/fairlane/blobs"), in a bucket ("s3://bucket/prefix"), in the store itself
     ("store"), or in a `BlobStore` of your own.
 
+    `include` names modules that define further tasks of this application. Workers import them
+    before they start; "shop.tasks.*" stands for all modules in the package `shop.tasks`.
+
     `aging` and `retention` are settings of the store, which hold for every process that uses it.
     An application that names them sets them when it opens the store; without them the store keeps
     what it has. If two applications disagree, the one that opened the store last is right.
@@ -79,9 +86,10 @@ class Fairlane(Definitions):
         blobs: str | BlobStore | None = None,
         aging: Aging | None = None,
         retention: Retention | None = None,
+        include: Iterable[str] = (),
         **engine: Any,
     ):
-        super().__init__()
+        super().__init__(include)
         keys = keys_of(encryption_keys)
         settings = changes_to(aging, retention)
         above = None if compress_results is None else compression_limit(compress_results)
@@ -113,6 +121,7 @@ class Fairlane(Definitions):
             (handle,) = await self.submit_many([call], connection=connection)
             return handle
         submissions = self._loop_state().submissions
+        self._check_own(call)
         task = call.task
         if is_affected(task):
             (task,) = await self._by_reference((task,))
@@ -134,7 +143,7 @@ class Fairlane(Definitions):
         self, calls: Iterable[Prepared[Any]], *, connection: Any = None
     ) -> Handles:
         """Submit any number of calls, a thousand at a time; each thousand is all or none."""
-        calls = tuple(calls)
+        calls = self._own(calls)
         run = partial(self._connection.run, own=None if self._inline else connection)
         prepared = await self._by_reference([call.task for call in calls], connection)
         with submitting(prepared) as tasks:
@@ -146,7 +155,7 @@ class Fairlane(Definitions):
         self, calls: Iterable[Prepared[Any]], *, connection: Any = None
     ) -> Handles:
         """Blocking twin of `submit_many`."""
-        calls = tuple(calls)
+        calls = self._own(calls)
         answers = self.submit_tasks_sync([call.task for call in calls], connection=connection)
         if self._inline is not None:
             run_in_thread(self._run_in_place(calls))
@@ -170,6 +179,20 @@ class Fairlane(Definitions):
         blobs = self.payload_blobs()
         run = partial(self._connection.run, own=None if self._inline else connection)
         return await blobs.run(blobs.save(tasks, joined=connection is not None), run)
+
+    def _own(self, calls: Iterable[Prepared[Any]]) -> tuple[Prepared[Any], ...]:
+        found = tuple(calls)
+        for call in found:
+            self._check_own(call)
+        return found
+
+    def _check_own(self, call: Prepared[Any]) -> None:
+        """Raise InvalidTask if the call is of a task that another application defines."""
+        if call.app is not None and call.app is not self and call.app.url != self.url:
+            raise InvalidTask(
+                f"{call.task.type} is a task of another application, whose workers use another "
+                "store: submit the call there, or define the task in this application."
+            )
 
     def _handle(self, call: Prepared[R], accepted: Accepted) -> Handle[R]:
         return Handle(self, accepted.task_id, call.hint, known=accepted.known)
@@ -258,13 +281,42 @@ class Fairlane(Definitions):
     def _readable(self, task: StoredTask | None) -> Task | None:
         return None if task is None else readable(task, self.codecs)
 
-    async def result(self, task_id: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109
+    async def result(self, task_id: str, timeout: Seconds | None = None) -> Any:  # noqa: ASYNC109
         """Return the result of a task by its id: see `Handle.result`."""
         return await Handle[Any](self, task_id, Any).result(timeout)
 
-    def result_sync(self, task_id: str, timeout: float | None = None) -> Any:
+    def result_sync(self, task_id: str, timeout: Seconds | None = None) -> Any:
         """Blocking twin of `result`."""
         return Handle[Any](self, task_id, Any).result_sync(timeout)
+
+    async def results(
+        self,
+        handles: Iterable[Handle[R]],
+        timeout: Seconds | None = None,  # noqa: ASYNC109
+    ) -> Results[R]:
+        """Wait for many tasks at once, and return their results in the order of the handles.
+
+        Raises what `Handle.result` raises, for the first of the handles that has no result.
+        """
+        seconds = in_seconds(timeout)
+        waiting = [asyncio.ensure_future(handle.result(seconds)) for handle in handles]
+        try:
+            return [await each for each in waiting]
+        finally:
+            for each in waiting:
+                each.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    def results_sync(
+        self, handles: Iterable[Handle[R]], timeout: Seconds | None = None
+    ) -> Results[R]:
+        """Blocking twin of `results`."""
+        seconds = in_seconds(timeout)
+        until = None if seconds is None else time.monotonic() + seconds
+        return [
+            handle.result_sync(None if until is None else max(0.0, until - time.monotonic()))
+            for handle in handles
+        ]
 
     # -- for tests ---------------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
 
 from fairlane.core import limits
@@ -17,13 +19,17 @@ from fairlane.runtime.task import Isolation, Options, TaskFunction, Terms
 P = ParamSpec("P")
 R = TypeVar("R")
 
+EVERYTHING_IN = ".*"
+"""With this at its end, the name of a package stands for all modules in it."""
+
 Exceptions = type[BaseException] | tuple[type[BaseException], ...]
 
 
 class Definitions(Application):
     """The tasks of an application, its lifespans and its middleware. Workers run them."""
 
-    def __init__(self) -> None:
+    def __init__(self, include: Iterable[str] = ()) -> None:
+        self._include = (include,) if isinstance(include, str) else tuple(include)
         self.payload_bytes = limits.PAYLOAD_BYTES
         self.codecs = {}
         self.tasks: dict[str, TaskFunction[..., Any]] = {}
@@ -89,6 +95,18 @@ class Definitions(Application):
         )
         decorator = Decorator(self, name, terms, cast(Options, options), codec)
         return decorator if handler is None else decorator(handler)
+
+    def discover(self) -> None:
+        """Import the modules that `include` names, so that their tasks are defined.
+
+        Workers call this before they start.
+        """
+        for name in self._include:
+            package = import_module(name.removesuffix(EVERYTHING_IN))
+            if name.endswith(EVERYTHING_IN):
+                path = getattr(package, "__path__", ())
+                for found in walk_packages(path, f"{package.__name__}."):
+                    import_module(found.name)
 
     def register(self, task: TaskFunction[..., Any]) -> None:
         """Add a task that was defined elsewhere."""

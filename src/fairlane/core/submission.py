@@ -16,6 +16,7 @@ import msgspec
 
 from fairlane.core import blobs, limits, retry, sealing
 from fairlane.core.dependencies import OnParentFailure, checked_parents, checked_policy
+from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import (
     InvalidCapabilities,
     InvalidIdempotencyKey,
@@ -70,8 +71,8 @@ def new_task(
     priority: str | int = DEFAULT_LEVEL,
     required_capabilities: Iterable[str] = (),
     max_retries: int | None = None,
-    timeout_seconds: float | Unset | None = UNSET,
-    delay_seconds: float = 0.0,
+    timeout_seconds: Seconds | Unset | None = UNSET,
+    delay_seconds: Seconds = 0.0,
     run_at: datetime | None = None,
     expires_at: datetime | None = None,
     idempotency_key: str | None = None,
@@ -107,9 +108,9 @@ def new_task(
         timeout=(
             DEFAULT_TIMEOUT[band]
             if isinstance(timeout_seconds, Unset)
-            else _checked_timeout(timeout_seconds)
+            else _checked_timeout(in_seconds(timeout_seconds))
         ),
-        delay=_checked_delay(delay_seconds),
+        delay=_checked_delay(in_seconds(delay_seconds)),
         run_at=_checked_time("run_at", run_at),
         expires_at=_checked_time("expires_at", expires_at),
         idempotency_key=_checked_key(idempotency_key),

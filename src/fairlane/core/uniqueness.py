@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidUnique
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.raw_json import build
@@ -44,12 +45,12 @@ class Unique(msgspec.Struct, frozen=True):
     """How a task is unique, in a submitter's words.
 
     `arguments` names the keys of the payload that count, None for all of it. `period` is in
-    seconds, None for as long as the task is in one of the states.
+    seconds or a timedelta, None for as long as the task is in one of the states.
     """
 
     arguments: tuple[str, ...] | None = None
     states: frozenset[State] = LIVE
-    period: float | None = None
+    period: Seconds | None = None
     mode: Mode = Mode.EXISTING
 
 
@@ -104,7 +105,7 @@ def hold(type: str, payload: bytes, unique: object) -> Hold | None:
             [name, [arguments[name]] if name in arguments else []] for name in how.arguments
         ]
     kind = msgspec.json.encode([type, states, arguments], order="sorted")
-    period = None if how.period is None else int(how.period * MICROSECONDS)
+    period = None if how.period is None else int(in_seconds(how.period) * MICROSECONDS)
     key = blake2b(kind, digest_size=16).digest()
     return Hold(key, states, period, how.mode, how.arguments)
 
@@ -129,7 +130,7 @@ def checked(unique: object) -> Unique:
         or not all(isinstance(state, State) for state in states)
     ):
         raise InvalidUnique("unique needs at least one state in which a task counts.")
-    period = unique.period
+    period = in_seconds(unique.period)
     if period is not None and not (
         isinstance(period, int | float)
         and not isinstance(period, bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 from uuid import UUID
 
 import msgspec
@@ -17,7 +17,7 @@ from fairlane.core.model import Task as CoreTask
 from fairlane.core.model import Worker as CoreWorker
 from fairlane.dialects.errors import NotInitialised, TaskExecutionError, TaskNotFound
 from fairlane.dialects.tasklib_tasks import Config, Task, states_of, task_of
-from fairlane.runtime.task import Options, TaskFunction, Terms
+from fairlane.runtime.task import Options, Priority, TaskFunction, Terms
 from fairlane.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -111,7 +111,7 @@ class TaskLib:
         if timeout_seconds is not None:
             given["timeout"] = timeout_seconds
         if priority is not None:
-            given["priority"] = priority
+            given["priority"] = cast(Priority, priority)
         if tags is not None:
             given["tags"] = tags
         try:

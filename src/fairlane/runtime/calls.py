@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import ResultTimeout, TaskFailed
 from fairlane.core.model import Cancelled, Claimed, NewTask, Progress
 from fairlane.core.states import State
@@ -29,6 +30,8 @@ class Prepared(msgspec.Struct, Generic[R], frozen=True):
     task: NewTask
     hint: Any
     """The type that the result is converted to."""
+    app: Application | None = None
+    """Whose task it is."""
 
     def within(self, parent: Claimed) -> Prepared[R]:
         """Return the call as part of a running task's trace, unless it has a trace of its own."""
@@ -40,7 +43,7 @@ class Prepared(msgspec.Struct, Generic[R], frozen=True):
             trace_id=parent.trace_id,
             traceparent=spec.traceparent or parent.spec.traceparent,
         )
-        return Prepared(msgspec.structs.replace(self.task, spec=spec), self.hint)
+        return Prepared(msgspec.structs.replace(self.task, spec=spec), self.hint, self.app)
 
 
 class Application(Protocol):
@@ -51,8 +54,10 @@ class Application(Protocol):
     codecs: dict[str, Codec]
     """The codecs that are registered, by name."""
 
-    async def submit(self, call: Prepared[R]) -> Handle[R]: ...
-    def submit_sync(self, call: Prepared[R]) -> Handle[R]: ...
+    @property
+    def url(self) -> str: ...
+    async def submit(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
+    def submit_sync(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
 
 
 class TaskSource(Protocol):
@@ -85,25 +90,27 @@ class Handle(Generic[R]):
     def __repr__(self) -> str:
         return f"<Handle {self.task_id}>"
 
-    async def result(self, timeout: float | None = None) -> R:  # noqa: ASYNC109 (part of the API)
-        """Wait up to `timeout` seconds (None: without limit), and return what the handler returned.
+    async def result(self, timeout: Seconds | None = None) -> R:  # noqa: ASYNC109 (part of the API)
+        """Wait for at most `timeout` (None: without limit), and return what the handler returned.
 
         Raises TaskFailed if the task did not complete, and ResultTimeout if it has not ended yet,
         with the reasons why it waits.
         """
+        seconds = in_seconds(timeout)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 task = await self._app.ended(self.task_id)
         except TimeoutError:
-            raise await not_yet(self._app, self.task_id, timeout) from None
+            raise await not_yet(self._app, self.task_id, seconds) from None
         return self._result_of(task)
 
-    def result_sync(self, timeout: float | None = None) -> R:
+    def result_sync(self, timeout: Seconds | None = None) -> R:
         """Blocking twin of `result`. Raises EventLoopRunning where an event loop runs."""
+        seconds = in_seconds(timeout)
         try:
-            task = self._app.ended_sync(self.task_id, timeout)
+            task = self._app.ended_sync(self.task_id, seconds)
         except TimeoutError:
-            raise _not_yet_sync(self._app, self.task_id, timeout) from None
+            raise _not_yet_sync(self._app, self.task_id, seconds) from None
         return self._result_of(task)
 
     async def status(self) -> State | None:

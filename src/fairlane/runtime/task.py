@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
 import msgspec
 
+from fairlane.core.durations import Seconds
 from fairlane.core.errors import InvalidHandler
 from fairlane.core.model import NewTask
 from fairlane.core.retry import RetryPolicy
@@ -24,18 +25,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Isolation = Literal["process"]
+Priority = Literal["critical", "high", "medium", "normal", "low"] | int
 
 
 class Options(TypedDict, total=False):
     """Options of a submission, all of them optional."""
 
     queue: str
-    priority: str | int
+    priority: Priority
     required_capabilities: Iterable[str]
     max_retries: int
-    timeout: float | None
+    timeout: Seconds | None
     retry: RetryPolicy
-    delay_seconds: float
+    delay_seconds: Seconds
     run_at: datetime
     expires_at: datetime
     idempotency_key: str
@@ -105,6 +107,7 @@ class TaskFunction(Generic[P, R]):
         self.is_async = inspect.iscoroutinefunction(handler)
         self._options = _checked_options(name, options)
         self._check_unique(options)
+        self._connection: Any = None
         self._form = _form(name, options)
         self.__name__ = name
         self.__doc__ = handler.__doc__
@@ -117,9 +120,14 @@ class TaskFunction(Generic[P, R]):
         """Call the handler directly, without submitting anything."""
         return self.handler(*args, **kwargs)
 
-    def options(self, **options: Unpack[Options]) -> TaskFunction[P, R]:
-        """Return the same task with other options for its submissions."""
+    def options(self, *, connection: Any = None, **options: Unpack[Options]) -> TaskFunction[P, R]:
+        """Return the same task with other options for its submissions.
+
+        With the caller's own `connection` to the store's database, `submit` and `submit_sync`
+        submit within the caller's transaction: see `Fairlane.submit`.
+        """
         other = copy.copy(self)
+        other._connection = self._connection if connection is None else connection
         other._options = _checked_options(self.name, {**self._options, **options})
         other._form = _form(self.name, other._options)
         self._check_unique(options)
@@ -142,15 +150,15 @@ class TaskFunction(Generic[P, R]):
             task = _task(self.name, payload, self._options, payload_bytes=most)
         else:
             task = self._form.filled(payload, self.app.payload_bytes)
-        return Prepared(task, self.arguments.returns)
+        return Prepared(task, self.arguments.returns, self.app)
 
     async def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Submit a call, and return once it is stored."""
-        return await self.app.submit(self.prepare(*args, **kwargs))
+        return await self.app.submit(self.prepare(*args, **kwargs), connection=self._connection)
 
     def submit_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Blocking twin of `submit`."""
-        return self.app.submit_sync(self.prepare(*args, **kwargs))
+        return self.app.submit_sync(self.prepare(*args, **kwargs), connection=self._connection)
 
 
 def _task(name: str, payload: bytes, options: Options, **more: Any) -> NewTask:

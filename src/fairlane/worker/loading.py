@@ -26,6 +26,8 @@ def load(target: str) -> Fairlane:
         raise InvalidWorker(f"An application's address is module:attribute. Got {shown(target)}.")
     try:
         app = attrgetter(attribute)(import_module(module))
+        if isinstance(app, Fairlane):
+            app.discover()
     except Exception as error:
         raise InvalidWorker(
             f"The application {target} cannot be imported: {type(error).__name__}: "
@@ -38,6 +40,7 @@ def load(target: str) -> Fairlane:
 
 def select_tasks(app: Fairlane, types: frozenset[str] | None) -> Tasks:
     """Return the application's tasks of these types (None: all). Raises InvalidWorker."""
+    app.discover()
     if types is None:
         return app.tasks
     missing = types - app.tasks.keys()
