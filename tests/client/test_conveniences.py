@@ -61,11 +61,16 @@ def test_timedeltas_are_seconds() -> None:
     )
     task = double.prepare(1).task
     assert (task.timeout, task.delay) == (120.0, 3600.0)
+    definition = double.definition()
+    assert (definition.timeout_seconds, definition.delay_seconds) == (120.0, 3600.0)
     assert Retry(after=timedelta(seconds=5)).after == 5.0
     assert Snooze(timedelta(minutes=1)).seconds == 60.0
     held = hold("t", b"{}", Unique(period=timedelta(days=1)))
     assert held is not None
     assert held.period == 86_400_000_000
+    unique = app.tasks["double"].options(unique=Unique(period=timedelta(days=1))).definition()
+    assert isinstance(unique.unique, Unique)
+    assert unique.unique.period == 86_400.0
     with pytest.raises(InvalidTimeout):
         double.options(timeout=timedelta(0))
 

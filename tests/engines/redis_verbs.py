@@ -11,6 +11,7 @@ from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend
 from fairlane.core.breaker import Breaker
 from fairlane.core.client_limits import Rate, Want
+from fairlane.core.definitions import Definition
 from fairlane.core.encryption import Encryption
 from fairlane.core.filters import Filter
 from fairlane.core.flow import Op
@@ -78,6 +79,9 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.old_blobs(0, 10))
     await do(ops.drop_blob("key", 0))
     await do(ops.blob_owner())
+    await do(ops.publish([Definition(type="work")]))
+    await do(ops.definition("work"))
+    await do(ops.definitions())
     await do(ops.set_encryption(Encryption.OPTIONAL))
     await do(ops.encryption())
     await do(ops.put_schedule(NewSchedule("nightly", b"{}", 1)))

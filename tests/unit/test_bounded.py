@@ -203,6 +203,11 @@ class TestRead:
         with pytest.raises(InvalidTaskId):
             run(engine, bound(engine).why("x"))
 
+    def test_definitions_of_types(self) -> None:
+        engine = Engine(definition=None)
+        assert run(engine, bound(engine).definition("work")) is None
+        assert engine.asked == [("definition", "work")]
+
     def test_of_the_facts_only_the_time(self) -> None:
         engine = Engine(facts=facts(now=5))
         found = run(engine, bound(engine).facts())
@@ -293,7 +298,7 @@ def test_no_other_operation_exists() -> None:
     assert offered & everything == {
         *("submit", "get", "heads", "find", "page", "total", "position", "why", "facts"),
         *("cancel", "replay", "delete", "cancel_where", "replay_where", "delete_where"),
-        *("register", "forget", "start", "progress", "holdings", "disown"),
+        *("definition", "register", "forget", "start", "progress", "holdings", "disown"),
     }
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from fairlane.core.definitions import Published
 from fairlane.core.dependencies import parents_elsewhere
 from fairlane.core.errors import (
     Conflict,
@@ -119,6 +120,10 @@ class BoundOperations:
 
     def _admitted(self, tasks: list[Task | None]) -> list[Task | None]:
         return [task if task is not None and self._bounds.admits(task) else None for task in tasks]
+
+    def definition(self, type: str) -> Op[Published | None]:
+        """Return what is known about a type: it says nothing of tasks."""
+        return self._ops.definition(type)
 
     @reads
     def find(self, filter: Filter, limit: int, cursor: str | None = None) -> Flow[Found]:

@@ -7,6 +7,7 @@ from fairlane.core import (
     blobs,
     client_limits,
     clocks,
+    definitions,
     encryption,
     facts,
     holdings,
@@ -47,6 +48,9 @@ class Composed:
     change_settings = store_settings.change_settings
     set_encryption = encryption.set_encryption
     encryption = encryption.encryption
+    definition = definitions.definition
+    publish = definitions.publish
+    definitions = definitions.definitions
     put_blob = blobs.put_blob
     blob = blobs.blob
     drop_blob = blobs.drop_blob

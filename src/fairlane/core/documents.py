@@ -1,9 +1,9 @@
 """Documents: what a store keeps besides tasks, of which there is little and which changes seldom.
 
-Tokens, schedules, settings, roles, samples and entries of the audit log are documents of a kind
-each. An engine stores them without knowing what is in them; what they mean is said once for all
-engines, in `tokens`, `schedules`, `store_settings`, `roles`, `facts` and `audit`, by operations
-composed from these flows.
+Tokens, schedules, settings, definitions, roles, samples and entries of the audit log are documents
+of a kind each. An engine stores them without knowing what is in them; what they mean is said once
+for all engines, in `tokens`, `schedules`, `store_settings`, `definitions`, `roles`, `facts` and
+`audit`, by operations composed from these flows.
 
 Nothing is locked between two calls. An operation reads, decides, and writes on condition that no
 other process has changed what it read. Otherwise it starts again (see `rewrites`).

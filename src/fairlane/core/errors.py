@@ -16,6 +16,7 @@
     │   ├── InvalidRetention
     │   ├── InvalidSetting
     │   ├── InvalidSchedule
+    │   ├── InvalidDefinition
     │   ├── InvalidToken
     │   ├── OutOfBounds
     │   ├── InvalidConnection
@@ -267,6 +268,12 @@ class InvalidSchedule(InvalidInput):
     """The schedule cannot be stored as it stands."""
 
     code = "invalid_schedule"
+
+
+class InvalidDefinition(InvalidInput):
+    """The definition of a type cannot be published as it stands."""
+
+    code = "invalid_definition"
 
 
 class InvalidToken(InvalidInput):

@@ -54,6 +54,14 @@ CROWDED = 0.8  # the part of LANES above which they are dropped sooner
 LANE_SECONDS_CROWDED = 60.0
 NEW_LANES = 1_000  # of one client in an hour, without the scope `admin`
 
+# What workers publish about the types of tasks that they run.
+DEFINITIONS = 10_000
+DEFINITION_SECONDS = 30 * 86_400.0  # after its last worker has published it
+SCHEMA_BYTES = 32 * 1024
+DESCRIPTION_CHARACTERS = 4_000
+SOURCE_CHARACTERS = 500
+CHECKED_BYTES = 16 * 1024  # larger payloads are not compared with the schema of their type
+
 # Access: tokens and the sessions made from them together, and where no further session is made.
 TOKENS = 10_000
 SESSIONS = 9_000

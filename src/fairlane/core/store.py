@@ -17,6 +17,7 @@ from fairlane.core.blobs import BlobKeys
 from fairlane.core.breaker import Breaker
 from fairlane.core.client_limits import Rate, Share, Want
 from fairlane.core.clocks import Watch
+from fairlane.core.definitions import Definition, Published
 from fairlane.core.documents import Place
 from fairlane.core.encryption import Encryption
 from fairlane.core.estimates import Position
@@ -195,6 +196,12 @@ class Inspect(Protocol):
     def encryption(self) -> Op[Encryption]:
         """Return whether the store accepts plain text."""
 
+    def definition(self, type: str) -> Op[Published | None]:
+        """Return what workers have published about a type, if they have."""
+
+    def definitions(self) -> Op[list[Published]]:
+        """Return everything that workers have published about types, ordered by type."""
+
     def events(self, after: str | None, limit: int) -> Op[Events]:
         """Return transitions from the journal after a cursor (None: from the start), oldest first.
 
@@ -342,6 +349,13 @@ class Control(Protocol):
 
     def delete_where(self, filter: Filter, cursor: str | None = None) -> Op[Swept]:
         """Delete a batch of the tasks that match. Repeat while the answer has a cursor."""
+
+    def publish(self, definitions: Sequence[Definition]) -> Op[None]:
+        """Publish up to 500 definitions of types: the newest one of a type counts.
+
+        A definition goes away 30 days after it was last published. Raises InvalidDefinition, or an
+        InvalidTask if no task could be submitted with it; then none is published.
+        """
 
     def put_schedule(self, schedule: NewSchedule) -> Op[Schedule]:
         """Create or replace a schedule. There may be at most 10,000."""

@@ -25,6 +25,7 @@ from fairlane.core.sealing import check_open
 from fairlane.runtime.codecs import Codec, NamedCodec, find, stored_with
 from fairlane.runtime.context import Context
 from fairlane.runtime.misfits import misfit
+from fairlane.runtime.schemas import parameters_schema
 from fairlane.runtime.values import UNFIT, encoded, from_builtins
 
 
@@ -94,6 +95,8 @@ class Arguments:
         self._names = {field[0] for field in fields}
         self._required = self._names - set(self._optional)
         self._decoder = _decoder(self._name, fields, strict=self._rest is None)
+        self.schema = None if codec is not None else parameters_schema(self._name, kept, hints)
+        """A JSON Schema of the payload. None: only the codec knows what it looks like."""
 
     def _check_parameter(self, parameter: inspect.Parameter, hint: Any) -> None:
         if parameter.kind is parameter.VAR_POSITIONAL:

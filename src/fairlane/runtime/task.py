@@ -10,13 +10,16 @@ from typing import Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from fairlane.core.durations import Seconds
+from fairlane.core.definitions import OPTIONS, Definition
+from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidHandler
 from fairlane.core.model import NewTask
+from fairlane.core.priority import level_of
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.submission import PAYLOAD_OPTIONS, Form, new_form, new_task
 from fairlane.core.text import NAME_RULE, is_name
 from fairlane.core.uniqueness import Unique
+from fairlane.core.uniqueness import checked as checked_unique
 from fairlane.runtime.arguments import Arguments
 from fairlane.runtime.calls import Application, Handle, Prepared
 from fairlane.runtime.codecs import find
@@ -142,6 +145,26 @@ class TaskFunction(Generic[P, R]):
                 "unique=True for all of them, or an idempotency key."
             )
 
+    def definition(self) -> Definition:
+        """Return what the code says about the type, for submitters who do not have the code."""
+        said = _new_task_options(self._options)
+        options: dict[str, Any] = {name: in_seconds(said[name]) for name in OPTIONS if name in said}
+        if isinstance(options.get("unique"), Unique):  # with its period in seconds
+            options["unique"] = checked_unique(options["unique"])
+        if "priority" in options:
+            options["priority"] = level_of(options["priority"])
+        if "required_capabilities" in options:
+            options["required_capabilities"] = tuple(sorted(options["required_capabilities"]))
+        if "tags" in options:
+            options["tags"] = dict(options["tags"])
+        return Definition(
+            type=self.name,
+            **options,
+            parameters=self.arguments.schema,
+            description=inspect.getdoc(self.handler) or "",
+            source=_source_of(self.handler),
+        )
+
     def prepare(self, /, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
         """Return a call for `app.submit_many`."""
         payload = self.arguments.encode(args, kwargs)
@@ -159,6 +182,13 @@ class TaskFunction(Generic[P, R]):
     def submit_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Blocking twin of `submit`."""
         return self.app.submit_sync(self.prepare(*args, **kwargs), connection=self._connection)
+
+
+def _source_of(handler: Callable[..., Any]) -> str:
+    """Return where the code of a handler is: its module, its name, and its first line."""
+    code = getattr(inspect.unwrap(handler), "__code__", None)
+    name = f"{handler.__module__}.{getattr(handler, '__qualname__', '')}"
+    return name if code is None else f"{name}, line {code.co_firstlineno}"
 
 
 def _task(name: str, payload: bytes, options: Options, **more: Any) -> NewTask:

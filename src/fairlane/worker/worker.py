@@ -13,7 +13,15 @@ import msgspec
 
 from fairlane.backoff import Backoff
 from fairlane.client.app import Fairlane
-from fairlane.core.errors import AccessDenied, StoreError, StoreUnusable, WorkerStuck
+from fairlane.core import limits
+from fairlane.core.errors import (
+    AccessDenied,
+    InvalidInput,
+    NotSupported,
+    StoreError,
+    StoreUnusable,
+    WorkerStuck,
+)
 from fairlane.core.flow import Op
 from fairlane.runtime.execution import enter_lifespans
 from fairlane.worker.config import Config
@@ -103,6 +111,17 @@ class Worker:
                     if end is SessionEnd.BROKEN:
                         await self._pause(backoff.next())
 
+    async def _publish(self, tasks: Tasks) -> None:
+        """Publish what the code says about its tasks, for submitters without that code."""
+        definitions = [task.definition() for task in tasks.values()]
+        ops = self._app.backend.ops
+        try:
+            for at in range(0, len(definitions), limits.BATCH):
+                op = ops.publish(definitions[at : at + limits.BATCH])
+                await self._run_patiently(op, unusable=(AccessDenied, NotSupported))
+        except (AccessDenied, NotSupported, InvalidInput) as error:
+            logger.warning("Cannot publish the definitions of the tasks: %s", error)
+
     async def _declare_limits(self, tasks: Tasks) -> None:
         """Set the limits that the code declares, unless the type has limits already."""
         ops = self._app.backend.ops
@@ -123,7 +142,9 @@ class Worker:
         except AccessDenied as error:
             logger.warning("Cannot set the limits that the code declares: %s", error)
 
-    async def _run_patiently(self, op: Op[T], unusable: type[StoreError] | tuple[()] = ()) -> T:
+    async def _run_patiently(
+        self, op: Op[T], unusable: type[StoreError] | tuple[type[StoreError], ...] = ()
+    ) -> T:
         """Perform an operation, and wait as long as the store is away or until the worker stops."""
         backoff = Backoff()
         while True:
@@ -152,6 +173,7 @@ class Worker:
         op = self._app.backend.ops.register(new)
         worker_id = await self._run_patiently(op, unusable=refused)
         self._known = True
+        await self._publish(tasks)
         if self._ready is not None:
             self._ready()
         logger.info("Worker %s is ready for %s", worker_id, ", ".join(tasks))

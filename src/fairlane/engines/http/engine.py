@@ -26,6 +26,7 @@ class HttpOperations:
     settle = workers.settle
     progress = workers.progress
     heartbeat = workers.heartbeat
+    publish = workers.publish
     register = workers.register
     holdings = workers.holdings
     disown = workers.disown
@@ -45,6 +46,8 @@ class HttpOperations:
     workers = inspect.workers
     controls = inspect.controls
     settings = inspect.settings
+    definition = inspect.definition
+    definitions = inspect.definitions
     find = inspect.find
     page = inspect.page
     stats = inspect.stats

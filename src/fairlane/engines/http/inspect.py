@@ -10,6 +10,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.analysis import Analysis
 from fairlane.core.backend import Durability
+from fairlane.core.definitions import Published
 from fairlane.core.errors import AccessDenied, InvalidFilter, NotAFairlaneStore
 from fairlane.core.facts import Sample
 from fairlane.core.filters import Filter, Found, Page, Total
@@ -22,11 +23,12 @@ from fairlane.core.stats import Stats
 from fairlane.core.store_settings import StoreSettings
 from fairlane.core.why import Reason
 from fairlane.engines.http import decode
-from fairlane.engines.http.calls import Call, get, post
+from fairlane.engines.http.calls import Call, get, part, post
 from fairlane.engines.http.calls import decode as decode_reply
 from fairlane.engines.http.errors import code_of
 from fairlane.engines.http.filters import admits_nothing, query_of
 from fairlane.http_client import Reply
+from fairlane.wire.definitions import DefinitionList, DefinitionView
 from fairlane.wire.figures import AnalysisView, SampleList
 from fairlane.wire.limits import ControlsView
 from fairlane.wire.tasks import decode_task
@@ -37,6 +39,8 @@ from fairlane.wire.workers import WorkerList
 TASKS: Final = "/api/v1/tasks"
 CONTROL: Final = "/api/v1/control"
 SETTINGS: Final = "/api/v1/settings"
+DEFINITIONS: Final = "/api/v1/definitions"
+NOT_FOUND: Final = 404
 _VERSION: Final = 1
 """Of the API."""
 
@@ -126,6 +130,20 @@ def controls_now() -> Flow[Controls]:
 @reads
 def settings(_: object) -> Flow[StoreSettings]:
     return (yield from get(SETTINGS, StoreSettings))
+
+
+@reads
+def definition(_: object, type: str) -> Flow[Published | None]:
+    reply: Reply = yield Call("GET", f"{DEFINITIONS}/{part(type)}")
+    if reply.status == NOT_FOUND:
+        return None  # there is no such type, or the server does not know definitions
+    return decode_reply(reply, DefinitionView).published()
+
+
+@reads
+def definitions(_: object) -> Flow[list[Published]]:
+    answer = yield from get(DEFINITIONS, DefinitionList)
+    return [each.published() for each in answer.definitions]
 
 
 @reads

@@ -1,4 +1,4 @@
-"""register, claim, start, progress, settle, heartbeat, holdings, disown, forget: of workers."""
+"""register, publish, claim, start, progress, settle, heartbeat, holdings, disown, forget."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlane.core.errors import NotSupported, WorkerGone
+from fairlane.core.definitions import Definition, checked_batch
+from fairlane.core.definitions import checked as checked_definition
+from fairlane.core.errors import NotAFairlaneStore, NotSupported, WorkerGone
 from fairlane.core.flow import Flow, reads, writes
 from fairlane.core.holdings import Holdings, Run
 from fairlane.core.ids import checked_all
@@ -36,6 +38,7 @@ from fairlane.core.outcomes import (
 )
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.engines.http.calls import MOST_BYTES, part, post
+from fairlane.wire.definitions import PublicationReply, request_of
 from fairlane.wire.worker_protocol import Deregistered, Registered
 from fairlane.wire.worker_protocol_bulk import (
     ClaimAnswer,
@@ -50,6 +53,8 @@ from fairlane.wire.worker_protocol_bulk import (
 )
 
 WORKERS: Final = "/internal/workers"
+_DEFINITIONS: Final = 40
+"""How many fit into a body, whatever their schemas are."""
 _ROOM: Final = MOST_BYTES // 2
 """About the maximum size of a batch of results: escapes in JSON make texts longer."""
 
@@ -72,6 +77,18 @@ def register(_: object, worker: NewWorker) -> Flow[str]:
     }
     answer = yield from post(f"{WORKERS}/register", body, Registered)
     return answer.worker_id
+
+
+@writes
+def publish(_: object, definitions: Sequence[Definition]) -> Flow[None]:
+    checked_batch(definitions)
+    requests = [request_of(checked_definition(each)) for each in definitions]
+    try:
+        for at in range(0, len(requests), _DEFINITIONS):
+            body = {"definitions": requests[at : at + _DEFINITIONS]}
+            yield from post(f"{WORKERS}/definitions", body, PublicationReply)
+    except NotAFairlaneStore:
+        raise NotSupported("The server is too old to publish definitions of tasks.") from None
 
 
 @writes
