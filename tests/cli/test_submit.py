@@ -148,6 +148,45 @@ def test_an_empty_file(cli: Cli, text: str) -> None:
     assert cli.ok("submit", "--file", "-", input=text) == "0 tasks submitted.\n"
 
 
+def publish(cli: Cli) -> None:
+    """Publish what the code says about `send`, as a worker does."""
+    app = Fairlane("sqlite:///fairlane.db", synchronous="OFF")
+
+    @app.task(queue="mail", priority="high", max_retries=7, timeout=30)
+    def send(to: str, copies: int = 1) -> None: ...
+
+    with app:
+        app.run_sync(app.backend.ops.publish([send.definition()]))
+
+
+def test_a_type_that_workers_have_published_has_its_own_defaults(cli: Cli) -> None:
+    publish(cli)
+    task = cli.json("status", cli.submit("send", '{"to": "a"}'))
+    shown = ("queue", "priority", "max_retries", "timeout_seconds")
+    assert [task[name] for name in shown] == ["mail", "high", 7, 30.0]
+    task = cli.json(
+        "status", cli.submit("send", '{"to": "a"}', "--queue", "q", "--timeout", "none")
+    )
+    assert [task[name] for name in shown] == ["q", "high", 7, None]
+    task = cli.json("status", cli.submit("send", "{}", "--as-is"))
+    assert [task[name] for name in shown] == ["default", "medium", 3, 600.0]
+
+
+def test_arguments_that_do_not_fit_are_refused_by_name(cli: Cli, tmp_path: Path) -> None:
+    publish(cli)
+    result = cli("submit", "send", '{"to": "a", "copies": "2"}')
+    assert result.exit_code != 0
+    assert "send: `copies` must be a whole number, not text." in result.stderr
+    file = tmp_path / "tasks.jsonl"
+    file.write_text('{"type": "send", "payload": {"to": "a"}}\n{"type": "send"}\n')
+    result = cli("submit", "--file", str(file))
+    assert result.exit_code != 0
+    assert "line 2: send: `to` is missing." in result.stderr
+    assert cli.json("list")["tasks"] == []
+    cli.ok("submit", "--file", str(file), "--as-is")
+    assert len(cli.json("list")["tasks"]) == 2
+
+
 def test_waiting_in_vain_says_why(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submit, "REASON_SECONDS", 0.05)
     result = cli("submit", "greet", "--wait", "--timeout-wait", "1")

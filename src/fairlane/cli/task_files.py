@@ -14,10 +14,14 @@ from typing import IO, Any
 import msgspec
 
 from fairlane.cli.errors import UsageError
+from fairlane.core.definitions import Template
 from fairlane.core.errors import InvalidInput, InvalidTask
 from fairlane.core.model import NewTask
 from fairlane.core.submission import new_task
 from fairlane.core.text import shown
+
+Templates = Mapping[str, Template]
+"""How tasks are submitted whose types workers have published, by type."""
 
 NAMED = 10
 """How many bad lines are named; the others are counted."""
@@ -51,8 +55,9 @@ _ALIASES = {"task_type": "type", "parameters": "payload"}
 _decoder = msgspec.json.Decoder(Line)
 
 
-def task_of(line: bytes, defaults: Mapping[str, Any]) -> NewTask:
-    """Return the task that a line describes. `defaults` apply to what it leaves out."""
+def task_of(line: bytes, defaults: Mapping[str, Any], templates: Templates) -> NewTask:
+    """Return the task that a line describes. `defaults` apply to what it leaves out, and the
+    templates of types to what is left then."""
     try:
         decoded = _decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -70,7 +75,20 @@ def task_of(line: bytes, defaults: Mapping[str, Any]) -> NewTask:
         raise InvalidTask("It names no type, and none was given on the command line.")
     if "payload" in options:
         options["payload"] = bytes(options["payload"])
-    return new_task(options.pop("type"), options.pop("payload", None), **options)
+    return submission_of(options.pop("type"), options.pop("payload", None), options, templates)
+
+
+def submission_of(
+    type: str,
+    payload: Mapping[str, Any] | bytes | None,
+    options: Mapping[str, Any],
+    templates: Templates,
+) -> NewTask:
+    """Return a new task. What the options leave out is taken from the template of its type."""
+    template = templates.get(type) or Template(type)
+    task = new_task(type, payload, **template.options(options))
+    template.check(task.payload)
+    return task
 
 
 @contextmanager
@@ -93,12 +111,12 @@ def open_twice(path: str) -> Iterator[IO[bytes]]:
         raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from None
 
 
-def check(file: IO[bytes], name: str, defaults: Mapping[str, Any]) -> int:
+def check(file: IO[bytes], name: str, defaults: Mapping[str, Any], templates: Templates) -> int:
     """Return the number of tasks in a file. Raises UsageError, naming the lines, if any is bad."""
     good, bad = 0, []
     for number, line in _lines(file):
         try:
-            task_of(line, defaults)
+            task_of(line, defaults, templates)
         except InvalidInput as error:
             bad.append(f"line {number:,}: {error.message}")
         else:
@@ -110,11 +128,11 @@ def check(file: IO[bytes], name: str, defaults: Mapping[str, Any]) -> int:
     return good
 
 
-def tasks(file: IO[bytes], defaults: Mapping[str, Any]) -> Iterator[NewTask]:
+def tasks(file: IO[bytes], defaults: Mapping[str, Any], templates: Templates) -> Iterator[NewTask]:
     """Yield the tasks of a checked file."""
     file.seek(0)
     for _, line in _lines(file):
-        yield task_of(line, defaults)
+        yield task_of(line, defaults, templates)
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:

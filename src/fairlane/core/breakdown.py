@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -52,8 +52,9 @@ def queues_of(facts: Facts) -> list[QueueFacts]:
     ]
 
 
-def types_of(facts: Facts) -> list[TypeFacts]:
-    """Return every type that has had a task or that something is set for, by name."""
+def types_of(facts: Facts, defined: Iterable[str] = ()) -> list[TypeFacts]:
+    """Return every type that has had a task, that something is set for, or that is defined, by
+    name."""
     found = census_by(facts, lambda lane: lane.type)
     held: Counter[str] = Counter()
     for lane_id, count in facts.held.items():
@@ -63,7 +64,7 @@ def types_of(facts: Facts) -> list[TypeFacts]:
     rules = facts.controls.types
     return [
         TypeFacts(name, rules.get(name, UNRULED), held[name], found.get(name, _NONE))
-        for name in sorted(found.keys() | rules.keys())
+        for name in sorted({*found, *rules, *defined})
     ]
 
 

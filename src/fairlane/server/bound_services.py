@@ -31,6 +31,7 @@ class _BoundServices:
         self.run = services.run
         self.admit = services.admit
         self.places = services.places
+        self.templates = services.templates
         # By worker ids, which belong to a token.
         self.workers = services.workers
         self.holdings = services.holdings

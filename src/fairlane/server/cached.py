@@ -29,6 +29,11 @@ class Cached(Generic[T]):
         self._seen_at = float("-inf")
         self._looking: asyncio.Task[T] | None = None
 
+    @property
+    def current(self) -> T | None:
+        """The value, if it is not too old: without the cost of a coroutine."""
+        return self._seen[0] if self._clock() - self._seen_at < self._seconds else None
+
     async def get(self) -> T:
         """Return the value, which is at most `seconds` old."""
         if self._clock() - self._seen_at < self._seconds:

@@ -80,6 +80,12 @@ class TaskNotFound(NotFound):
     code = "task_not_found"
 
 
+class TypeNotFound(NotFound):
+    """There is no such type: no task of it was submitted, and no worker has published it."""
+
+    code = "type_not_found"
+
+
 class WorkerNotFound(NotFound):
     """There is no worker with this id."""
 

@@ -14,6 +14,7 @@ from fairlane.client.batching import Batcher, ResultWaiter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.client_limits import Rate, Share, Want
+from fairlane.core.definitions import Template
 from fairlane.core.errors import StoreError
 from fairlane.core.estimates import PACE_SECONDS, Outlook, outlook_of
 from fairlane.core.facts import Sample
@@ -41,6 +42,8 @@ from fairlane.server.workers import Workers
 
 logger = logging.getLogger("fairlane.server")
 
+DEFINITION_SECONDS: Final = 2.0
+"""How old the definitions of types may be that a server goes by."""
 SIGN_INS_A_MINUTE: Final = 10
 """Sign-in attempts from one address."""
 
@@ -69,6 +72,8 @@ class Services:
             Cached(self._tokens_exist, TOKEN_SECONDS), self._find, required=config.tokens_required
         )
         self.sign_ins = RateWindows(SIGN_INS_A_MINUTE, 60.0)
+        self.templates = Cached(self._templates, DEFINITION_SECONDS)
+        """How tasks of the types that workers have published are submitted."""
         self.places = Places(self._look, self._recall)
         self._admission = AdmissionControl(config.admission)
         rates, lane_rates = config.admission.rates(), config.admission.lane_rates()
@@ -143,6 +148,10 @@ class Services:
 
     async def _submit(self, tasks: Sequence[NewTask]) -> list[Accepted]:
         return await self.run(self.ops.submit(tasks))
+
+    async def _templates(self) -> dict[str, Template]:
+        found = [each.definition for each in await self.run(self.ops.definitions())]
+        return {each.type: Template(each.type, each) for each in found}
 
     async def _settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         return await self.run(self.ops.settle(settlements))

@@ -53,7 +53,7 @@ class TypeView(TypeRules, frozen=True, kw_only=True):
 
 
 class TypeList(msgspec.Struct, frozen=True):
-    """All types that have had a task or have settings."""
+    """All types that have had a task, have settings, or were published by a worker."""
 
     types: tuple[TypeView, ...]
 

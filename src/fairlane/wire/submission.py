@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.definitions import Template
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.errors import InvalidTask
 from fairlane.core.model import NewTask
-from fairlane.core.priority import DEFAULT, MICROSECONDS
+from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
-from fairlane.core.submission import (
-    DEFAULT_QUEUE,
-    UNSET,
-    Form,
-    checked_payload,
-    new_form,
-    new_task,
-)
+from fairlane.core.submission import checked_payload, new_task
 from fairlane.core.uniqueness import Hold, Mode, Unique, unmask
 from fairlane.wire.policies import RetryView
 from fairlane.wire.times import Moment, iso_of
@@ -42,6 +38,8 @@ from fairlane.wire.values import (
     Timeout,
     Trace,
 )
+
+_NONE: Final[Mapping[str, Template]] = MappingProxyType({})
 
 JsonObject = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 """A JSON object that is stored as it was sent; empty if it was left out."""
@@ -69,12 +67,12 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     parameters: JsonObject = msgspec.field(default_factory=msgspec.Raw)
     type: NameText | None = None
     payload: JsonObject = msgspec.field(default_factory=msgspec.Raw)
-    priority: PriorityName | Level = DEFAULT
-    queue: NameText = DEFAULT_QUEUE
-    required_capabilities: Capabilities = ()
+    priority: PriorityName | Level | msgspec.UnsetType = msgspec.UNSET
+    queue: NameText | msgspec.UnsetType = msgspec.UNSET
+    required_capabilities: Capabilities | msgspec.UnsetType = msgspec.UNSET
     timeout_seconds: Timeout | msgspec.UnsetType | None = msgspec.UNSET
     max_retries: Retries | None = None
-    delay_seconds: Delay = 0.0
+    delay_seconds: Delay | msgspec.UnsetType = msgspec.UNSET
     run_at: Due | None = None
     expires_at: Due | None = None
     idempotency_key: Key | None = None
@@ -89,34 +87,59 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A UUID that the client chooses. If a task has this id already, that one is returned, or the
     request is refused if its type or parameters differ."""
 
+    use_definition: bool = True
+    """False: what workers have published about the type neither adds to the task nor checks it."""
+
     @property
     def payload_size(self) -> int:
         """How many bytes the payload has."""
         return memoryview(self.parameters).nbytes or memoryview(self.payload).nbytes
 
-    def task(self, idempotency_key: str | None = None) -> NewTask:
-        """Return the new task, checked. `idempotency_key`: from the header."""
+    def task(
+        self, templates: Mapping[str, Template] = _NONE, idempotency_key: str | None = None
+    ) -> NewTask:
+        """Return the new task, checked. `templates`: of the types that are defined;
+        `idempotency_key`: from the header."""
         type = _one("task_type", self.task_type, "type", self.type) or ""
         payload = _one("parameters", _bytes(self.parameters), "payload", _bytes(self.payload))
+        template = (templates.get(type) if self.use_definition else None) or _undefined(type)
+        task = self._new_task(type, payload or b"{}", template, idempotency_key)
+        template.check(task.payload)
+        return task
+
+    def _new_task(
+        self, type: str, payload: bytes, template: Template, idempotency_key: str | None
+    ) -> NewTask:
         if idempotency_key is None and self._extras == NO_EXTRAS:
             # The usual case: what such requests have in common is checked once.
-            form = _form(type, self.queue, self.priority)
-            return form.filled(checked_payload(payload or b"{}", limits.PAYLOAD_BYTES))
+            queue = None if isinstance(self.queue, msgspec.UnsetType) else self.queue
+            priority = None if isinstance(self.priority, msgspec.UnsetType) else self.priority
+            form = template.form(queue, priority)
+            if form is not None:
+                return form.filled(checked_payload(payload, limits.PAYLOAD_BYTES))
         unique = self.unique
+        said = {
+            "queue": self.queue,
+            "priority": self.priority,
+            "required_capabilities": self.required_capabilities,
+            "max_retries": self.max_retries,
+            "timeout_seconds": self.timeout_seconds,
+            "delay_seconds": self.delay_seconds,
+            "run_at": self.run_at,
+            "unique": unique.unique() if isinstance(unique, UniqueRequest) else unique,
+            "tags": self.tags,
+            "retry_policy": self.retry_policy and self.retry_policy.policy(),
+        }
+        given = {
+            name: value
+            for name, value in said.items()
+            # Only a time limit can be null: the others are left out then.
+            if value is not msgspec.UNSET and (value is not None or name == "timeout_seconds")
+        }
         return new_task(
             type,
             payload,
-            queue=self.queue,
-            priority=self.priority,
-            required_capabilities=self.required_capabilities,
-            max_retries=self.max_retries,
-            timeout_seconds=(
-                UNSET
-                if isinstance(self.timeout_seconds, msgspec.UnsetType)
-                else self.timeout_seconds
-            ),
-            delay_seconds=self.delay_seconds,
-            run_at=self.run_at,
+            **template.options(given),
             expires_at=self.expires_at,
             idempotency_key=_one(
                 "the header Idempotency-Key",
@@ -124,13 +147,10 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "idempotency_key",
                 self.idempotency_key,
             ),
-            unique=unique.unique() if isinstance(unique, UniqueRequest) else unique,
-            tags=self.tags,
             depends_on=self.depends_on,
             on_parent_failure=self.on_parent_failure,
             trace_id=self.trace_id,
             traceparent=self.traceparent,
-            retry_policy=None if self.retry_policy is None else self.retry_policy.policy(),
             task_id=self.task_id,
         )
 
@@ -160,8 +180,9 @@ NO_EXTRAS: Final = TaskRequest()._extras
 
 
 @lru_cache(maxsize=1024)
-def _form(type: str, queue: str, priority: str | int) -> Form:
-    return new_form(type, queue=queue, priority=priority)
+def _undefined(type: str) -> Template:
+    """Return the template of a type that no worker has published."""
+    return Template(type)
 
 
 def encode_submission(task: NewTask) -> dict[str, Any]:
@@ -176,6 +197,7 @@ def encode_submission(task: NewTask) -> dict[str, Any]:
         "max_retries": task.max_retries,
         **({"timeout_seconds": task.timeout} if spec.timed else {}),
         "retry_policy": RetryView.of(spec.retry),
+        "use_definition": False,
     }
     optional = {
         "required_capabilities": task.capabilities,

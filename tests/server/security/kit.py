@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fairlane.core.definitions import Definition
 from fairlane.core.filters import EVERYTHING
 from fairlane.core.model import Claimed, NewWorker, TaskError
 from fairlane.core.outcomes import Failed
@@ -90,6 +91,7 @@ class Scene(NamedTuple):
             "/api/v1/dlq/replay": {"all": True},
             "/api/v1/types/{type}": {"paused": True},
             "/api/v1/control": {"paused": True},
+            "/internal/workers/definitions": {"definitions": [{"type": "intruder"}]},
             "/internal/workers/{worker_id}/result": {"task_id": self.held, "status": "completed"},
             "/internal/workers/{worker_id}/start": {"task_id": self.held},
             "/internal/workers/{worker_id}/claim": {"request_id": "r"},
@@ -116,6 +118,7 @@ async def scene(world: World, owner: Identity = ANYONE, whose: Bounds | None = N
     queues = frozenset({queue})
     worker = new_worker_id(owner)
     await world.run(world.ops.register(NewWorker(worker, queues=queues)))
+    await world.run(world.ops.publish([Definition(type="work")]))
 
     async def submit(**options: Any) -> str:
         task = new_task("work", queue=queue, **options)
@@ -141,7 +144,7 @@ async def snapshot(world: World) -> Any:
     return (
         sorted((task.task_id, task.status, task.progress) for task in page.tasks),
         sorted((worker.worker_id, worker.status) for worker in workers),
-        await world.run(world.ops.controls()),
+        (await world.run(world.ops.controls()), await world.run(world.ops.definitions())),
         [token.token_id for token in await world.run(world.ops.tokens())],
         await audit_log(world),
     )

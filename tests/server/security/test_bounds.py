@@ -47,7 +47,8 @@ REFUSED = {
     *("GET /api/v1/queues", "POST /api/v1/queues/{queue}/pause"),
     *("POST /api/v1/queues/{queue}/resume", "GET /api/v1/queues/{queue}/backlog"),
     "GET /api/v1/capabilities/{capability}/backlog",
-    *("GET /api/v1/types", "PATCH /api/v1/types/{type}"),
+    *("GET /api/v1/types", "GET /api/v1/types/{type}", "PATCH /api/v1/types/{type}"),
+    *("GET /api/v1/definitions", "POST /internal/workers/definitions"),
     *("GET /api/v1/control", "POST /api/v1/control"),
     *("GET /api/v1/settings", "PATCH /api/v1/settings", "GET /api/v1/audit"),
     *("DELETE /api/v1/dlq", "GET /api/v1/dlq/analysis", "POST /api/v1/dlq/replay"),
@@ -83,7 +84,7 @@ WORKER = {
         )
     ),
 }
-ABOUT = {"GET /openapi.json", "GET /docs"}
+ABOUT = {"GET /openapi.json", "GET /docs", "GET /api/v1/definitions/{type}"}
 
 ACME = Bounds("acme", own=True)
 

@@ -22,8 +22,9 @@ from fairlane.cli.settings import resolve
 from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
-from fairlane.core.errors import FairlaneError
-from fairlane.core.model import NewTask
+from fairlane.core.definitions import Template
+from fairlane.core.errors import AccessDenied, FairlaneError
+from fairlane.core.model import Accepted, NewTask
 from fairlane.core.priority import priority_of
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
@@ -57,6 +58,11 @@ GLANCE_SECONDS = 0.5
 )
 @click.option("--depends-on", multiple=True, metavar="ID", help="Run it after this task.")
 @click.option("--unique", is_flag=True, help="Only if the same task neither waits nor runs.")
+@click.option(
+    "--as-is",
+    is_flag=True,
+    help="Leave out the defaults and the check that workers have published for the type.",
+)
 @click.option("--wait", is_flag=True, help="Wait for it and print its result.")
 @click.option("--timeout-wait", type=duration, metavar="TIME", help="Wait no longer than this.")
 @click.option(
@@ -71,6 +77,7 @@ def submit_command(
     type: str | None,
     payload: str | None,
     path: str | None,
+    as_is: bool,
     wait: bool,
     timeout_wait: float | None,
     store: str | None,
@@ -78,6 +85,9 @@ def submit_command(
     **given: Any,
 ) -> None:
     """Submit a task, or a file of tasks.
+
+    What is not said is taken from the definition of the type, which workers publish: its queue,
+    priority, retries, time limit and so on. Arguments that do not fit are refused.
 
     Prints the id of the task. With --wait it prints the result; the exit code is 1 unless the task
     completes.
@@ -98,12 +108,16 @@ def submit_command(
     if path is not None:
         if payload is not None or wait:
             raise UsageError("--file takes neither a payload nor --wait: its lines have payloads.")
-        _submit_file(path, options if type is None else {"type": type, **options}, store, as_json)
+        defaults = options if type is None else {"type": type, **options}
+        _submit_file(path, defaults, store, as_is=as_is, as_json=as_json)
         return
     if type is None:
         raise UsageError("Say which type of task: fairlane submit TYPE '{…}', or --file FILE.")
-    task = new_task(type, payload_of(payload), **options)
+    content = payload_of(payload)
+    new_task(type, content, **options)  # what is wrong in itself needs no store to be refused
     with open_store(store, prepare=True) as app:
+        templates = {} if as_is else _templates(app, type)
+        task = task_files.submission_of(type, content, options, templates)
         (accepted,) = app.submit_tasks_sync([task])
         if accepted.known:
             note(f"The task exists already: {accepted.task_id} is {accepted.state}.")
@@ -157,30 +171,55 @@ def _seconds(timeout: str) -> float:
     return seconds
 
 
-def _submit_file(path: str, defaults: dict[str, Any], store: str | None, as_json: bool) -> None:
+def _templates(app: Fairlane, type: str | None = None) -> task_files.Templates:
+    """Return how tasks of a type are submitted, or of all types that workers have published."""
+    ops = app.backend.ops
+    try:
+        if type is None:
+            found = app.run_sync(ops.definitions())
+        else:
+            one = app.run_sync(ops.definition(type))
+            found = [] if one is None else [one]
+    except AccessDenied:  # the token may submit tasks, but not read what is known about types
+        found = []
+    return {each.definition.type: Template(each.definition.type, each.definition) for each in found}
+
+
+def _submit_file(
+    path: str, defaults: dict[str, Any], store: str | None, *, as_is: bool, as_json: bool
+) -> None:
+    submitted = known = 0
     with task_files.open_twice(path) as file:
-        total = task_files.check(file, path, defaults)
-        submitted = known = 0
-        with open_store(store, prepare=True) as app, progress("submitted", total) as advance:
-            for batch in _batches(task_files.tasks(file, defaults)):
-                try:
-                    accepted = app.submit_tasks_sync(batch)
-                except FairlaneError as error:
-                    if not submitted:
-                        raise
-                    raise CommandFailed(
-                        f"{submitted:,} tasks were submitted, those from task {submitted + 1:,} of "
-                        f"the file on were not: {error.message}"
-                    ) from None
-                submitted += len(accepted)
-                known += sum(each.known for each in accepted)
-                advance(len(accepted))
+        task_files.check(file, path, defaults, {})  # before a store is needed
+        with open_store(store, prepare=True) as app:
+            templates = {} if as_is else _templates(app)
+            file.seek(0)
+            total = task_files.check(file, path, defaults, templates)
+            with progress("submitted", total) as advance:
+                for batch in _batches(task_files.tasks(file, defaults, templates)):
+                    accepted = _submit_batch(app, batch, submitted)
+                    submitted += len(accepted)
+                    known += sum(each.known for each in accepted)
+                    advance(len(accepted))
     if as_json:
         json_output.emit({"submitted": submitted - known, "known": known})
     else:
         there = f", {known:,} existed already" if known else ""
         new = submitted - known
         click.echo(f"{new:,} {'task' if new == 1 else 'tasks'} submitted{there}.")
+
+
+def _submit_batch(app: Fairlane, batch: Sequence[NewTask], submitted: int) -> list[Accepted]:
+    """Submit tasks of a file. `submitted`: how many of them were submitted before."""
+    try:
+        return app.submit_tasks_sync(batch)
+    except FairlaneError as error:
+        if not submitted:
+            raise
+        raise CommandFailed(
+            f"{submitted:,} tasks were submitted, those from task {submitted + 1:,} of "
+            f"the file on were not: {error.message}"
+        ) from None
 
 
 def _batches(tasks: Iterator[NewTask]) -> Iterator[Sequence[NewTask]]:

@@ -122,6 +122,28 @@ export interface DeadReplay {
   new_priority?: "critical" | "high" | "medium" | "low" | "normal" | number | null;
 }
 
+export interface DefinitionList {
+  definitions: Array<DefinitionView>;
+}
+
+export interface DefinitionView {
+  type: string;
+  queue?: string;
+  priority?: "critical" | "high" | "medium" | "low" | "normal" | number;
+  required_capabilities?: Array<string>;
+  max_retries?: number;
+  timeout_seconds?: number | null;
+  retry_policy?: RetryView;
+  delay_seconds?: number;
+  unique?: boolean | UniqueRequest;
+  tags?: Record<string, string>;
+  parameters?: Record<string, unknown> | null;
+  description?: string;
+  source?: string;
+  version: number;
+  published_at: string;
+}
+
 export interface DurabilityView {
   engine: string;
   settings: Record<string, string>;
@@ -434,6 +456,7 @@ export interface TaskRequest {
   traceparent?: string | null;
   retry_policy?: RetryView | null;
   task_id?: string | null;
+  use_definition?: boolean;
 }
 
 export interface TaskResult {
@@ -554,6 +577,19 @@ export interface Total {
   exact: boolean;
 }
 
+export interface TypeDetails {
+  paused: boolean;
+  rate_limit: number;
+  concurrency: number;
+  timeout_seconds: number;
+  circuit_breaker: CircuitBreaker | null;
+  open_until: string | null;
+  type: string;
+  held: number;
+  by_status: Record<string, number>;
+  definition: DefinitionView | null;
+}
+
 export interface TypeList {
   types: Array<TypeView>;
 }
@@ -664,6 +700,8 @@ export interface Get {
   "api/v1/audit": { query: "limit" | "cursor"; body: {}; answer: AuditList };
   "api/v1/capabilities/{}/backlog": { query: "queue"; body: {}; answer: CapabilityBacklog };
   "api/v1/control": { query: never; body: {}; answer: ControlsView };
+  "api/v1/definitions": { query: never; body: {}; answer: DefinitionList };
+  "api/v1/definitions/{}": { query: never; body: {}; answer: DefinitionView };
   "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "failure" | "limit" | "cursor"; body: {}; answer: TaskPage };
   "api/v1/dlq/analysis": { query: never; body: {}; answer: AnalysisView };
   "api/v1/events": { query: "cursor" | "type" | "task_id" | "queue" | "limit"; body: {}; answer: EventPage };
@@ -679,6 +717,7 @@ export interface Get {
   "api/v1/tasks/{}/result": { query: "wait"; body: {}; answer: TaskResult };
   "api/v1/tasks/{}/why": { query: never; body: {}; answer: WhyView };
   "api/v1/types": { query: never; body: {}; answer: TypeList };
+  "api/v1/types/{}": { query: never; body: {}; answer: TypeDetails };
   "api/v1/workers": { query: never; body: {}; answer: WorkerList };
   "api/v1/workers/{}": { query: never; body: {}; answer: WorkerView };
   "auth/session": { query: never; body: {}; answer: Session };

@@ -8,6 +8,7 @@ from fairlane.server.operations import Operation
 from fairlane.server.routes import (
     audit,
     dashboard,
+    definitions,
     dlq,
     events,
     health,
@@ -36,6 +37,7 @@ _TABLE: Final[list[Operation]] = [
     *stats.OPERATIONS,
     *events.OPERATIONS,
     *queues.OPERATIONS,
+    *definitions.OPERATIONS,
     *settings.OPERATIONS,
     *dlq.OPERATIONS,
     *workers.OPERATIONS,

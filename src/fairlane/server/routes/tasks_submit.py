@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.definitions import Template
 from fairlane.core.errors import BatchTooLarge, InvalidInput
 from fairlane.core.estimates import Position
 from fairlane.core.model import NewTask
@@ -38,11 +39,13 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
     """Submit a task. A second request with the same idempotency key returns the same task."""
-    request, key = call.body, _key_of(call)
+    request, key, templates = call.body, _key_of(call), services.templates.current
+    if templates is None:
+        templates = await services.templates.get()
     if request.payload_size <= LARGE_BYTES:  # the common case, kept fast
-        new = request.task(key)
+        new = request.task(templates, key)
     else:
-        new = await call_aside(request.payload_size, partial(request.task, key))
+        new = await call_aside(request.payload_size, partial(request.task, templates, key))
     with submission(call, (new,)) as (task,):
         await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
@@ -69,7 +72,8 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
 
 async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Response:
     """Submit up to 1,000 tasks, all or none. The response names invalid tasks by their index."""
-    with submission(call, await _batch(call.body.tasks)) as tasks:
+    templates = await services.templates.get()
+    with submission(call, await _batch(call.body.tasks, templates)) as tasks:
         await services.admit(call.identity, call.address, tasks)
         accepted = await services.run(services.ops.submit(tasks))
     for task, each in zip(tasks, accepted, strict=True):
@@ -104,7 +108,7 @@ async def _known(services: Services, task_id: str) -> Response | None:
     return Response(body, 200, REPLAYED)
 
 
-async def _batch(given: Sequence[msgspec.Raw]) -> list[NewTask]:
+async def _batch(given: Sequence[msgspec.Raw], templates: Mapping[str, Template]) -> list[NewTask]:
     if not given:
         raise InvalidRequest("A batch has at least one task.")
     if len(given) > limits.SUBMIT_BATCH:
@@ -115,7 +119,8 @@ async def _batch(given: Sequence[msgspec.Raw]) -> list[NewTask]:
     for index, raw in enumerate(given):
         try:
             request: TaskRequest = decode(_reader, bytes(raw))
-            tasks.append(await call_aside(request.payload_size, request.task))
+            make = partial(request.task, templates)
+            tasks.append(await call_aside(request.payload_size, make))
         except (InvalidRequest, InvalidInput, BodyTooLarge) as error:
             errors.append({"index": index, "code": error.code, "message": error.message})
         await pace.rest()

@@ -1,0 +1,78 @@
+"""`/api/v1/definitions`: what workers have published about the types of their tasks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from fairlane.core.breakdown import types_of
+from fairlane.server.errors import TypeNotFound
+from fairlane.server.operations import OWN, READ, WORKER, Call, Operation
+from fairlane.server.responses import Response
+from fairlane.server.services import Services
+from fairlane.wire.definitions import (
+    DefinitionList,
+    DefinitionView,
+    Publication,
+    PublicationReply,
+    view_of,
+)
+from fairlane.wire.limits import TypeView, type_of
+
+
+class TypeDetails(TypeView, frozen=True, kw_only=True):
+    """A type with its definition, null if no worker has published one."""
+
+    definition: DefinitionView | None
+
+
+async def list_definitions(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+    """List the definitions of types: the defaults of their tasks, and what they take."""
+    found = await services.run(services.ops.definitions())
+    return Response(DefinitionList(tuple(map(view_of, found))))
+
+
+async def get_definition(services: Services, call: Call[None, None]) -> Response:
+    """Read the definition of a type."""
+    found = await services.run(services.ops.definition(call.path["type"]))
+    if found is None:
+        raise TypeNotFound
+    return Response(view_of(found))
+
+
+async def get_type(services: Services, call: Call[None, None]) -> Response:
+    """Read a type: its definition, its limits and how many tasks of it there are."""
+    type = call.path["type"]
+    published = await services.run(services.ops.definition(type))
+    facts = await services.run(services.ops.facts())
+    types = types_of(facts, () if published is None else (type,))
+    found = next((each for each in types if each.type == type), None)
+    if found is None:
+        raise TypeNotFound
+    definition = None if published is None else view_of(published)
+    return Response(TypeDetails(**msgspec.structs.asdict(type_of(found)), definition=definition))
+
+
+async def publish(services: Services, call: Call[Publication, None]) -> Response:
+    """Publish the definitions of types that a worker runs. The newest one of a type counts."""
+    definitions = [each.definition() for each in call.body.definitions]
+    await services.run(services.ops.publish(definitions))
+    return Response(PublicationReply(len(definitions)))
+
+
+OPERATIONS: Final = [
+    Operation("GET", "/api/v1/definitions", list_definitions, OWN, returns=DefinitionList),
+    Operation(
+        "GET", "/api/v1/definitions/{type}", get_definition, OWN, OWN, returns=DefinitionView
+    ),
+    Operation("GET", "/api/v1/types/{type}", get_type, READ, returns=TypeDetails),
+    Operation(
+        "POST",
+        "/internal/workers/definitions",
+        publish,
+        WORKER,
+        body=Publication,
+        returns=PublicationReply,
+    ),
+]
