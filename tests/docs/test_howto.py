@@ -1,105 +1,20 @@
-"""The how-to pages do what they say: each is carried out from top to bottom in an empty folder.
-
-- Python that begins with a comment like `# shop.py` is (another part of) that file, as is TOML; all
-  other Python is a program that must end well without a word on stderr.
-- `console` blocks are typed into a shell. What they show has to appear; `…` stands for anything.
-"""
+"""The how-to pages do what they say: each is carried out from top to bottom (see `kit`)."""
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.kit import BLOCK, ROOT, folder
+
 DOCS = ROOT / "docs"
 PAGES = [*sorted((DOCS / "howto").glob("*.md")), DOCS / "engines.md"]
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-NAMED = re.compile(r"# ([\w.]+\.(?:py|toml))\n")
-
-# As in the README's test: the command need not be installed where the tests run.
-FAIRLANE = f'{sys.executable} -m fairlane "$@";'
-
 pytestmark = pytest.mark.timeout(110)
-
-
-class Folder:
-    """Where a page is carried out."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        mine = {name: value for name, value in os.environ.items() if "FAIRLANE" not in name}
-        tools = str(Path(sys.executable).parent)
-        self._environ = {**mine, "PATH": f"{tools}:{os.environ['PATH']}", "COLUMNS": "100"}
-        self._workers: list[subprocess.Popen[bytes]] = []
-
-    def carry_out(self, kind: str, block: str) -> None:
-        name = NAMED.match(block)
-        if name is not None:
-            with (self._path / name[1]).open("a") as file:
-                file.write(block)
-        elif kind == "python":
-            done = self._run(sys.executable, "-W", "error", "-c", block)
-            assert (done.returncode, done.stderr) == (0, ""), done.stderr
-        elif kind == "console":
-            self._type(block)
-
-    def _type(self, block: str) -> None:
-        script, shown = "", ""
-        for line in block.splitlines(keepends=True):
-            if not line.startswith("$ "):
-                shown += line
-            elif line.endswith(" &\n"):
-                command = line.removeprefix("$ ").removesuffix(" &\n")
-                with (self._path / "log").open("ab") as log:
-                    worker = subprocess.Popen(
-                        ["/bin/bash", "-c", f"fairlane() {{ exec {FAIRLANE} }}\n{command}"],
-                        cwd=self._path,
-                        env=self._environ,
-                        stderr=log,
-                    )
-                self._workers.append(worker)
-            else:
-                script += line.removeprefix("$ ")
-        done = self._run("/bin/bash", "-c", f"exec 2>&1\nfairlane() {{ {FAIRLANE} }}\n{script}")
-        wanted = re.escape(shown).replace("…", ".*?")
-        told = (self._path / "log").read_text() if self._workers else ""
-        troubles = re.compile("^Error:|Traceback|not found", re.MULTILINE)
-        assert len(troubles.findall(done.stdout)) == len(troubles.findall(shown)), done.stdout
-        assert re.fullmatch(wanted, done.stdout, re.DOTALL), f"{script}{done.stdout}{told}"
-
-    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            cwd=self._path,
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-
-    def close(self) -> None:
-        for worker in self._workers:
-            worker.terminate()
-        for worker in self._workers:
-            worker.wait(60)
-
-
-@contextmanager
-def folder(path: Path) -> Iterator[Folder]:
-    made = Folder(path)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -142,3 +57,37 @@ def test_the_systemd_unit_starts_a_worker_that_can_be() -> None:
         check=True,
     )
     assert set(re.findall(r"--[a-z-]+", command)) <= set(re.findall(r"--[a-z-]+", shown.stdout))
+
+
+# -- what a page needs, and how long it can take ---------------------------------------------------
+
+PROVIDED = {
+    *sys.stdlib_module_names,
+    "fairlane",
+    "h11",
+    "msgspec",
+    "shop",
+    "starlette",
+    "websockets",
+}
+"""What can be imported where only the package is installed, and the file that most pages make."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_says_what_it_needs(page: Path) -> None:
+    text = page.read_text()
+    commands = re.findall("pip install ([^`]*)`", text)
+    code = "".join(block for kind, block in BLOCK.findall(text) if kind == "python")
+    imported = re.findall(r"^(?:from|import) (\w+)", code, re.MULTILINE)
+    own = re.findall(r"^# (\w+)\.py$", code, re.MULTILINE)
+    needed = set(imported) - PROVIDED - set(own)
+    assert [name for name in needed if not any(name in each for each in commands)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_page_waits_for_ever(page: Path) -> None:
+    text = page.read_text()
+    console = "".join(block for kind, block in BLOCK.findall(text) if kind == "console")
+    assert not re.search(r"^\$ (until|while) ", console, re.MULTILINE)
+    # Without a delay, each pause of curl is twice as long as the one before: minutes in all.
+    assert console.count("--retry ") == console.count("--retry-delay 1 ")

@@ -8,12 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import fairlane
 from fairlane.cli.errors import UsageError
 from fairlane.cli.settings import Settings
 from fairlane.client.app import Fairlane
 from fairlane.core.text import shown
 
 BUILT_IN = "fairlane.handlers"
+_FAIRLANE = str(Path(fairlane.__file__).parent)
 
 
 def load_application(settings: Settings) -> Fairlane:
@@ -110,7 +112,7 @@ def _failure(name: str, error: Exception) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename and frame.filename != __file__
+        if "importlib" not in frame.filename and not frame.filename.startswith(_FAIRLANE)
     ]
     place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return f"{name} cannot be imported: {error.__class__.__name__}: {error}{place}."
