@@ -43,6 +43,8 @@ class Contender(msgspec.Struct, frozen=True):
     keeps_results: bool = True
     submits: bool = True
     """Whether its submissions are of interest: of several configurations, those of the first."""
+    source: Path = ROOT / "src"
+    """Where Fairlane's code is: that of another checkout, to compare versions."""
 
     @property
     def python(self) -> Path:
@@ -137,7 +139,12 @@ def measure(
 
 def _once(contender: Contender, what: str, url: str, tasks: int, seconds: float) -> dict[str, Any]:
     with empty(url) as store:
-        environ = {**os.environ, URL: store, CHOICE: contender.choice}
+        environ = {
+            **os.environ,
+            URL: store,
+            CHOICE: contender.choice,
+            "PYTHONPATH": str(contender.source),
+        }
         command = [str(contender.python), "-m", "bench.peers.run", contender.module, what]
         options = ["--tasks", str(tasks), "--seconds", str(seconds)]
         try:

@@ -96,11 +96,18 @@ async def drain(peer: Peer, options: argparse.Namespace) -> Found:
     """Tasks a second, from the start of the first handler to the last stored result."""
     await fill(peer, options.tasks)
     with Crew(peer) as crew:
+        await crew.begun(1)
+        busy = sum(map(cpu_seconds, crew.pids()))
         end = await crew.done(options.tasks)
+        busy = sum(map(cpu_seconds, crew.pids())) - busy
         began = crew.seen.starts()[0]
         # Some run a task more than once, now and then; whoever reads the numbers is told.
         repeated = crew.seen.count() - options.tasks
-    return {"drain": options.tasks / (end - began) * 1e9, "repeated": repeated}
+    return {
+        "drain": options.tasks / (end - began) * 1e9,
+        "cpu_us": busy / options.tasks * 1e6,
+        "repeated": repeated,
+    }
 
 
 async def together(peer: Peer, options: argparse.Namespace) -> Found:

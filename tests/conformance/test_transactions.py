@@ -8,7 +8,7 @@ from fairlane.core.errors import NotSupported
 from fairlane.core.model import Verdict
 from fairlane.core.outcomes import Completed
 from fairlane.core.states import State
-from tests.fixtures.stores import World, settlement, verdicts_of
+from tests.fixtures.stores import TRANSACTIONAL, World, settlement, verdicts_of
 
 pytestmark = pytest.mark.local
 
@@ -59,9 +59,8 @@ async def test_nothing_remains_of_a_transaction_that_failed(store: World) -> Non
     await store.submit()
 
 
+@pytest.mark.parametrize("store", TRANSACTIONAL, indirect=True)
 async def test_an_operation_that_fails_undoes_only_itself(store: World) -> None:
-    if not store.transactional:
-        return
     worker = await store.worker()
     task_id = await store.submit()
     task = await store.claim_one(worker)

@@ -21,7 +21,7 @@ from fairlane.core.submission import new_task
 from fairlane.worker import heartbeat
 from fairlane.worker.reconciler import Reconciler
 from tests.conftest import Servers
-from tests.fixtures.stores import KINDS, REMOTE, World, opened
+from tests.fixtures.stores import KINDS, REMOTE, TRANSACTIONAL, World, opened
 from tests.worker.kit import ended, happened, looked, seen, working
 
 LEASE = 3.0
@@ -136,12 +136,22 @@ async def test_a_run_that_the_store_has_lost_stops(app: Fairlane, world: World) 
     assert (done.status, done.result) == (State.COMPLETED, 2)
 
 
-@pytest.mark.parametrize("transacting", [False, True])
 async def test_a_healthy_worker_that_compares_all_the_time_loses_nothing(
-    app: Fairlane, world: World, transacting: bool, monkeypatch: pytest.MonkeyPatch
+    app: Fairlane, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if transacting and not world.url.startswith(("sqlite:///", "postgres")):
-        pytest.skip("no transactions")
+    await _compare_all_the_time(app, world, monkeypatch, transacting=False)
+
+
+@pytest.mark.parametrize("world", TRANSACTIONAL, indirect=True)
+async def test_nor_does_one_whose_handlers_use_transactions(
+    app: Fairlane, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _compare_all_the_time(app, world, monkeypatch, transacting=True)
+
+
+async def _compare_all_the_time(
+    app: Fairlane, world: World, monkeypatch: pytest.MonkeyPatch, *, transacting: bool
+) -> None:
     monkeypatch.setattr(heartbeat, "HURRIED_SECONDS", 0.01)
     monkeypatch.setattr(Reconciler, "pending", property(lambda _: True))
     compared = 0

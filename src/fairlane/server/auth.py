@@ -1,8 +1,8 @@
 """Authentication: host names, origins, tokens, scopes. Every request passes here, even one for a
 path that does not exist.
 
-Without tokens the server trusts the user of this machine, but any web page that this user has open
-can send it requests. A foreign page is recognized by what its browser says (Origin and
+Without tokens the server trusts every user of this machine. But any web page that such a user has
+open can send it requests. A foreign page is recognized by what its browser says (Origin and
 Sec-Fetch-Site). A page that uses DNS rebinding is recognized by the host name. Operations without a
 scope are public, whatever the host name: health checks, for example.
 """

@@ -16,6 +16,7 @@ from fairlane.core.submission import new_task
 from tests.e2e.history.lines import Fail, Invoke, Ok, Recorder, Unknown, digest
 
 PAUSE_SECONDS = 0.05
+GATE_SECONDS = 3_600.0
 QUICKLY = RetryPolicy(base=0.05, cap=0.5)
 
 
@@ -31,7 +32,10 @@ class Client:
     async def submit(self, type: str, *, keyed: bool = True, **payload: Any) -> str:
         """The id of a task that was accepted."""
         n = next(self._numbers)
-        return await self._insist(type, {"n": n, **payload}, f"{self._name}:{n}" if keyed else None)
+        key = f"{self._name}:{n}" if keyed else None
+        # Who waits at a gate waits for as long as the test takes, which is more than usual.
+        limit = {"timeout_seconds": GATE_SECONDS} if "gate" in payload else {}
+        return await self._insist(type, {"n": n, **payload}, key, **limit)
 
     async def submit_some(self, count: int, *types: str, **payload: Any) -> list[str]:
         """So many tasks, of these types in turn."""

@@ -343,6 +343,19 @@ async def test_keys_and_ids_of_two_tenants(server: Guarded) -> None:
     await submit(mine, depends_on=[first])
 
 
+async def test_tokens_without_bounds_share_keys_and_ids(server: Guarded) -> None:
+    api, _, _ = server
+    one, other = [
+        bearer((await new_token(api.world, "submit", name=name))[1]) for name in ("one", "other")
+    ]
+    for fields in ({"idempotency_key": "k"}, {"unique": True}, {"task_id": new_id()}):
+        body = {"task_type": "t", "parameters": {}, **fields}
+        first = told(await api.ask("POST", "/api/v1/tasks", body, **one), 201)["task_id"]
+        again = told(await api.ask("POST", "/api/v1/tasks", body, **other), 200)["task_id"]
+        assert again == first, fields
+        assert (await api.world.task(first)).owner == "one"
+
+
 async def test_tokens_of_one_subject_share_keys_but_not_bounds(server: Guarded) -> None:
     api, _, _ = server
     one, other = [

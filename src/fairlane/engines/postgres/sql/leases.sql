@@ -63,7 +63,8 @@ SELECT task_id FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]);
 -- name: worker
 SELECT status, lease FROM fairlane.workers WHERE worker_id = $1;
 
--- $4 is the new status, written only if the status is still $3.
+-- $4 is the new status, written only if the status is still $3. A sign of life alone does not wait
+-- for the disk: if a crash of the server forgets it, the next one takes its place.
 
 -- name: beat
 WITH beaten AS (
@@ -72,7 +73,9 @@ WITH beaten AS (
         load = coalesce($2, load),
         status = $4,
         health = coalesce($5, health)
-    WHERE worker_id = $1 AND status = $3
+    WHERE
+        worker_id = $1 AND status = $3
+        AND ($4 <> $3 OR (SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL)
     RETURNING true AS yes
 ),
 entry AS (

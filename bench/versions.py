@@ -1,0 +1,88 @@
+"""This version of Fairlane beside an older one, by turns on the same store.
+
+    python -m bench.versions 21d7557 [--store redis] [--rounds 10] [--measure drain] [--tasks 60000]
+
+The older version is a commit of this repository, checked out into a temporary worktree. Both are
+measured by the benchmark of this one, in this environment. Single rounds scatter by a quarter on a
+shared machine: read the median of the ratios, and the CPU time of the worker, which scatters less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from bench import contest, machine, stores
+
+NOW = "this version"
+DRAINS = {"sqlite": 100_000, "postgres": 60_000, "redis": 150_000}
+"""About two seconds of work, so that the start of a worker does not decide."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("revision", help="the older version: anything that Git resolves")
+    parser.add_argument("--measure", choices=("drain", "submit", "together"), default="drain")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--tasks", type=int, help="how many tasks a round drains")
+    stores.add_argument(parser)
+    options = parser.parse_args()
+    print(machine.describe())
+    with older(options.revision) as tree:
+        trees = {options.revision: tree, NOW: contest.ROOT}
+        for store in options.store or ("sqlite", "postgres", "redis"):
+            with stores.opened(store) as (name, url):
+                tasks = options.tasks or DRAINS[contest.engine_of(url)]
+                print(f"\n## {name}: {options.measure}, {tasks} tasks, {options.rounds} rounds\n")
+                compare(trees, options.measure, url, tasks, options.rounds)
+
+
+@contextmanager
+def older(revision: str) -> Iterator[Path]:
+    """A worktree of that commit."""
+    with tempfile.TemporaryDirectory(prefix="fairlane-older-") as folder:
+        tree = Path(folder) / "tree"
+        git("worktree", "add", "--detach", str(tree), revision)
+        try:
+            yield tree
+        finally:
+            git("worktree", "remove", "--force", str(tree))
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=contest.ROOT, check=True, capture_output=True)
+
+
+def compare(trees: dict[str, Path], measure: str, url: str, tasks: int, rounds: int) -> None:
+    """Print what each round found, and the ratios of this version to the older one."""
+    ours = contest.OURS[contest.engine_of(url)]["one"]
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in trees}
+    for turn in range(rounds):
+        for name in sorted(trees, reverse=bool(turn % 2)):
+            contender = msgspec.structs.replace(ours, source=trees[name] / "src")
+            measured = contest.measure(contender, measure, url, tasks=tasks)
+            for key, value in measured.found.items():
+                found[name].setdefault(key, []).append(value)
+    (old, now) = found.values()
+    print("| | " + " | ".join(trees) + " | ratio of medians | median of ratios | from – to |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for key in now:
+        before, after = old.get(key), now[key]
+        if before and all(before):
+            ratios = sorted(new / was for new, was in zip(after, before, strict=True))
+            print(
+                f"| {key} | {median(before):,.4g} | {median(after):,.4g} "
+                f"| {median(after) / median(before):.3f} | {median(ratios):.3f} "
+                f"| {ratios[0]:.2f} – {ratios[-1]:.2f} |"
+            )
+
+
+if __name__ == "__main__":
+    main()
