@@ -127,7 +127,7 @@ FAULTS: dict[str, Break] = {
     "a repeated request gets more": statement(
         claim, "seen", "request_id = ?", "request_id = 'not ' || ?"
     ),
-    "capabilities are ignored": replaced(lanes, "_serves", _serves_anyone),
+    "capabilities are ignored": replaced(lanes, "serves", _serves_anyone),
     "a paused type goes on": statement(control, "pause_type", "VALUES (?, ?)", "VALUES (?, 0 * ?)"),
     "a paused queue goes on": statement(control, "pause_queue", "VALUES (?)", "VALUES ('x' || ?)"),
     "concurrency is not counted": replaced(Rules, "slots", property(lambda _: 0)),
