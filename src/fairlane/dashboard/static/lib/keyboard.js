@@ -1,7 +1,7 @@
 // @ts-check
 // Keys that work anywhere on a page.
 
-import { useEffect, useRef } from "./preact.js";
+import { useLayoutEffect, useRef } from "./preact.js";
 
 /**
  * Bind keys, by name ("j", "?", "mod+k": Ctrl or Cmd), to actions. An action that returns false did nothing.
@@ -11,7 +11,8 @@ import { useEffect, useRef } from "./preact.js";
 export function useKeys(keys) {
   const latest = useRef(keys);
   latest.current = keys;
-  useEffect(() => {
+  // Before the page is painted: what is on the screen answers to its keys.
+  useLayoutEffect(() => {
     /** @param {KeyboardEvent} event */
     const press = (event) => {
       const mod = event.ctrlKey || event.metaKey;

@@ -14,6 +14,7 @@ export {
   useEffect,
   useErrorBoundary,
   useId,
+  useLayoutEffect,
   useMemo,
   useRef,
   useState,

@@ -8,6 +8,7 @@ type Inputs = ReadonlyArray<unknown>;
 
 export function useCallback<T extends (...given: never[]) => unknown>(callback: T, inputs: Inputs): T;
 export function useEffect(effect: () => void | (() => void), inputs?: Inputs): void;
+export function useLayoutEffect(effect: () => void | (() => void), inputs?: Inputs): void;
 export function useErrorBoundary(caught: (error: Error) => void): [Error | undefined, () => void];
 export function useId(): string;
 export function useMemo<T>(make: () => T, inputs: Inputs): T;
