@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -368,30 +367,56 @@ async def test_what_sqlite_refuses_is_told_in_our_words(either: Backend) -> None
 
 # -- a transaction that takes too long -----------------------------------------------------------
 
-
-async def wait_in_loop(_: sqlite3.Connection) -> None:
-    await asyncio.sleep(1.0)
+PATIENCE = 30.0
 
 
-async def block_the_loop(_: sqlite3.Connection) -> None:
-    time.sleep(1.0)  # noqa: ASYNC251 (that is what this is about)
+async def wait_in_loop(_: sqlite3.Connection, written: threading.Event) -> None:
+    await asyncio.to_thread(written.wait, PATIENCE)
 
 
-async def write_late(connection: sqlite3.Connection) -> None:
-    await asyncio.sleep(1.0)
+async def block_the_loop(_: sqlite3.Connection, written: threading.Event) -> None:
+    written.wait(PATIENCE)
+
+
+async def write_late(connection: sqlite3.Connection, written: threading.Event) -> None:
+    await wait_in_loop(connection, written)
     connection.execute("INSERT INTO orders VALUES ('late')")
 
 
-async def compute_in_sql(connection: sqlite3.Connection) -> None:
+async def compute_in_sql(connection: sqlite3.Connection, written: threading.Event) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
-    await asyncio.to_thread(connection.execute, endless)
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        await asyncio.to_thread(connection.execute, endless)
+    await wait_in_loop(connection, written)
 
 
-@pytest.mark.parametrize("linger", [wait_in_loop, block_the_loop, write_late, compute_in_sql])
+async def read_slowly(connection: sqlite3.Connection, written: threading.Event) -> None:
+    reading = connection.execute("SELECT 1 UNION ALL SELECT 2")
+    reading.fetchone()
+    await wait_in_loop(connection, written)
+
+
+async def compute_while_reading(connection: sqlite3.Connection, written: threading.Event) -> None:
+    reading = connection.execute("SELECT 1 UNION ALL SELECT 2")
+    reading.fetchone()
+    await compute_in_sql(connection, written)
+
+
+@pytest.mark.parametrize(
+    "linger",
+    [
+        wait_in_loop,
+        block_the_loop,
+        write_late,
+        compute_in_sql,
+        read_slowly,
+        compute_while_reading,
+    ],
+)
 async def test_a_transaction_that_takes_too_long_is_rolled_back(
     backend: Backend,
     theirs: sqlite3.Connection,
-    linger: Callable[[sqlite3.Connection], Awaitable[None]],
+    linger: Callable[[sqlite3.Connection, threading.Event], Awaitable[None]],
 ) -> None:
     """After a third of the lease the others get on, whatever the handler does."""
     theirs.commit()
@@ -407,12 +432,11 @@ async def test_a_transaction_that_takes_too_long_is_rolled_back(
         async with backend.driver.transaction() as transaction:
             transaction.connection.execute("INSERT INTO orders VALUES ('book')")
             threading.Thread(target=write).start()
-            await linger(transaction.connection)
+            await linger(transaction.connection, written)
             assert written.is_set(), "the others waited until the handler was done"
 
     with pytest.raises(TransactionTooLong, match="rolled back"):
         await transact()
-    assert written.wait(5.0)
     assert theirs.execute("SELECT count(*) FROM orders").fetchone() == (0,)
     async with backend.driver.transaction() as transaction:
         transaction.connection.execute("INSERT INTO orders VALUES ('book')")

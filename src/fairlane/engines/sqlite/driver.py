@@ -30,6 +30,7 @@ from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
 from fairlane.engines.sqlite.driver_caller_transactions import SqliteJoined
 from fairlane.engines.sqlite.driver_database import Database
 from fairlane.engines.sqlite.driver_transaction import SqliteTransaction, transacting
+from fairlane.engines.sqlite.lock import FileLock
 from fairlane.engines.sqlite.threads import Inbox, Job, LazyThread
 from fairlane.engines.sqlite.wakeup import Commits, SqliteWakeup
 from fairlane.engines.waiters import Waiters
@@ -326,7 +327,7 @@ class SqliteDriver:
         return transacting(own, self._patience)
 
     @contextmanager
-    def _apart(self) -> Iterator[sqlite3.Connection]:
+    def _apart(self) -> Iterator[tuple[sqlite3.Connection, FileLock]]:
         """Return a connection of its own, under the file's lock."""
         if not self._database.files.intact():
             self._once_sync(_LOOK)
@@ -337,18 +338,18 @@ class SqliteDriver:
             try:
                 # Closed under the lock: the last connection to leave checkpoints.
                 with closing(self._database.open(make=False)) as connection:
-                    yield connection
+                    yield connection, lock
             finally:
                 lock.release()
 
     @contextmanager
-    def _shared(self) -> Iterator[sqlite3.Connection]:
+    def _shared(self) -> Iterator[tuple[sqlite3.Connection, FileLock]]:
         """Memory has but one connection: a turn of its own on that."""
         with self._turn:
             if self._connection is None:
                 self._connection = self._database.open(make=False)
             try:
-                yield self._connection
+                yield self._connection, self._lock
             finally:
                 self._connection.row_factory = None
                 self._connection.text_factory = str

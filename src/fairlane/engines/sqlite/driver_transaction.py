@@ -7,7 +7,7 @@ import math
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -16,13 +16,17 @@ from fairlane.core.errors import StoreError, TransactionTooLong
 from fairlane.core.flow import Op
 from fairlane.engines.sqlite.driver_caller_transactions import perform_within
 from fairlane.engines.sqlite.driver_database import Database
+from fairlane.engines.sqlite.lock import FileLock
 from fairlane.engines.sqlite.threads import Hand
 
 T = TypeVar("T")
 
-Ground = Callable[[], AbstractContextManager[sqlite3.Connection]]
-"""A connection that nobody else uses, and that alone may write, for as long as it is entered."""
+Ground = Callable[[], AbstractContextManager[tuple[sqlite3.Connection, FileLock]]]
+"""A connection that nobody else uses, and the lock that lets it alone write. The lock must be held
+when the context is left."""
 
+_PROGRESS = 10_000
+"""A statement looks after this many instructions whether it has to stop."""
 
 _OVER = "The transaction is over: begin another one."
 
@@ -48,6 +52,7 @@ class SqliteTransaction:
         self._hand = Hand("fairlane-sqlite-transaction")
         self._stack = ExitStack()
         self._open: sqlite3.Connection | None = None
+        self._lock = FileLock(None)
         self._wake = False
         self._limit = limit
         self._timer: threading.Timer | None = None
@@ -89,13 +94,10 @@ class SqliteTransaction:
         )
 
     def _expire(self) -> None:
-        """Roll back, and close the connection: what the handler does with it must fail."""
-        connection = self._open
-        if connection is not None:
+        """Stop what runs, and roll back: what the handler does from now on must fail."""
+        if self._open is not None:
             self._expired = True
-            with suppress(sqlite3.Error):
-                connection.interrupt()
-            self._hand.call(self._release)
+            self._hand.call(self._end)
 
     async def release(self) -> None:
         """Give everything back; undoes what was not committed."""
@@ -117,10 +119,13 @@ class SqliteTransaction:
 
     def _begin(self) -> None:
         with ExitStack() as stack:
-            connection = stack.enter_context(self._ground())
+            connection, lock = stack.enter_context(self._ground())
             connection.execute("BEGIN IMMEDIATE")
+            if self._limit < math.inf:
+                # Not `interrupt`: while the handler reads, that would refuse the ROLLBACK, too.
+                connection.set_progress_handler(lambda: self._expired, _PROGRESS)
             self._stack = stack.pop_all()
-        self._open = connection
+        self._open, self._lock = connection, lock
 
     def _perform(self, op: Op[T]) -> T:
         if not self.connection.in_transaction:
@@ -139,10 +144,25 @@ class SqliteTransaction:
         if self._wake:
             self._committed()
 
+    def _end(self) -> None:
+        """Roll back and let others write, while the handler may be inside a call.
+
+        So the connection stays open, but refuses to write: a thread that comes back from a call of
+        a connection that was closed meanwhile finds no memory, or crashes.
+        """
+        connection, self._open = self._open, None
+        if connection is not None:
+            connection.execute("PRAGMA query_only = ON")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._lock.release()
+
     def _release(self) -> None:
         connection, self._open = self._open, None
         with self._stack:
-            if connection is not None and connection.in_transaction:
+            if connection is None:  # it was ended, or has not begun
+                self._lock.acquire(wait=True)
+            elif connection.in_transaction:
                 connection.execute("ROLLBACK")
 
 
