@@ -88,7 +88,7 @@ class TestChecked:
         assert checked(policy) is policy
 
     @pytest.mark.parametrize("field", ["base", "factor", "cap", "jitter"])
-    @pytest.mark.parametrize("value", [-0.5, float("nan"), float("inf"), "1", None], ids=repr)
+    @pytest.mark.parametrize("value", [-0.5, float("nan"), float("inf"), "1", True, None], ids=repr)
     def test_a_number_that_makes_no_sense_is_refused(self, field: str, value: Any) -> None:
         policy = RetryPolicy(**{field: value})
         with pytest.raises(InvalidRetries, match="a factor from 1 to 1,000") as caught:

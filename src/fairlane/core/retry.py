@@ -41,7 +41,7 @@ def checked(policy: RetryPolicy) -> RetryPolicy:
     if (
         isinstance(policy, RetryPolicy)
         and all(
-            isinstance(number, int | float)
+            isinstance(number, int | float) and not isinstance(number, bool)
             for number in (policy.base, policy.factor, policy.cap, policy.jitter)
         )
         and 0 <= policy.base <= limits.DELAY_SECONDS
