@@ -28,7 +28,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bench import machine, stores
+from bench import contest, machine, stores
 from bench.load import Result
 from bench.loops import use_uvloop
 from fairlane.core.ids import new_id
@@ -124,11 +124,17 @@ def server(kind: str, module: str = "bench.http") -> Iterator[Target]:
 
 
 @contextmanager
-def fairlane_server(store: str) -> Iterator[Target]:
-    """`fairlane server` as one starts it, but that it refuses nothing however much is queued."""
+def fairlane_server(store: str, source: Path = contest.ROOT / "src") -> Iterator[Target]:
+    """`fairlane server` as one starts it, but that it refuses nothing however much is queued.
+
+    `source` is where Fairlane's code is: that of another checkout, to compare versions.
+    """
     admit_all = [word for grade in ("low", "normal", "all") for word in (f"--refuse-{grade}", "0")]
     command = [sys.executable, "-m", "fairlane", "server", "--store", store, "--port", "0"]
-    with subprocess.Popen([*command, *admit_all], stderr=subprocess.PIPE, text=True) as process:
+    environ = {**os.environ, "PYTHONPATH": str(source)}
+    with subprocess.Popen(
+        [*command, *admit_all], env=environ, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         try:
             (url,) = re.findall(r"http://[\d.:]+\d", process.stderr.readline())

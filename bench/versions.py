@@ -1,10 +1,12 @@
 """This version of Fairlane beside an older one, by turns on the same store.
 
     python -m bench.versions 21d7557 [--store redis] [--rounds 10] [--measure drain] [--tasks 60000]
+    python -m bench.versions fb8cafc --measure post
 
 The older version is a commit of this repository, checked out into a temporary worktree. Both are
 measured by the benchmark of this one, in this environment. Single rounds scatter by a quarter on a
-shared machine: read the median of the ratios, and the CPU time of the worker, which scatters less.
+shared machine: read the median of the ratios, and the CPU time of the worker or server, which
+scatters less.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import msgspec
 
-from bench import contest, machine, stores
+from bench import contest, http, machine, stores
 
 NOW = "this version"
+POST = "post"
+"""Submissions over HTTP, one task each. The other measures are those of `bench.peers.run`."""
+POST_SECONDS = 3.0
 DRAINS = {"sqlite": 100_000, "postgres": 60_000, "redis": 150_000}
 """About two seconds of work, so that the start of a worker does not decide."""
 
@@ -29,7 +35,7 @@ DRAINS = {"sqlite": 100_000, "postgres": 60_000, "redis": 150_000}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("revision", help="the older version: anything that Git resolves")
-    parser.add_argument("--measure", choices=("drain", "submit", "together"), default="drain")
+    parser.add_argument("--measure", choices=("drain", "submit", "together", POST), default="drain")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--tasks", type=int, help="how many tasks a round drains")
     stores.add_argument(parser)
@@ -40,7 +46,8 @@ def main() -> None:
         for store in options.store or ("sqlite", "postgres", "redis"):
             with stores.opened(store) as (name, url):
                 tasks = options.tasks or DRAINS[contest.engine_of(url)]
-                print(f"\n## {name}: {options.measure}, {tasks} tasks, {options.rounds} rounds\n")
+                much = f"{POST_SECONDS:g} s" if options.measure == POST else f"{tasks} tasks"
+                print(f"\n## {name}: {options.measure}, {much}, {options.rounds} rounds\n")
                 compare(trees, options.measure, url, tasks, options.rounds)
 
 
@@ -62,13 +69,10 @@ def git(*arguments: str) -> None:
 
 def compare(trees: dict[str, Path], measure: str, url: str, tasks: int, rounds: int) -> None:
     """Print what each round found, and the ratios of this version to the older one."""
-    ours = contest.OURS[contest.engine_of(url)]["one"]
     found: dict[str, dict[str, list[float]]] = {name: {} for name in trees}
     for turn in range(rounds):
         for name in sorted(trees, reverse=bool(turn % 2)):
-            contender = msgspec.structs.replace(ours, source=trees[name] / "src")
-            measured = contest.measure(contender, measure, url, tasks=tasks)
-            for key, value in measured.found.items():
+            for key, value in measured(trees[name] / "src", measure, url, tasks).items():
                 found[name].setdefault(key, []).append(value)
     (old, now) = found.values()
     print("| | " + " | ".join(trees) + " | ratio of medians | median of ratios | from – to |")
@@ -82,6 +86,25 @@ def compare(trees: dict[str, Path], measure: str, url: str, tasks: int, rounds: 
                 f"| {median(after) / median(before):.3f} | {median(ratios):.3f} "
                 f"| {ratios[0]:.2f} – {ratios[-1]:.2f} |"
             )
+
+
+def measured(source: Path, measure: str, url: str, tasks: int) -> dict[str, Any]:
+    """What one version reaches on an empty store."""
+    if measure == POST:
+        return posted(source, url)
+    ours = contest.OURS[contest.engine_of(url)]["one"]
+    contender = msgspec.structs.replace(ours, source=source)
+    return contest.measure(contender, measure, url, tasks=tasks).found
+
+
+def posted(source: Path, url: str) -> dict[str, float]:
+    """Tasks that a server takes in a second, and its CPU time for each."""
+    with contest.empty(url) as store, http.fairlane_server(store, source) as target:
+        busy = target.cpu_seconds()
+        result = http.loaded(target.url, batch=1, rate=0.0, seconds=POST_SECONDS)
+        busy = target.cpu_seconds() - busy
+    assert result.failures == 0
+    return {"post": result.tasks_per_second, "cpu_us": 1e6 * busy / result.answered}
 
 
 if __name__ == "__main__":
