@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from websockets.sync.client import connect
 
 from fairlane.core import limits
 from fairlane.core.filters import EVERYTHING
@@ -15,12 +16,21 @@ from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import Failed
 from fairlane.core.submission import new_task
+from fairlane.server.http.limits import ConnectionLimits
 from fairlane.server.large_bodies import list_body
 from fairlane.server.operations import BATCH_BYTES, Operation
 from fairlane.server.routes import OPERATIONS
 from fairlane.wire.worker_protocol import MOST_AT_ONCE
 from tests.server.kit import Api
-from tests.server.security.budget import MEBIBYTE, SHAPES, check, cost_of, filled, joined
+from tests.server.security.budget import (
+    MEBIBYTE,
+    SHAPES,
+    check,
+    cost_of,
+    cost_of_call,
+    filled,
+    joined,
+)
 from tests.server.security.kit import Scene, name_of, scene
 
 ROOM = BATCH_BYTES - 1024
@@ -184,3 +194,27 @@ async def test_pages_of_large_tasks(api: Api) -> None:
         cost = await cost_of(api, method, path, body, {200})
         # What is read, the response, and its copies on the way out.
         check(cost, 2 * limits.PAGE_BYTES, path)
+
+
+MESSAGE_ROOM = ConnectionLimits().message_bytes - 100
+MESSAGES = {
+    "ids": json.dumps({"task_ids": [new_id() for _ in range(MESSAGE_ROOM // 40)]}),
+    "names": json.dumps({"queues": [f"{n:x}" for n in range(MESSAGE_ROOM // 9)]}),
+    "an unknown field": '{"a":' + filled("depth", MESSAGE_ROOM).decode() + "}",
+    "not JSON": "[" * MESSAGE_ROOM,
+    "wide": '"' + "\U0001f600" * (MESSAGE_ROOM // 4) + '"',
+}
+
+
+@pytest.mark.parametrize("what", MESSAGES)
+async def test_messages_of_a_websocket(api: Api, what: str) -> None:
+    message = MESSAGES[what]
+
+    def converse() -> None:
+        with connect(f"ws://127.0.0.1:{api.port}/ws", proxy=None) as socket:
+            assert json.loads(socket.recv(timeout=60))["type"] == "ready"
+            socket.send(message)
+            assert json.loads(socket.recv(timeout=60))["type"] in {"ready", "error"}
+
+    cost = await cost_of_call(converse)
+    check(cost, len(message.encode()), f"a message: {what}")
