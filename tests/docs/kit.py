@@ -11,9 +11,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -21,11 +23,15 @@ NAMED = re.compile(r"# ([\w.]+\.(?:py|toml))\n")
 
 
 class Folder:
-    """Where a page is carried out, with the package as a Python has it."""
+    """Where a page is carried out, with the package as a Python has it.
 
-    def __init__(self, path: Path, python: str) -> None:
+    `user` has the options of `subprocess` that say who does so.
+    """
+
+    def __init__(self, path: Path, python: str, user: Mapping[str, Any]) -> None:
         self._path = path
         self._python = python
+        self._user = user
         # The command need not be installed where the tests run.
         self._fairlane = f'{python} -m fairlane "$@";'
         mine = {name: value for name, value in os.environ.items() if "FAIRLANE" not in name}
@@ -57,6 +63,7 @@ class Folder:
                         cwd=self._path,
                         env=self._environ,
                         stderr=log,
+                        **self._user,
                     )
                 self._workers.append(worker)
             else:
@@ -79,6 +86,7 @@ class Folder:
             text=True,
             check=False,
             timeout=60,
+            **self._user,
         )
 
     def close(self) -> None:
@@ -89,9 +97,11 @@ class Folder:
 
 
 @contextmanager
-def folder(path: Path, python: str = sys.executable) -> Iterator[Folder]:
+def folder(
+    path: Path, python: str = sys.executable, user: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[Folder]:
     """A folder. What still runs there at the end is stopped."""
-    made = Folder(path, python)
+    made = Folder(path, python, user)
     try:
         yield made
     finally:

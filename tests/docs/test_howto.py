@@ -1,4 +1,5 @@
-"""The how-to pages do what they say: each is carried out from top to bottom (see `kit`)."""
+"""The how-to pages do what they say: each is carried out from top to bottom (see `kit`), with the
+wheel and what the page says it needs, by a user without the rights of root."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs import newcomer
 from tests.docs.kit import BLOCK, ROOT, folder
 
 DOCS = ROOT / "docs"
@@ -18,10 +20,11 @@ pytestmark = pytest.mark.timeout(110)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page(page: Path, tmp_path: Path) -> None:
-    blocks = BLOCK.findall(page.read_text())
-    with folder(tmp_path) as here:
-        for kind, block in blocks:
+def test_a_page(page: Path) -> None:
+    text = page.read_text()
+    python = newcomer.environment(newcomer.requirements_of(text)) / "python"
+    with newcomer.home() as home, folder(home, str(python), newcomer.identity()) as here:
+        for kind, block in BLOCK.findall(text):
             here.carry_out(kind, block)
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs import newcomer
 from tests.docs.kit import ROOT
 
 pytestmark = pytest.mark.timeout(110)
 
-UV = Path(sys.executable).with_name("uv")
 README = (ROOT / "README.md").read_text()
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
 SESSION = re.compile(r"^```\n(\$ fairlane .*?)^```", re.DOTALL | re.MULTILINE)
@@ -51,7 +49,7 @@ class Shell:
         if re.search(r"&(\s+#.*)?$", command):
             self._start(command.partition("&")[0])
             return ""
-        done = subprocess.run(
+        done: subprocess.CompletedProcess[str] = subprocess.run(
             ["/bin/bash", "-c", command],
             cwd=self._folder,
             env=self._environ,
@@ -59,6 +57,7 @@ class Shell:
             text=True,
             check=False,
             timeout=60,
+            **newcomer.identity(),
         )
         assert (done.returncode, done.stderr) == (0, ""), done.stderr + self._said()
         return done.stdout
@@ -70,6 +69,7 @@ class Shell:
                 cwd=self._folder,
                 env=self._environ,
                 stderr=log,
+                **newcomer.identity(),
             )
         self._running.append(started)
 
@@ -92,20 +92,16 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tools() -> Path:
     """The programs of an environment that has the wheel and what it depends on."""
-    folder = tmp_path_factory.mktemp("newcomer")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    environment = folder / "venv"
-    python = environment / "bin" / "python"
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    environ = {**os.environ, "UV_SYSTEM_CERTS": "1"}
-    for args in (f"venv {environment}", f"pip install --python {python} {wheel}"):
-        command = [str(UV), "--quiet", *args.split()]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    return environment / "bin"
+    return newcomer.environment()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Where a newcomer works."""
+    with newcomer.home() as home:
+        yield home
 
 
 @contextmanager
@@ -117,10 +113,10 @@ def shell_in(folder: Path, tools: Path) -> Iterator[Shell]:
         shell.close()
 
 
-def test_the_readme(tools: Path, tmp_path: Path) -> None:
+def test_the_readme(tools: Path, folder: Path) -> None:
     (program,) = PYTHON.findall(README)
     work, serve = SESSION.findall(README)
-    with shell_in(tmp_path, tools) as shell:
+    with shell_in(folder, tools) as shell:
         shell.write("shop.py", program)
         start, submit, printed = work.splitlines()
         shell.type(start.removeprefix("$ "))
@@ -136,10 +132,10 @@ def test_the_readme(tools: Path, tmp_path: Path) -> None:
         assert found["task_type"] == "greet"
 
 
-def test_the_tutorial(tools: Path, tmp_path: Path) -> None:
+def test_the_tutorial(tools: Path, folder: Path) -> None:
     program = "\n\n".join(PYTHON.findall(TUTORIAL))
     (promised,) = re.findall(r"print\(.*\)  # (.*)", program)
-    with shell_in(tmp_path, tools) as shell:
+    with shell_in(folder, tools) as shell:
         shell.write("shop.py", program)
         assert shell.type("python shop.py").strip() == promised
         (start,) = re.findall("^fairlane worker .*$", TUTORIAL, re.MULTILINE)
@@ -149,8 +145,8 @@ def test_the_tutorial(tools: Path, tmp_path: Path) -> None:
         assert stats["workers"]["active"] == 1
 
 
-def test_up_without_anything_else(tools: Path, tmp_path: Path) -> None:
-    with shell_in(tmp_path, tools) as shell:
+def test_up_without_anything_else(tools: Path, folder: Path) -> None:
+    with shell_in(folder, tools) as shell:
         shell.type("fairlane up &")
         shell.wait_for("Open it in a browser, or run `fairlane top --store ")
         address = "http://127.0.0.1:8000"
