@@ -4,6 +4,7 @@ size in memory."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ from tests.server.security.budget import (
     cost_of_call,
     filled,
     joined,
+    without_the_rest,
 )
 from tests.server.security.kit import Scene, name_of, scene
 
@@ -40,6 +42,12 @@ ANY = set(range(200, 500))
 """A request that is refused must be cheap, too."""
 
 NAMES = [f"name-{number:026}" for number in range(limits.WORKER_NAMES)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def alone() -> Iterator[None]:
+    with without_the_rest():
+        yield
 
 
 def full_bodies(place: Scene) -> dict[str, Any]:
