@@ -64,14 +64,14 @@ async def test_what_is_said_wins(served: Api) -> None:
 
 async def test_arguments_that_do_not_fit_are_refused_by_name(served: Api) -> None:
     await publish(served, GREET)
-    for parameters, said in (
-        ({}, "greet: `name` is missing."),
-        ({"name": 5}, "greet: `name` must be text, not a whole number."),
-        ({"name": "a", "nam": 1}, "greet: There is no `nam`: there is `name`."),
+    for parameters, name, said in (
+        ({}, "name", "greet: `name` is missing."),
+        ({"name": 5}, "name", "greet: `name` must be text, not a whole number."),
+        ({"name": "a", "nam": 1}, "nam", "greet: There is no `nam`: there is `name`."),
     ):
         body = {"task_type": "greet", "parameters": parameters}
         answer = await served.ask("POST", TASKS, body)
-        refused(answer, 422, "invalid_arguments")
+        assert refused(answer, 422, "invalid_arguments") == {"parameter": name}
         assert json.loads(answer.body)["error"]["message"] == said
         batch = {"tasks": [{**body, "parameters": {"name": "a"}}, body]}
         details = refused(await served.ask("POST", f"{TASKS}/batch", batch), 422, "invalid_batch")

@@ -91,8 +91,9 @@ def test_a_unique_task_has_no_form() -> None:
 def test_arguments_that_cannot_fit_are_refused() -> None:
     template = Template("mail", MAIL)
     template.check(b'{"n":1}')
-    with pytest.raises(InvalidArguments, match=r"^mail: `n` is missing\.$"):
+    with pytest.raises(InvalidArguments, match=r"^mail: `n` is missing\.$") as caught:
         template.check(b"{}")
+    assert caught.value.parameter == "n"
     template.check(b'{"$blob":{"at":"store","n":5}}')  # nobody has looked into it yet
     template.check(b'{"n":"' + b"x" * limits.CHECKED_BYTES + b'"}')
 

@@ -65,6 +65,12 @@ DOES_NOT: list[tuple[Any, str]] = [
 ]
 
 
+def text_of(schema: dict[str, Any], value: Any) -> str:
+    found = misfit(schema, value)
+    assert found is not None
+    return found.text
+
+
 @pytest.mark.parametrize("value", FITS)
 def test_it_fits(value: dict[str, Any]) -> None:
     assert misfit(SCHEMA, {"to": "a", **value}) is None
@@ -72,18 +78,35 @@ def test_it_fits(value: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("value", "found"), DOES_NOT)
 def test_it_does_not_fit(value: Any, found: str) -> None:
-    assert (misfit(SCHEMA, value) or "").startswith(found)
+    assert text_of(SCHEMA, value).startswith(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "parameter"),
+    [
+        ({}, "to"),
+        ({"to": 5}, "to"),
+        ({"to": "a", "a.b": 1}, "a.b"),
+        ({"to": "a", "map": {"c.d": "e"}}, "map"),
+        ({"to": "a", "either": {}}, "either"),
+        ([], None),
+    ],
+)
+def test_the_parameter_is_named(value: Any, parameter: str | None) -> None:
+    found = misfit(SCHEMA, value)
+    assert found is not None
+    assert found.parameter == parameter
 
 
 def test_no_parameters_at_all() -> None:
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     assert misfit(schema, {}) is None
-    assert misfit(schema, {"a": 1}) == "There is no `a`: it takes nothing"
+    assert text_of(schema, {"a": 1}) == "There is no `a`: it takes nothing"
 
 
 def test_of_alternatives_without_types_the_first_is_named() -> None:
     schema = {"anyOf": [{"enum": ["a"]}, {"enum": ["b"]}]}
-    assert misfit(schema, 5) == 'The payload must be one of "a"'
+    assert text_of(schema, 5) == 'The payload must be one of "a"'
     assert misfit(schema, "b") is None
 
 
@@ -119,5 +142,5 @@ def test_a_schema_cannot_take_long() -> None:
 
 
 def test_long_lists_of_values_are_cut() -> None:
-    found = misfit({"enum": list(range(100))}, "a") or ""
+    found = text_of({"enum": list(range(100))}, "a")
     assert found == "The payload must be one of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …"

@@ -110,7 +110,7 @@ class Template:
             return  # walking through it would take too long; the handler looks at all of it
         found = misfit(self._schema, msgspec.json.decode(payload))
         if found is not None:
-            raise InvalidArguments(f"{self._type}: {found}.")
+            raise InvalidArguments(f"{self._type}: {found.text}.", parameter=found.parameter)
 
 
 _FORMS: Final = 100

@@ -191,6 +191,11 @@ class InvalidArguments(InvalidTask):
 
     code = "invalid_arguments"
 
+    def __init__(self, message: str | None = None, *, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        """The parameter that does not fit, if it is known."""
+
 
 class InvalidHandler(InvalidInput):
     """This function cannot be a task."""

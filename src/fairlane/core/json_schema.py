@@ -8,9 +8,11 @@ because the handler has the last word.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 Schema = Mapping[str, Any]
+Path = tuple[str, ...]
+"""The steps to a value inside the whole, as a message shows them: `("lines", "[0]", ".sku")`."""
 
 LAX: Final = "x-lax"
 """A keyword of our own: the handler converts such values itself, so they are not checked."""
@@ -21,20 +23,28 @@ their authors are not trusted with the time of a server: after that, everything 
 _DEPTH: Final = 120
 
 
-def misfit(schema: Schema, value: Any) -> str | None:
-    """Return what does not fit, as a sentence without its full stop; None if nothing is wrong."""
-    return _Check(schema).value(schema, value, "")
+class Misfit(NamedTuple):
+    """What does not fit. `text` is a sentence without its full stop; `parameter` names the
+    parameter of the task that is wrong, None if it is none in particular."""
+
+    text: str
+    parameter: str | None
+
+
+def misfit(schema: Schema, value: Any) -> Misfit | None:
+    """Return what does not fit; None if nothing is wrong."""
+    return _Check(schema).value(schema, value, ())
 
 
 class _Check:
-    """Checks values against the parts of one schema. A path names a value inside the whole."""
+    """Checks values against the parts of one schema."""
 
     def __init__(self, root: Schema) -> None:
         self._definitions: Schema = _object_in(root, "$defs")
         self._steps = _STEPS
         self._depth = 0
 
-    def value(self, schema: Any, value: Any, path: str) -> str | None:
+    def value(self, schema: Any, value: Any, path: Path) -> Misfit | None:
         self._steps -= 1
         self._depth += 1
         known = self._resolve(schema) if self._steps >= 0 and self._depth <= _DEPTH else None
@@ -42,17 +52,17 @@ class _Check:
         self._depth -= 1
         return found
 
-    def _known(self, found: Schema, value: Any, path: str) -> str | None:
+    def _known(self, found: Schema, value: Any, path: Path) -> Misfit | None:
         if found.get(LAX):
             return None
         if options := _list_in(found, "anyOf"):
             return self._any_of(options, value, path)
         allowed = _list_in(found, "enum")
         if allowed and not _is_one_of(value, allowed):
-            return f"{_named(path)} must be one of {_listed(allowed)}"
+            return _misfit(path, f"{_named(path)} must be one of {_listed(allowed)}")
         types = _types_of(found)
         if types and not any(_TYPES[type][1](value) for type in types):
-            return f"{_named(path)} must be {_listed_types(types)}, not {kind_of(value)}"
+            return _wrong_type(path, types, value)
         if isinstance(value, dict):
             return self._object(found, value, path)
         if isinstance(value, list):
@@ -69,7 +79,7 @@ class _Check:
         found: Any = self._definitions.get(str(reference).removeprefix("#/$defs/"))
         return found if isinstance(found, dict) and "$ref" not in found else None
 
-    def _any_of(self, options: list[Any], value: Any, path: str) -> str | None:
+    def _any_of(self, options: list[Any], value: Any, path: Path) -> Misfit | None:
         types: list[str] = []
         misfits = []
         for option in options:
@@ -80,31 +90,32 @@ class _Check:
             types += _types_of(self._resolve(option) or {})
         if not types or kind_of(value) in (_TYPES[type][0] for type in types):
             # The alternative of the same type was most likely meant.
-            return next((each for each in misfits if ", not " not in each), misfits[0])
-        return f"{_named(path)} must be {_listed_types(types)}, not {kind_of(value)}"
+            return next((each for each in misfits if ", not " not in each.text), misfits[0])
+        return _wrong_type(path, types, value)
 
-    def _object(self, schema: Schema, value: Mapping[str, Any], path: str) -> str | None:
+    def _object(self, schema: Schema, value: Mapping[str, Any], path: Path) -> Misfit | None:
         properties = _object_in(schema, "properties")
         for name in _list_in(schema, "required"):
             if name not in value:
-                return f"{_named(_inside(path, name))} is missing"
+                inside = _inside(path, name)
+                return _misfit(inside, f"{_named(inside)} is missing")
         others = schema.get("additionalProperties", True)
         for name, each in value.items():
             inside = _inside(path, name)
             if name not in properties and others is False:
                 known = ", ".join(f"`{known}`" for known in properties)
                 says = f"there is {known}" if known else "it takes nothing"
-                return f"There is no {_named(inside)}: {says}"
+                return _misfit(inside, f"There is no {_named(inside)}: {says}")
             found = self.value(properties.get(name, others), each, inside)
             if found is not None:
                 return found
         return None
 
-    def _array(self, schema: Schema, value: list[Any], path: str) -> str | None:
+    def _array(self, schema: Schema, value: list[Any], path: Path) -> Misfit | None:
         first = _list_in(schema, "prefixItems")
         for number, each in enumerate(value):
             part = first[number] if number < len(first) else schema.get("items")
-            found = self.value(part, each, f"{path}[{number}]")
+            found = self.value(part, each, (*path, f"[{number}]"))
             if found is not None:
                 return found
         return None
@@ -172,9 +183,17 @@ def _listed(allowed: list[Any]) -> str:
     return ", ".join(texts) + (", …" if len(allowed) > len(texts) else "")
 
 
-def _inside(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+def _inside(path: Path, name: object) -> Path:
+    return (*path, f".{name}" if path else str(name))
 
 
-def _named(path: str) -> str:
-    return f"`{path[:200]}`" if path else "The payload"
+def _named(path: Path) -> str:
+    return f"`{''.join(path)[:200]}`" if path else "The payload"
+
+
+def _misfit(path: Path, text: str) -> Misfit:
+    return Misfit(text, path[0][:200] if path else None)
+
+
+def _wrong_type(path: Path, types: list[str], value: Any) -> Misfit:
+    return _misfit(path, f"{_named(path)} must be {_listed_types(types)}, not {kind_of(value)}")

@@ -13,6 +13,7 @@ from fairlane.core.errors import (
     Conflict,
     FairlaneError,
     IdempotencyConflict,
+    InvalidArguments,
     InvalidCursor,
     InvalidInput,
     OutOfBounds,
@@ -161,7 +162,8 @@ def response_to(error: Exception, invalid: int = INVALID) -> Response:
         case StoreError():
             return _store_error(error)
         case FairlaneError():
-            return error_response(_status_of(error, invalid), error.code, error.message)
+            status = _status_of(error, invalid)
+            return error_response(status, error.code, error.message, _details_of(error))
         case _:
             logger.error("A request failed", exc_info=error)
             return error_response(500, "internal_error", "Something went wrong in the server.")
@@ -177,6 +179,14 @@ def error_response(
     """Return a response in the one shape of errors."""
     body = {"error": {"code": code, "message": message, "details": details or {}}}
     return Response(body, status, headers)
+
+
+def _details_of(error: FairlaneError) -> Mapping[str, Any] | None:
+    match error:
+        case InvalidArguments(parameter=str(name)):
+            return {"parameter": name}
+        case _:
+            return None
 
 
 def _status_of(error: FairlaneError, invalid: int) -> int:
