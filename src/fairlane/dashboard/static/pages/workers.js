@@ -6,6 +6,7 @@ import { count, counted } from "../lib/format.js";
 import { html } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
 import { link } from "../lib/router.js";
+import { loadStyle } from "../lib/stylesheet.js";
 import { Empty } from "../ui/empty.js";
 import { fetched } from "../ui/fetched.js";
 import { Meter } from "../ui/meter.js";
@@ -17,6 +18,8 @@ import { loadOf, Worker } from "./workers/worker.js";
  * @import { EventType, WorkerView } from "../../types/api.js"
  * @typedef {() => Promise<void>} Refresh
  */
+
+await loadStyle("workers.css");
 
 /** @type {EventType[]} */
 const EVENTS = ["worker.joined", "worker.left", "worker.paused", "worker.draining", "worker.dead"];
