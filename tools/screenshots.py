@@ -26,6 +26,7 @@ PAGES: Final = {
     "queues": "#/queues",
     "workers": "#/workers",
     "dead": "#/dead",
+    "submit": "#/submit",
 }
 LOOKS: Final[dict[str, tuple[str, int, int]]] = {
     "light": ("light", 1280, 1180),

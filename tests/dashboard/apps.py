@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fairlane import Context, Fail, Fairlane
 
@@ -21,6 +21,26 @@ async def greet(name: str = "you") -> dict[str, str]:
 async def echo(value: Any = None) -> Any:
     """Gives back what it was given."""
     return value
+
+
+@app.task(queue="orders", priority="high", max_retries=7, timeout=45, tags={"team": "shop"})
+async def order(
+    customer: str,
+    quantity: int,
+    express: bool = False,
+    size: Literal["small", "large"] = "small",
+    price: float | None = None,
+    lines: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Gives back what was ordered."""
+    return {
+        "customer": customer,
+        "quantity": quantity,
+        "express": express,
+        "size": size,
+        "price": price,
+        "lines": lines,
+    }
 
 
 @app.task

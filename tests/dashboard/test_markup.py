@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from playwright.async_api import Page, expect
 
+from fairlane.core.definitions import Definition
 from fairlane.core.model import Beat, Report, TaskError
 from fairlane.core.outcomes import Completed, Failed
 from tests.dashboard.kit import Dashboard, Site, views
@@ -69,7 +70,8 @@ EXPOSED = """(reverses) => {
 }"""
 """Texts that share what isolates them with a text that could reverse them."""
 TOLD = """() => {
-  const told = (one) => [one.title, one.getAttribute("aria-label"), one.value, one.text];
+  const told = (one) =>
+    [one.title, one.getAttribute("aria-label"), one.value, one.text, one.placeholder];
   const quiet = document.querySelectorAll("[title], [aria-label], input, option");
   return [document.title, document.body.innerText, ...[...quiet].flatMap(told)].join("\\n");
 }"""
@@ -113,7 +115,23 @@ async def set_out(site: Site) -> dict[str, str]:
             report = Report(task.task_id, task.attempt, 50.0, evil("progress"))
             await world.run(world.ops.progress(worker, [report]))
     ids["waiting"] = await site.submit(TYPE, queue=QUEUE, depends_on=[ids["running"]])
+    await world.run(world.ops.publish([definition()]))
     return ids
+
+
+def definition() -> Definition:
+    """What a worker may publish about a type."""
+    about, preset = evil("about"), evil("preset")
+    properties = {
+        evil("parameter"): {"type": "string", "description": about, "default": preset},
+        evil("choice"): {"enum": [evil("option")]},
+    }
+    return Definition(
+        type=TYPE,
+        parameters={"type": "object", "properties": properties},
+        description=evil("described"),
+        source=evil("source"),
+    )
 
 
 EVERYWHERE = (
@@ -130,6 +148,7 @@ EVERYWHERE = (
         "value",
     ),
     *("key-dead", "message", "code", "traceback", "result", "end", "progress"),
+    *("parameter", "about", "preset", "choice", "option", "described", "source"),
 )
 
 
@@ -175,6 +194,7 @@ async def test_everything_is_text(dashboard: Dashboard) -> None:
         ("dead", {"tag": f"{evil('tag')}:{evil('value')}", "type": evil("typed")}),
         ("queues", {"name": evil("typed"), "sort": evil("typed")}),
         ("workers", {"id": evil("typed")}),
+        *(("submit", {"from": task_id}) for task_id in (ids["dead"], evil("typed"))),
         (f"tasks/{quote(evil('typed'), safe='')}", {}),
         (quote(evil("typed"), safe=""), {}),
     ]

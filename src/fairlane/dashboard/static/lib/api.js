@@ -8,6 +8,7 @@ import { signal } from "./preact.js";
  * @typedef {string | number | boolean | null | undefined} Value
  * @typedef {Record<string, Value | readonly Value[]>} Query
  * @typedef {{ query?: Query, body?: unknown, abort?: AbortSignal }} RequestOptions
+ * @typedef {{ status?: number, code?: string, details?: Record<string, unknown> }} Refusal
  */
 
 /** Counts the answers that asked for a sign-in. */
@@ -17,11 +18,12 @@ export const unauthorized = signal(0);
 export let clockSkew = 0;
 
 export class ApiError extends Error {
-  /** @param {string} message @param {{ status?: number, code?: string }} [about] */
-  constructor(message, { status = 0, code = "unreachable" } = {}) {
+  /** @param {string} message @param {Refusal} [about] */
+  constructor(message, { status = 0, code = "unreachable", details = {} } = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.details = details;
   }
 }
 
@@ -47,12 +49,14 @@ export function appendQuery(params, query) {
 }
 
 /**
+ * Send a request of any kind. The functions below know its types.
+ *
  * @param {string} method
  * @param {string} path
  * @param {RequestOptions} options
- * @returns {Promise<unknown>}
+ * @returns {Promise<{ status: number, answer: unknown }>}
  */
-async function request(method, path, { query, body, abort }) {
+export async function send(method, path, { query, body, abort }) {
   /** @type {RequestInit} */
   const init = { method, signal: abort };
   if (body !== undefined) {
@@ -65,12 +69,15 @@ async function request(method, path, { query, body, abort }) {
   });
   noteClock(response);
   const answer = await parse(response);
-  if (response.ok) return answer;
   const { status } = response;
+  if (response.ok) return { status, answer };
   if (status === 401) unauthorized.value += 1;
   const { error } = /** @type {Partial<ErrorBody>} */ (answer ?? {});
-  throw new ApiError(error?.message ?? `The server answered ${status}.`, { status, code: error?.code });
+  throw new ApiError(error?.message ?? `The server answered ${status}.`, { status, ...error });
 }
+
+/** @param {string} method @param {string} path @param {RequestOptions} options */
+const request = async (method, path, options) => (await send(method, path, options)).answer;
 
 // The types of routes and answers come from the OpenAPI document. JSON that arrives is taken at its word.
 
@@ -124,11 +131,14 @@ async function parse(response) {
   const text = await response.text();
   if (!text) return null;
   try {
-    return JSON.parse(text, LONG_NUMBER.test(text) ? keepLongNumber : undefined);
+    return parseJson(text);
   } catch {
     return null; // A proxy's own page, for example: the status says enough.
   }
 }
+
+/** Throws a SyntaxError if the text is not JSON. @param {string} text @returns {unknown} */
+export const parseJson = (text) => JSON.parse(text, LONG_NUMBER.test(text) ? keepLongNumber : undefined);
 
 // Some tasks carry ids that are numbers too large for JavaScript, which would round them.
 const LONG_NUMBER = /\d{16}/;

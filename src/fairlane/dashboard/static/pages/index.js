@@ -1,18 +1,25 @@
 // @ts-check
 // The pages, in the order of the navigation. Each is loaded on demand, to keep the first view small.
 
-import { boundTo } from "../lib/session.js";
+import { boundTo, hasScope } from "../lib/session.js";
 
 /**
+ * @import { Scope } from "../../types/api.js"
  * @import { Children } from "../lib/preact.js"
  * @import { IconName } from "../ui/icons.js"
  * @typedef {(props: { parts: string[], query: URLSearchParams }) => Children} PageComponent
  * @typedef {() => Promise<PageComponent>} LoadPage
  * @typedef {{ title: string, load: LoadPage }} Page
- * @typedef {Page & { name: string, icon: IconName, bound?: boolean, child?: Page }} NamedPage
+ * @typedef {{ icon?: IconName, scope?: Scope, bound?: boolean, child?: Page }} PageOptions
+ * @typedef {Page & PageOptions & { name: string }} NamedPage
  */
 
-/** @type {NamedPage[]} `bound`: also for viewers with a bound token. The others tell of everybody's tasks. */
+/**
+ * `bound`: also for viewers with a bound token. The others tell of everybody's tasks. `scope`: what its
+ * action takes. A page without an icon is not in the navigation.
+ *
+ * @type {NamedPage[]}
+ */
 export const PAGES = [
   {
     name: "",
@@ -41,6 +48,13 @@ export const PAGES = [
     load: async () => (await import("./workers.js")).Workers,
   },
   { name: "dead", title: "Dead letters", icon: "dead", load: async () => (await import("./dead.js")).Dead },
+  {
+    name: "submit",
+    title: "Submit a task",
+    scope: "submit",
+    bound: true,
+    load: async () => (await import("./submit.js")).Submit,
+  },
 ];
 
 /**
@@ -57,6 +71,9 @@ export function pageOf([name = "", ...rest]) {
 
 /** The pages that the viewer may see. */
 export const visiblePages = () => PAGES.filter(({ bound }) => bound || boundTo.value === null);
+
+/** The pages on which the viewer may do what they are for. */
+export const usablePages = () => visiblePages().filter(({ scope }) => !scope || hasScope(scope));
 
 /** @param {string[]} parts */
 export const isVisible = ([name = ""]) => visiblePages().some((page) => page.name === name);

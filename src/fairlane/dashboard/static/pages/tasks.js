@@ -7,6 +7,7 @@ import { html, useState } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
 import { link, navigate } from "../lib/router.js";
 import { NONE, useSelection } from "../lib/selection.js";
+import { ActionButton } from "../ui/action-button.js";
 import { Empty, NoTasks } from "../ui/empty.js";
 import { ErrorBanner, Loading } from "../ui/fetched.js";
 import { GlobalControls } from "../ui/global-controls.js";
@@ -48,7 +49,12 @@ export function Tasks({ query }) {
   const shown = rows.tasks.length;
   const paging = html`<${Paging} view=${view} shown=${shown} next=${rows.next} />`;
   return html`
-    <${Heading} title="Tasks"><${GlobalControls} /></${Heading}>
+    <${Heading} title="Tasks">
+      <${GlobalControls} />
+      <${ActionButton} primary scope="submit" run=${() => navigate(link("submit"))}>
+        Submit a task
+      </${ActionButton}>
+    </${Heading}>
     <${FilterBar} filter=${filter} set=${setFilter} />
     <${ErrorBanner} error=${rows.error} refresh=${rows.refresh} />
     <${Panel} flush>

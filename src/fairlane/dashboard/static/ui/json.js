@@ -4,6 +4,7 @@
 
 import { count, counted } from "../lib/format.js";
 import { onToggled } from "../lib/inputs.js";
+import { isBranch } from "../lib/json-values.js";
 import { html, useMemo, useState } from "../lib/preact.js";
 import { CopyButton } from "./copy-button.js";
 import { Panel } from "./panel.js";
@@ -142,11 +143,3 @@ const preview = (value) =>
       return Array.isArray(value) ? text : `${escaped(name)}: ${text}`;
     })
     .join(", ");
-
-/**
- * Numbers that JavaScript cannot represent exactly come as raw JSON, which is an object.
- *
- * @param {unknown} value
- * @returns {value is Branch}
- */
-const isBranch = (value) => typeof value === "object" && value !== null && !JSON.isRawJSON?.(value);

@@ -30,7 +30,7 @@ export function Nav() {
     <a class="brand" href=${link("")}><${Icon} name="brand" />Fairlane</a>
     <${PaletteButton} />
     <ul>${visiblePages().map(
-      (page) => html`<${PageLink} key=${page.name} page=${page} count=${counts[page.name]} />`,
+      (page) => page.icon && html`<${PageLink} key=${page.name} page=${page} count=${counts[page.name]} />`,
     )}</ul>
     <div class="nav-footer">
       <span class="connection" data-status=${connection.value} role="status">

@@ -13,4 +13,4 @@ export function useErrorBoundary(caught: (error: Error) => void): [Error | undef
 export function useId(): string;
 export function useMemo<T>(make: () => T, inputs: Inputs): T;
 export function useRef<T>(initial: T): Ref<T>;
-export function useState<T>(initial: T): [T, (next: T | ((last: T) => T)) => void];
+export function useState<T>(initial: T | (() => T)): [T, (next: T | ((last: T) => T)) => void];

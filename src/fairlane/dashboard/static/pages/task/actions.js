@@ -48,6 +48,9 @@ export function Actions({ task, refresh }) {
         : html`<${ActionButton} key="replay" primary run=${then("It is ready to run again.", replay)}
           confirm=${replayQuestion}>Replay</${ActionButton}>`)
     }
+    <${ActionButton} key="edit" scope="submit" run=${() => navigate(link("submit", { from: id }))}>
+      Edit and resubmit
+    </${ActionButton}>
     ${
       may.cancel(status) &&
       html`<${ActionButton} key="cancel" danger scope="submit" run=${then("Cancelled.", cancel)}

@@ -7,7 +7,7 @@ import { fetchLanes, NO_LANES } from "../../lib/lanes.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../lib/preact.js";
 import { useResource } from "../../lib/resource.js";
 import { navigate } from "../../lib/router.js";
-import { visiblePages } from "../../pages/index.js";
+import { usablePages } from "../../pages/index.js";
 import { Dialog } from "../dialog.js";
 import { commands } from "./commands.js";
 import { matchesFor } from "./matches.js";
@@ -25,7 +25,7 @@ export function SearchDialog({ close, shortcuts }) {
   const [at, setAt] = useState(0);
   const { data, error } = useResource(load, []);
   const matches = useMemo(
-    () => matchesFor(text, { pages: visiblePages(), commands: commands(shortcuts), ...(data ?? NOTHING) }),
+    () => matchesFor(text, { pages: usablePages(), commands: commands(shortcuts), ...(data ?? NOTHING) }),
     [text, data],
   );
   const list = useRef(/** @type {HTMLElement | null} */ (null));
