@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairlane.client.app import Fairlane
+    from fairlane.client.memory_store import MemoryStore
     from fairlane.core import errors
     from fairlane.core.blobs import BlobStore
     from fairlane.core.errors import (
@@ -52,6 +53,7 @@ __all__ = [
     "Handle",
     "IdempotencyConflict",
     "InvalidInput",
+    "MemoryStore",
     "Mode",
     "Prepared",
     "ResultTimeout",
@@ -89,6 +91,7 @@ _HOMES = {
     "Handle": "fairlane.runtime.calls",
     "IdempotencyConflict": "fairlane.core.errors",
     "InvalidInput": "fairlane.core.errors",
+    "MemoryStore": "fairlane.client.memory_store",
     "Mode": "fairlane.core.uniqueness",
     "Prepared": "fairlane.runtime.calls",
     "ResultTimeout": "fairlane.core.errors",

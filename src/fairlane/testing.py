@@ -1,14 +1,17 @@
 """A pytest plugin for applications that use Fairlane.
 
-    def test_it(fairlane_app):           # an application in memory; the test moves its clock
-        @fairlane_app.task
-        async def greet(name: str) -> str: ...
+    @pytest.fixture
+    def store():
+        with shop.app.in_memory() as store:     # your application, on a store in memory
+            yield store
 
-        greet.options(delay_seconds=60).submit_sync("Ada")
-        fairlane_app.advance(60)
-        assert fairlane_app.work_sync() == 1
+    def test_it(store: MemoryStore):
+        shop.register("Ada")
+        store.assert_submitted(shop.welcome, name="Ada")
+        assert store.work_sync(within=3600) == 1
 
-Within `with app.inline(): ...` your own application runs tasks where they are submitted.
+The fixture `fairlane_app` is an application without tasks, for tests that define their own. Within
+`with app.inline(): ...` tasks run where they are submitted.
 """
 
 from __future__ import annotations

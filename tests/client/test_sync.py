@@ -18,6 +18,7 @@ from fairlane import (
     Fairlane,
     Handle,
     InvalidInput,
+    MemoryStore,
     ResultTimeout,
     State,
     StoreUnavailable,
@@ -35,7 +36,7 @@ def app() -> Iterator[MemoryApp]:
         yield app
 
 
-@pytest.mark.parametrize("cls", [Fairlane, Handle, TaskFunction, Context, MemoryApp])
+@pytest.mark.parametrize("cls", [Fairlane, Handle, TaskFunction, Context, MemoryStore])
 def test_what_is_awaited_has_a_twin(cls: type) -> None:
     for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
         if name.startswith("_"):

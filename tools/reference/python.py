@@ -17,7 +17,9 @@ from tools.reference.code import attribute_docs
 from tools.reference.markdown import code, page
 
 TWIN: Final = "_sync"
-GIVEN: Final = frozenset({"Context", "Handle", "Prepared", "State", "Task", "TaskFunction"})
+GIVEN: Final = frozenset(
+    {"Context", "Handle", "MemoryStore", "Prepared", "State", "Task", "TaskFunction"}
+)
 """Classes whose objects Fairlane makes: nobody needs their constructors."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from fairlane.client.blobs import Blobs, checked, is_affected
 from fairlane.client.connection import StoreConnection
 from fairlane.client.definitions import Definitions
 from fairlane.client.inline import Inline, run_in_thread
+from fairlane.client.memory_store import MemoryStore
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.blobs import BlobStore
@@ -131,7 +133,7 @@ class Fairlane(Definitions):
         else:
             with traces.sending((task,)) as (traced,):
                 accepted = await submissions.send(traced)
-        await self._run_in_place([call])
+        await self._run_in_place()
         return self._handle(call, accepted)
 
     def submit_sync(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]:
@@ -144,11 +146,11 @@ class Fairlane(Definitions):
     ) -> Handles:
         """Submit any number of calls, a thousand at a time; each thousand is all or none."""
         calls = self._own(calls)
-        run = partial(self._connection.run, own=None if self._inline else connection)
+        run = partial(self._connection.run, own=connection)
         prepared = await self._by_reference([call.task for call in calls], connection)
         with submitting(prepared) as tasks:
             answers = await perform_async(requests.submit(self.backend.ops, tasks), run)
-        await self._run_in_place(calls)
+        await self._run_in_place()
         return list(map(self._handle, calls, answers))
 
     def submit_many_sync(
@@ -158,12 +160,12 @@ class Fairlane(Definitions):
         calls = self._own(calls)
         answers = self.submit_tasks_sync([call.task for call in calls], connection=connection)
         if self._inline is not None:
-            run_in_thread(self._run_in_place(calls))
+            run_in_thread(self._run_in_place())
         return list(map(self._handle, calls, answers))
 
     def submit_tasks_sync(self, tasks: Sequence[NewTask], *, connection: Any = None) -> Answers:
         """Submit tasks that `new_task` made, which need no definitions here; return the answers."""
-        run = partial(self._connection.run_sync, own=None if self._inline else connection)
+        run = partial(self._connection.run_sync, own=connection)
         if any(map(is_affected, tasks)):
             blobs = self.payload_blobs()
             tasks = blobs.run_sync(blobs.save(tasks, joined=connection is not None), run)
@@ -177,7 +179,7 @@ class Fairlane(Definitions):
         if not any(map(is_affected, tasks)):
             return tasks
         blobs = self.payload_blobs()
-        run = partial(self._connection.run, own=None if self._inline else connection)
+        run = partial(self._connection.run, own=connection)
         return await blobs.run(blobs.save(tasks, joined=connection is not None), run)
 
     def _own(self, calls: Iterable[Prepared[Any]]) -> tuple[Prepared[Any], ...]:
@@ -321,16 +323,27 @@ class Fairlane(Definitions):
     # -- for tests ---------------------------------------------------------------------------------
 
     @contextmanager
-    def inline(self) -> Iterator[None]:
-        """Within this block tasks run in the process that submits them, on a store in memory.
+    def in_memory(self) -> Iterator[MemoryStore]:
+        """Within this block the application uses an empty store in memory, for a test.
+
+        The test says what it expects to be submitted, moves the store's clock, and runs tasks.
+        Afterwards the application has its own store again, which was not touched.
+        """
+        with self._connection.elsewhere("sqlite://"):
+            self._connection.prepare()
+            yield MemoryStore(self)
+
+    @contextmanager
+    def inline(self) -> Iterator[MemoryStore]:
+        """`in_memory`, and tasks run in the process that submits them.
 
         Delays and retries do not wait: when a submission returns, its task has ended.
         """
         before = self._inline
-        with self._connection.elsewhere("sqlite://"):
+        with self.in_memory() as store:
             self._inline = self.runner()
             try:
-                yield
+                yield store
             finally:
                 self._inline = before
 
@@ -340,10 +353,9 @@ class Fairlane(Definitions):
         load = self.payload_blobs().read
         return Inline(self.backend, self.tasks, self.lifespans, self.middleware, load)
 
-    async def _run_in_place(self, calls: Iterable[Prepared[Any]]) -> None:
+    async def _run_in_place(self) -> None:
         if self._inline is not None:
-            self._inline.learn(call.task for call in calls)
-            await self._inline.work(skip_time=True)
+            await self._inline.work(math.inf)
 
     # -- the store ---------------------------------------------------------------------------------
 

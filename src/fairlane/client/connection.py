@@ -14,7 +14,7 @@ from fairlane import engines
 from fairlane.client.blobs import Blobs
 from fairlane.client.remaking import Remaker
 from fairlane.core.audit import Action, NewAudit
-from fairlane.core.backend import Backend
+from fairlane.core.backend import Backend, Joined
 from fairlane.core.blobs import IN_STORE, BlobStore
 from fairlane.core.encryption import Encryption
 from fairlane.core.errors import AccessDenied, StoreError, StoreReadOnly
@@ -60,7 +60,7 @@ class StoreConnection:
         self._backend: Backend | None = None
         self._payload_blobs: Blobs | None = None
         self._prepared = False
-        self._inline = False
+        self._elsewhere = False
 
     @property
     def backend(self) -> Backend:
@@ -94,11 +94,16 @@ class StoreConnection:
         if not self._prepared:
             await perform_async(self._preparation(backend), backend.run)
             self._found_whole()
-        return await (backend if own is None else backend.driver.join(own)).run(op)
+        return await (self._joined(own) or backend).run(op)
 
     def run_sync(self, op: Op[T], own: Any = None) -> T:
         self.prepare()
-        return (self.backend if own is None else self.backend.driver.join(own)).run_sync(op)
+        return (self._joined(own) or self.backend).run_sync(op)
+
+    def _joined(self, own: Any) -> Joined | None:
+        """Return the caller's connection as something to perform operations on. A store in memory
+        has none: there, the caller's transaction has no part in what is submitted."""
+        return None if own is None or self._elsewhere else self.backend.driver.join(own)
 
     def prepare(self) -> None:
         """Migrate or check the schema, and set settings, unless that was done before."""
@@ -119,18 +124,23 @@ class StoreConnection:
 
     @contextmanager
     def elsewhere(self, url: str) -> Iterator[None]:
-        """Use another store within this block, and close it at the end."""
+        """Use another store within this block, and close it at the end.
+
+        `close` has no effect meanwhile: code that is tested may close its application, and must
+        not find its own store open afterwards.
+        """
         with self._guard:
-            before = self._backend, self._prepared, self._payload_blobs, self._inline
-            self._backend, self._prepared, self._inline = engines.open(url), False, True
+            before = self._backend, self._prepared, self._payload_blobs, self._elsewhere
+            self._backend, self._prepared, self._elsewhere = engines.open(url), False, True
             setting = None if self.blobs is None else IN_STORE  # leave no files behind
             self._payload_blobs = Blobs(setting, self._backend)
         try:
             yield
         finally:
-            other = self.backend
             with self._guard:
-                self._backend, self._prepared, self._payload_blobs, self._inline = before
+                other = self._backend
+                self._backend, self._prepared, self._payload_blobs, self._elsewhere = before
+            assert other is not None
             other.driver.close()
 
     async def aclose(self) -> None:
@@ -144,8 +154,8 @@ class StoreConnection:
             backend.driver.close()
 
     def _preparation(self, backend: Backend) -> Flow[None]:
-        yield backend.ops.migrate() if self._migrate else backend.ops.verify()
-        if self.keys and not self._inline and not backend.driver.remote:
+        yield backend.ops.migrate() if self._migrate or self._elsewhere else backend.ops.verify()
+        if self.keys and not self._elsewhere and not backend.driver.remote:
             yield from _require_encryption(backend)
         if not self.settings:
             return
@@ -160,6 +170,8 @@ class StoreConnection:
 
     def _take_backend(self) -> Backend | None:
         with self._guard:
+            if self._elsewhere:
+                return None
             backend, self._backend, self._prepared = self._backend, None, False
             self._payload_blobs = None
             return backend

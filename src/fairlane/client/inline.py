@@ -6,15 +6,17 @@ Tasks are stored, claimed and settled as usual, on the application's store.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 from fairlane.core.backend import Backend
+from fairlane.core.facts import Facts
 from fairlane.core.ids import new_id
-from fairlane.core.model import Ask, Claimed, NewTask, NewWorker, Report
+from fairlane.core.model import Ask, Claimed, NewWorker, Report
 from fairlane.core.outcomes import TimedOut
 from fairlane.runtime.execution import (
     Lifespan,
@@ -47,17 +49,13 @@ class Inline:
         self._lifespans = lifespans
         self._middleware = middleware
         self._load = load
-        self._capabilities: set[str] = set()
 
-    def learn(self, tasks: Iterable[NewTask]) -> None:
-        """Have all capabilities that these tasks require."""
-        for task in tasks:
-            self._capabilities.update(task.capabilities)
-
-    async def work(self, *, skip_time: bool) -> int:
+    async def work(self, within: float = 0.0) -> int:
         """Run due tasks and return the number of runs.
 
-        With `skip_time` the store's clock is moved on until delayed tasks and retries are due.
+        The store's clock moves on by `within` seconds: from one due time to the next, so that
+        delayed tasks and retries run when they are due. Without end (`math.inf`) it stops with the
+        last of them.
         """
         run, ops = self._backend.run, self._backend.ops
         worker = NewWorker(new_id(), types=frozenset(self._tasks))
@@ -67,16 +65,20 @@ class Inline:
             worker_id = await run(ops.register(worker))
             runs = 0
             while runs < MOST_RUNS:
-                able = frozenset(self._capabilities)
+                able = _capabilities(await run(ops.facts()))
                 ask = Ask(worker_id, new_id(), 1, types=worker.types, capabilities=able)
                 grant = await run(ops.claim(ask))
                 for task in grant.tasks:
                     await self._run(task, around)
                     runs += 1
                 if not grant.tasks:
-                    if not skip_time or grant.next_due_in is None:
+                    if grant.next_due_in is None or grant.next_due_in > within:
                         break
-                    await run(ops.shift_clock(max(grant.next_due_in, 0.001)))
+                    step = max(grant.next_due_in, 0.001)
+                    await run(ops.shift_clock(step))
+                    within = max(within - step, 0.0)
+            if 0 < within < math.inf:
+                await run(ops.shift_clock(within))
             await run(ops.forget(worker_id))
         return runs
 
@@ -110,6 +112,11 @@ class InlineRun:
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         return completing_transaction(self._backend, self)
+
+
+def _capabilities(facts: Facts) -> frozenset[str]:
+    """Return everything that a task in the store may require: a test has no other machines."""
+    return frozenset(name for lane in facts.lanes.values() for name in lane.capabilities)
 
 
 async def _on_thread(_type: str, call: Callable[[], Any]) -> Any:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fairlane.client.app import Fairlane
+from fairlane.client.memory_store import MemoryStore
 
 
 class MemoryApp(Fairlane):
-    """An application in memory. The test moves the store's clock and runs the tasks."""
+    """An application in memory, for a test that defines tasks of its own.
+
+    It has what `MemoryStore` has. The tasks of your own application are tested with
+    `Fairlane.in_memory`.
+    """
 
     def __init__(self) -> None:
         super().__init__("sqlite://")
-
-    def advance(self, seconds: float) -> None:
-        """Move the store's clock."""
-        self.run_sync(self.backend.ops.shift_clock(seconds))
-
-    async def work(self) -> int:
-        """Run the tasks that are due by now, and return the number of runs."""
-        return await self.runner().work(skip_time=False)
-
-    def work_sync(self) -> int:
-        """Blocking twin of `work`."""
-        return asyncio.run(self.work())
+        store = MemoryStore(self)
+        self.advance = store.advance
+        self.work, self.work_sync = store.work, store.work_sync
+        self.submitted = store.submitted
+        self.assert_submitted = store.assert_submitted
+        self.assert_not_submitted = store.assert_not_submitted

@@ -92,8 +92,10 @@ class Arguments:
                 self._optional.append(parameter.name)
                 fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
         self._signature = signature.replace(parameters=kept)
-        self._names = {field[0] for field in fields}
-        self._required = self._names - set(self._optional)
+        self.names = frozenset(field[0] for field in fields)
+        self.takes_any = self._rest is not None
+        """Whether arguments may have other names, too."""
+        self._required = self.names - set(self._optional)
         self._decoder = _decoder(self._name, fields, strict=self._rest is None)
         self.schema = None if codec is not None else parameters_schema(self._name, kept, hints)
         """A JSON Schema of the payload. None: only the codec knows what it looks like."""
@@ -120,7 +122,7 @@ class Arguments:
         if self._codec is not None:
             return self._encode_with(self._codec, self._named(args, kwargs))
         # With known names only, the slow `inspect` is not needed.
-        if args or not self._required <= kwargs.keys() <= self._names:
+        if args or not self._required <= kwargs.keys() <= self.names:
             kwargs = self._named(args, kwargs)
         try:
             payload = encoded(kwargs)
@@ -137,16 +139,33 @@ class Arguments:
                 f"{self._name}: the codec {codec.name} cannot encode the arguments: {error}."
             ) from error
 
-    def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _named(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        bind: Callable[..., inspect.BoundArguments] | None = None,
+    ) -> dict[str, Any]:
         """Return the arguments by name, as Python would bind them."""
         try:
-            bound = self._signature.bind(*args, **kwargs)
+            bound = (bind or self._signature.bind)(*args, **kwargs)
         except TypeError as error:
             raise InvalidArguments(f"{self._name}: {error}.") from None
         named = dict(bound.arguments)
         if self._rest is not None:
             named |= named.pop(self._rest, {})
         return named
+
+    def some(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return some of the arguments of a call, by name. Raises InvalidArguments."""
+        return self._named(args, kwargs, self._signature.bind_partial)
+
+    def call(self, payload: bytes) -> dict[str, Any]:
+        """Return a payload as the handler gets it: decoded, with the defaults of its parameters."""
+        given = self.decode(payload)
+        parameters = self._signature.parameters.values()
+        # In the order of the parameters. Those without a default are all given.
+        defaults = {each.name: each.default for each in parameters if each.name in self.names}
+        return defaults | given
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Return a payload as keyword arguments.

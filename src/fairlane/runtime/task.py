@@ -109,6 +109,8 @@ class TaskFunction(Generic[P, R]):
         self.arguments = Arguments(handler, app.codecs, self.codec)
         self.is_async = inspect.iscoroutinefunction(handler)
         self._options = _checked_options(name, options)
+        self.chosen: Options = {}
+        """What `options` was given, and the definition does not say."""
         self._check_unique(options)
         self._connection: Any = None
         self._form = _form(name, options)
@@ -132,6 +134,7 @@ class TaskFunction(Generic[P, R]):
         other = copy.copy(self)
         other._connection = self._connection if connection is None else connection
         other._options = _checked_options(self.name, {**self._options, **options})
+        other.chosen = {**self.chosen, **options}
         other._form = _form(self.name, other._options)
         self._check_unique(options)
         return other
