@@ -75,6 +75,7 @@ class Template:
 
     def __init__(self, type: str, definition: Definition | None = None) -> None:
         self._type = type
+        self.definition = definition
         self._schema = None if definition is None else definition.parameters
         self._defaults = {} if definition is None else definition.defaults()
         self._forms: dict[tuple[object, object], Form | None] = {}

@@ -40,7 +40,7 @@ class _Check:
     """Checks values against the parts of one schema."""
 
     def __init__(self, root: Schema) -> None:
-        self._definitions: Schema = _object_in(root, "$defs")
+        self._definitions: Schema = object_in(root, "$defs")
         self._steps = _STEPS
         self._depth = 0
 
@@ -55,9 +55,9 @@ class _Check:
     def _known(self, found: Schema, value: Any, path: Path) -> Misfit | None:
         if found.get(LAX):
             return None
-        if options := _list_in(found, "anyOf"):
+        if options := list_in(found, "anyOf"):
             return self._any_of(options, value, path)
-        allowed = _list_in(found, "enum")
+        allowed = list_in(found, "enum")
         if allowed and not _is_one_of(value, allowed):
             return _misfit(path, f"{_named(path)} must be one of {_listed(allowed)}")
         types = _types_of(found)
@@ -94,8 +94,8 @@ class _Check:
         return _wrong_type(path, types, value)
 
     def _object(self, schema: Schema, value: Mapping[str, Any], path: Path) -> Misfit | None:
-        properties = _object_in(schema, "properties")
-        for name in _list_in(schema, "required"):
+        properties = object_in(schema, "properties")
+        for name in list_in(schema, "required"):
             if name not in value:
                 inside = _inside(path, name)
                 return _misfit(inside, f"{_named(inside)} is missing")
@@ -112,7 +112,7 @@ class _Check:
         return None
 
     def _array(self, schema: Schema, value: list[Any], path: Path) -> Misfit | None:
-        first = _list_in(schema, "prefixItems")
+        first = list_in(schema, "prefixItems")
         for number, each in enumerate(value):
             part = first[number] if number < len(first) else schema.get("items")
             found = self.value(part, each, (*path, f"[{number}]"))
@@ -140,13 +140,13 @@ _TYPES: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 """How a type is called, and whether a value has it."""
 
 
-def _object_in(schema: Schema, name: str) -> dict[str, Any]:
+def object_in(schema: Schema, name: str) -> dict[str, Any]:
     """Return the object that a keyword has; empty if it has none."""
     value = schema.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def _list_in(schema: Schema, name: str) -> list[Any]:
+def list_in(schema: Schema, name: str) -> list[Any]:
     """Return the list that a keyword has; empty if it has none."""
     value = schema.get(name)
     return value if isinstance(value, list) else []
@@ -154,7 +154,7 @@ def _list_in(schema: Schema, name: str) -> list[Any]:
 
 def _types_of(schema: Schema) -> list[str]:
     """Return the types that a value may have; empty if that is not known."""
-    types: list[Any] = _list_in(schema, "type") or [schema.get("type")]
+    types: list[Any] = list_in(schema, "type") or [schema.get("type")]
     if not all(isinstance(each, str) and each in _TYPES for each in types):
         return []
     # A decimal is decoded from a number as well.

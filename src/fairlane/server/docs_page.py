@@ -1,4 +1,7 @@
-"""The documentation of the API as one HTML page, made from the OpenAPI document."""
+"""The documentation of the API as one HTML page, made from the OpenAPI document.
+
+The tasks of the application are in `docs_tasks`.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from fairlane.server.docs_tasks import SECTION
 from fairlane.server.responses import GUARDS, Headers
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --dim: #666; --accent: #1d4ed8 }
 @media (prefers-color-scheme: dark) { :root { --dim: #a3a3a3; --accent: #8fb0ff } }
 * { box-sizing: border-box }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1.5rem }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1.5rem;
+  overflow-wrap: anywhere }
 h1 { margin: 0 } h2 { margin: 2.5rem 0 .5rem; border-bottom: 1px solid var(--line) }
 a { color: var(--accent) } code, pre { font: .875em/1.5 ui-monospace, monospace }
 pre { background: var(--soft); padding: .75rem; overflow-x: auto; border-radius: .375rem }
@@ -24,8 +29,7 @@ summary { cursor: pointer; padding: .5rem 0; display: flex; gap: 0 .75rem; flex-
 summary::before { content: "▸"; color: var(--dim); width: .75rem }
 details[open] > summary::before { content: "▾" }
 summary b { min-width: 4.5rem; color: var(--accent) } summary span { color: var(--dim) }
-summary code { overflow-wrap: anywhere } td { overflow-wrap: anywhere; width: 50% }
-table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem }
+table { border-collapse: collapse; table-layout: fixed; width: 100%; margin: .5rem 0 1rem }
 td, th { border-top: 1px solid var(--line); padding: .25rem .75rem .25rem 0; text-align: left;
   vertical-align: top } th { font-weight: 600 } .dim { color: var(--dim) }
 nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: 1rem 0 }
@@ -41,23 +45,32 @@ PAGE_GUARDS: Final[Headers] = tuple(
 """The usual guards, which also allow the style sheet in the page."""
 
 
-def page(document: dict[str, Any]) -> bytes:
-    """Return the page as HTML."""
+class Page(NamedTuple):
+    """The page as HTML, in two parts: the section of tasks belongs between them."""
+
+    before: bytes
+    after: bytes
+
+
+def page(document: dict[str, Any]) -> Page:
+    """Return the page without its section of tasks."""
     groups: dict[str, list[Found]] = {}
     for found in _operations(document):
         groups.setdefault(found[0], []).append(found)
-    links = "".join(f'<a href="#{escape(tag)}">{escape(tag)}</a>' for tag in (*groups, SHAPES))
+    places = (SECTION, *groups, SHAPES)
+    links = "".join(f'<a href="#{escape(tag)}">{escape(tag)}</a>' for tag in places)
     sections = "".join(_section(document, tag, group) for tag, group in groups.items())
     info = document["info"]
-    return (
+    before = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(info['title'])} API</title><style>{_STYLE}</style></head><body>"
         f"<h1>{escape(info['title'])} API</h1>"
         f'<p class="dim">Version {escape(info["version"])} · '
         '<a href="openapi.json">openapi.json</a></p>'
-        f"<nav>{links}</nav>{sections}{_shapes(document)}</body></html>"
-    ).encode()
+        f"<nav>{links}</nav>"
+    )
+    return Page(before.encode(), f"{sections}{_shapes(document)}</body></html>".encode())
 
 
 Found = tuple[str, str, str, dict[str, Any]]

@@ -8,11 +8,13 @@ import re
 import pytest
 from openapi_spec_validator import validate
 
+from fairlane.core.definitions import Definition
 from fairlane.server.docs_page import page
 from fairlane.server.openapi import name_of
 from fairlane.server.routes import OPERATIONS
 from tests.fixtures.chromium import chromium
 from tests.server.kit import Api
+from tests.server.security.kit import Guarded, bearer, new_token
 
 pytestmark = pytest.mark.timeout(110)
 
@@ -62,9 +64,25 @@ def test_all_text_is_shown_as_text() -> None:
         "paths": {f"/{evil}": {"get": operation}},
         "components": {"schemas": {evil: {"properties": {evil: {"type": evil}}}}},
     }
-    shown = page(json.loads(json.dumps(document))).decode()
+    shown = b"".join(page(json.loads(json.dumps(document)))).decode()
     assert "<img" not in shown
     assert shown.count("&lt;img src=x onerror=alert(1)&gt;&quot;&#x27;") > 10
+
+
+async def test_who_may_read_sees_the_tasks_and_nobody_else(server: Guarded) -> None:
+    api = server.api
+    await api.world.run(api.world.ops.publish([Definition(type="greet", description="Say hello.")]))
+    assert (await api.ask("GET", "/docs")).status == 401
+    assert (await api.ask("GET", "/docs", **bearer(server.secrets["submit"]))).status == 403
+    page = (await api.ask("GET", "/docs", **bearer(server.secrets["read"]))).body.decode()
+    assert "Say hello." in page
+    assert "Authorization: Bearer $FAIRLANE_TOKEN" in page
+    assert server.secrets["read"] not in page
+    # A bound token may not list definitions over the API either.
+    _, secret = await new_token(api.world, "read", "submit", name="acme", own=True)
+    page = (await api.ask("GET", "/docs", **bearer(secret))).body.decode()
+    assert "Say hello." not in page
+    assert "GET /api/v1/definitions/{type}" in page
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
