@@ -21,6 +21,7 @@ from fairlane.core.errors import (
     StoreBusy,
     TransactionTooLong,
 )
+from fairlane.core.model import NewWorker
 from fairlane.core.submission import new_task
 from tests.fixtures.counters import depths, tallies
 
@@ -442,3 +443,51 @@ async def test_a_transaction_that_takes_too_long_is_rolled_back(
         transaction.connection.execute("INSERT INTO orders VALUES ('book')")
     assert theirs.execute("SELECT count(*) FROM orders").fetchone() == (1,)
     await other.driver.aclose()
+
+
+# -- writers without the lock ----------------------------------------------------------------------
+
+BROKEN, FIXED = (3, 40, 1), (3, 51, 3)
+
+
+def submit_beside(backend: Backend, connection: sqlite3.Connection) -> None:
+    backend.driver.join(connection).run_sync(backend.ops.submit([new_task("ship")]))
+    connection.commit()
+
+
+@pytest.mark.parametrize(
+    ("version", "worker", "warnings"),
+    [(BROKEN, True, 1), (BROKEN, False, 0), (FIXED, True, 0)],
+)
+async def test_a_caller_is_warned_once_where_its_connection_is_a_risk(
+    backend: Backend,
+    theirs: sqlite3.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    version: tuple[int, int, int],
+    worker: bool,
+    warnings: int,
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+    if worker:
+        await backend.run(backend.ops.register(NewWorker("w")))
+    for _ in range(3):
+        submit_beside(backend, theirs)
+    found = [each.getMessage() for each in caplog.records if each.name == "fairlane.store"]
+    assert len(found) == warnings
+    if warnings:
+        (told,) = (await backend.driver.durability()).warnings
+        assert told in found[0]  # in the words of `fairlane doctor`
+        assert "app.transaction()" in told
+
+
+async def test_transactions_of_fairlane_are_no_risk(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", BROKEN)
+    await backend.run(backend.ops.register(NewWorker("w")))
+    async with backend.driver.transaction() as transaction:
+        joined = backend.driver.join(transaction.connection)
+        await joined.run(backend.ops.submit([new_task("ship")]))
+    assert await depth(backend) == 1
+    assert not caplog.records

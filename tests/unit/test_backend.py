@@ -1,6 +1,6 @@
 """A backend: operations and their driver under one roof."""
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, TypeVar, cast
 
 import pytest
@@ -39,6 +39,9 @@ class Loopback:
         raise NotImplementedError
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        raise NotImplementedError
+
+    def transaction_sync(self) -> AbstractContextManager[Any]:
         raise NotImplementedError
 
     def serve_worker(self, worker_id: str, lease: float) -> None:

@@ -6,8 +6,8 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -150,7 +150,7 @@ class Fairlane(Definitions):
         prepared = await self._by_reference([call.task for call in calls], connection)
         with submitting(prepared) as tasks:
             answers = await perform_async(requests.submit(self.backend.ops, tasks), run)
-        await self._run_in_place()
+        await self._run_in_place(connection)
         return list(map(self._handle, calls, answers))
 
     def submit_many_sync(
@@ -159,8 +159,7 @@ class Fairlane(Definitions):
         """Blocking twin of `submit_many`."""
         calls = self._own(calls)
         answers = self.submit_tasks_sync([call.task for call in calls], connection=connection)
-        if self._inline is not None:
-            run_in_thread(self._run_in_place())
+        self._run_in_place_sync(connection)
         return list(map(self._handle, calls, answers))
 
     def submit_tasks_sync(self, tasks: Sequence[NewTask], *, connection: Any = None) -> Answers:
@@ -198,6 +197,28 @@ class Fairlane(Definitions):
 
     def _handle(self, call: Prepared[R], accepted: Accepted) -> Handle[R]:
         return Handle(self, accepted.task_id, call.hint, known=accepted.known)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Any]:
+        """Open a transaction of the store's database, and yield its connection.
+
+        What you write on it, and the tasks that you submit with `connection=` it, take effect
+        together when the block ends, or not at all if it raises. The connection is that of
+        `sqlite3` on SQLite, where the transaction holds Fairlane's lock, so that it is safe with
+        every version of SQLite; and of asyncpg on PostgreSQL. Raises NotSupported on Redis.
+        """
+        backend = await self._connection.prepared()
+        async with backend.driver.transaction() as transaction:
+            yield transaction.connection
+        await self._run_in_place()
+
+    @contextmanager
+    def transaction_sync(self) -> Iterator[Any]:
+        """Blocking twin of `transaction`, on SQLite. On PostgreSQL, use your own connection."""
+        self._connection.prepare()
+        with self.backend.driver.transaction_sync() as connection:
+            yield connection
+        self._run_in_place_sync()
 
     # -- querying and changing ---------------------------------------------------------------------
 
@@ -353,9 +374,14 @@ class Fairlane(Definitions):
         load = self.payload_blobs().read
         return Inline(self.backend, self.tasks, self.lifespans, self.middleware, load)
 
-    async def _run_in_place(self) -> None:
-        if self._inline is not None:
+    async def _run_in_place(self, connection: Any = None) -> None:
+        # What waits for a transaction runs after it.
+        if self._inline is not None and not self._connection.joins(connection):
             await self._inline.work(math.inf)
+
+    def _run_in_place_sync(self, connection: Any = None) -> None:
+        if self._inline is not None:
+            run_in_thread(self._run_in_place(connection))
 
     # -- the store ---------------------------------------------------------------------------------
 

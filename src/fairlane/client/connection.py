@@ -17,7 +17,7 @@ from fairlane.core.audit import Action, NewAudit
 from fairlane.core.backend import Backend, Joined
 from fairlane.core.blobs import IN_STORE, BlobStore
 from fairlane.core.encryption import Encryption
-from fairlane.core.errors import AccessDenied, StoreError, StoreReadOnly
+from fairlane.core.errors import AccessDenied, InvalidConnection, StoreError, StoreReadOnly
 from fairlane.core.flow import Flow, Op, perform, perform_async
 from fairlane.core.sealing import Key
 from fairlane.core.store_settings import Changes, StoreSettings
@@ -90,20 +90,39 @@ class StoreConnection:
 
     async def run(self, op: Op[T], own: Any = None) -> T:
         """Perform an operation, on the caller's `own` connection if there is one."""
+        backend = await self.prepared()
+        return await (self._joined(own) or backend).run(op)
+
+    async def prepared(self) -> Backend:
+        """Return the store. Like `prepare`, it migrates or checks the schema first."""
         backend = self.backend
         if not self._prepared:
             await perform_async(self._preparation(backend), backend.run)
             self._found_whole()
-        return await (self._joined(own) or backend).run(op)
+        return backend
 
     def run_sync(self, op: Op[T], own: Any = None) -> T:
         self.prepare()
         return (self._joined(own) or self.backend).run_sync(op)
 
     def _joined(self, own: Any) -> Joined | None:
-        """Return the caller's connection as something to perform operations on. A store in memory
-        has none: there, the caller's transaction has no part in what is submitted."""
-        return None if own is None or self._elsewhere else self.backend.driver.join(own)
+        """Return the caller's connection as something to perform operations on.
+
+        In a test's store in memory, only its own transactions can be joined. A connection to the
+        application's real database has no part in what is submitted there.
+        """
+        if own is None:
+            return None
+        try:
+            return self.backend.driver.join(own)
+        except InvalidConnection:
+            if self._elsewhere:
+                return None
+            raise
+
+    def joins(self, own: Any) -> bool:
+        """Return whether what is submitted with this connection waits for a transaction."""
+        return self._joined(own) is not None
 
     def prepare(self) -> None:
         """Migrate or check the schema, and set settings, unless that was done before."""

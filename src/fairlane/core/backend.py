@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -87,6 +87,9 @@ class Driver(Protocol):
         It commits at the end of the block, and rolls back if the block raises. Raises NotSupported
         if the engine has no such transactions.
         """
+
+    def transaction_sync(self) -> AbstractContextManager[Any]:
+        """Do the same from blocking code, and yield the connection."""
 
     def serve_worker(self, worker_id: str, lease: float) -> None:
         """Name the worker that uses this driver, so that what it locks does not stay locked.

@@ -79,6 +79,9 @@ class HttpDriver:
     def transaction(self) -> NoReturn:
         raise NotSupported(_ALONE)
 
+    def transaction_sync(self) -> NoReturn:
+        raise NotSupported(_ALONE)
+
     def serve_worker(self, worker_id: str, lease: float) -> None:
         """Do nothing: the server has the sessions."""
 

@@ -10,11 +10,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
-from fairlane.core.errors import SchemaMissing, StoreError
+from fairlane.core.errors import NotSupported, SchemaMissing, StoreError
 from fairlane.core.flow import Flow, Mode, Op, perform, perform_async
 from fairlane.engines.postgres.address import Address
 from fairlane.engines.postgres.caller_transactions.connections import (
@@ -222,6 +222,12 @@ class PostgresDriver:
         async with self._handlers.transaction(begun) as connection:
             joined = self._joined(Asyncpg(connection, self._name), BORROW_OURS)
             yield PostgresTransaction(connection, joined)
+
+    def transaction_sync(self) -> NoReturn:
+        raise NotSupported(
+            "On PostgreSQL, blocking code begins a transaction on a connection of its own, and "
+            "submits with it: app.submit_sync(call, connection=…)."
+        )
 
     # -- the rest ------------------------------------------------------------------------------
 

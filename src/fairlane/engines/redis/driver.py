@@ -59,6 +59,9 @@ class RedisDriver:
     def transaction(self) -> NoReturn:
         raise NotSupported(_NO_TRANSACTIONS)
 
+    def transaction_sync(self) -> NoReturn:
+        raise NotSupported(_NO_TRANSACTIONS)
+
     def serve_worker(self, worker_id: str, lease: float) -> None:
         """Do nothing: a connection holds no locks."""
 

@@ -18,7 +18,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, closing, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    closing,
+    contextmanager,
+    suppress,
+)
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,10 +32,15 @@ from typing import Any, TypeVar
 from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
 from fairlane.core.flow import Flow, Mode, Op, perform
+from fairlane.core.model import Worker
 from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
 from fairlane.engines.sqlite.driver_caller_transactions import SqliteJoined
 from fairlane.engines.sqlite.driver_database import Database
-from fairlane.engines.sqlite.driver_transaction import SqliteTransaction, transacting
+from fairlane.engines.sqlite.driver_transaction import (
+    SqliteTransaction,
+    transacting,
+    transacting_sync,
+)
 from fairlane.engines.sqlite.lock import FileLock
 from fairlane.engines.sqlite.threads import Inbox, Job, LazyThread
 from fairlane.engines.sqlite.wakeup import Commits, SqliteWakeup
@@ -59,6 +70,7 @@ class SqliteDriver:
         verify: Callable[[], Op[None]],
         rolled_back: Callable[[], None],
         replaced: Callable[[], None],
+        workers: Callable[[], Op[list[Worker]]],
         synchronous: str = "FULL",
         patience: float = 10.0,
     ) -> None:
@@ -66,6 +78,7 @@ class SqliteDriver:
         self._verify = verify
         self._rolled_back = rolled_back
         self._replaced = replaced
+        self._workers = workers
         self._patience = patience
         self._waiters = Waiters()
         self._commits = Commits()
@@ -311,20 +324,33 @@ class SqliteDriver:
     def join(self, connection: Any) -> SqliteJoined:
         """Perform operations on a caller's own connection to the store's file.
 
-        That is a `sqlite3.Connection`, or an SQLAlchemy session or connection on one. It cannot
-        take Fairlane's lock: give it a `busy_timeout`, and keep its transactions short.
+        That is a `sqlite3.Connection`, or an SQLAlchemy session or connection on one. It does not
+        take Fairlane's lock, because nobody could give it back: when the caller commits, only the
+        caller knows. The connection of a `transaction` has the lock.
         """
-        return SqliteJoined(self._database, connection, self._verify, self._rolled_back)
+        return SqliteJoined(
+            self._database,
+            connection,
+            self._verify,
+            self._rolled_back,
+            self._workers,
+            self._connection,
+        )
 
     def transaction(self) -> AbstractAsyncContextManager[SqliteTransaction]:
         """Open a transaction of the store's database. Until it ends, other writers wait.
 
         In a worker it is rolled back after a third of the lease: TransactionTooLong.
         """
+        return transacting(self._new_transaction(), self._patience)
+
+    def transaction_sync(self) -> AbstractContextManager[sqlite3.Connection]:
+        return transacting_sync(self._new_transaction(), self._patience)
+
+    def _new_transaction(self) -> SqliteTransaction:
         ground = self._shared if self._database.path is None else self._apart
         limit = math.inf if self._database.path is None else self._transaction_seconds
-        own = SqliteTransaction(self._database, ground, self._verify, self._waiters.wake, limit)
-        return transacting(own, self._patience)
+        return SqliteTransaction(self._database, ground, self._verify, self._waiters.wake, limit)
 
     @contextmanager
     def _apart(self) -> Iterator[tuple[sqlite3.Connection, FileLock]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import sqlite3
 from collections.abc import Callable
@@ -11,8 +12,15 @@ from typing import Any, TypeVar
 
 from fairlane.core.errors import InvalidConnection
 from fairlane.core.flow import Mode, Op, perform
+from fairlane.core.model import Worker, WorkerStatus
 from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
-from fairlane.engines.sqlite.driver_database import Database
+from fairlane.engines.sqlite.driver_database import (
+    Database,
+    OwnConnection,
+    risk_of_other_writers,
+)
+
+logger = logging.getLogger("fairlane.store")
 
 T = TypeVar("T")
 
@@ -64,17 +72,15 @@ class SqliteJoined:
         given: Any,
         verify: Callable[[], Op[None]],
         forget: Callable[[], None],
+        workers: Callable[[], Op[list[Worker]]],
+        memory: sqlite3.Connection | None,
     ) -> None:
-        if database.path is None:
-            raise InvalidConnection(
-                "A store in memory has no file that another connection could lead to: use "
-                "transaction(), or a store in a file."
-            )
         self._database = database
-        self._path = database.path
         self._given = given
         self._verify = verify
         self._forget = forget
+        self._workers = workers
+        self._memory = memory
         self._connection()
 
     async def run(self, op: Op[T]) -> T:
@@ -89,6 +95,8 @@ class SqliteJoined:
             if begins:
                 connection.execute("BEGIN" if op.mode is Mode.READ else "BEGIN IMMEDIATE")
             result, _ = perform_within(connection, op, self._verify)
+            if op.mode is not Mode.READ:
+                self._warn(connection)
             if begins and op.mode is Mode.READ:
                 connection.execute("COMMIT")
         except BaseException as error:
@@ -105,6 +113,14 @@ class SqliteJoined:
     def _connection(self) -> sqlite3.Connection:
         """Return the driver's connection inside what was given. A session may have another one by
         now."""
+        memory = self._memory
+        if self._database.path is None:
+            if memory is None or memory is not self._given or not memory.in_transaction:
+                raise InvalidConnection(
+                    "A store in memory has no file that another connection could lead to: use "
+                    "the connection of transaction(), or a store in a file."
+                )
+            return memory
         connection = _driver_connection(self._given)
         try:
             cursor = connection.cursor()
@@ -112,12 +128,30 @@ class SqliteJoined:
             files = [row[2] for row in cursor.execute("PRAGMA database_list") if row[0] == 0]
         except sqlite3.Error as error:
             raise InvalidConnection(f"This connection cannot be used: {error}.") from None
-        if not (files and files[0] and _same(files[0], self._path)):
+        if not (files and files[0] and _same(files[0], self._database.path)):
             raise InvalidConnection(
-                f"This connection leads to another database than {self._path}: connect to that "
-                "file, or open the store that belongs to yours."
+                f"This connection leads to another database than {self._database.path}: connect to "
+                "that file, or open the store that belongs to yours."
             )
         return connection
+
+    def _warn(self, connection: sqlite3.Connection) -> None:
+        """Log, once for a file, that this connection writes beside workers without the lock."""
+        if isinstance(connection, OwnConnection) or self._database.warned:
+            return
+        risk = risk_of_other_writers()
+        if risk is None:
+            return
+        # A worker writes all the time. Without one, the caller may be the only one who does.
+        workers, _ = perform_within(connection, self._workers(), self._verify)
+        if any(worker.status is not WorkerStatus.DEAD for worker in workers):
+            self._database.warned = True
+            logger.warning(
+                "A task was submitted on a connection of the application's own to %s, which "
+                "workers write to. %s",
+                self._database.name,
+                risk,
+            )
 
 
 def _driver_connection(given: Any) -> sqlite3.Connection:

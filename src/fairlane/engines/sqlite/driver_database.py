@@ -37,6 +37,26 @@ _CHECKPOINT_PAGES = 4_000
 WAL_RESET_FIXED = (3, 51, 3)
 
 
+class OwnConnection(sqlite3.Connection):
+    """A connection of Fairlane's own. It writes under the lock."""
+
+
+def risk_of_other_writers() -> str | None:
+    """Return why nothing but Fairlane may write to the file; None if everything may.
+
+    Before the fix of its WAL-reset bug, SQLite can corrupt a file while one connection commits and
+    another one checkpoints. Fairlane's lock keeps them apart, and others do not take it.
+    """
+    if sqlite3.sqlite_version_info >= WAL_RESET_FIXED:
+        return None
+    fixed = ".".join(map(str, WAL_RESET_FIXED))
+    return (
+        f"SQLite {sqlite3.sqlite_version} can corrupt the file if anything but Fairlane writes to "
+        "it at the same time: write within app.transaction() or ctx.transaction(), or let every "
+        f"process use SQLite {fixed} or newer."
+    )
+
+
 class Database:
     """One SQLite file, or memory when `path` is None."""
 
@@ -44,6 +64,8 @@ class Database:
         self.path = path
         self.files = StoreFiles(path)
         self._synchronous = synchronous
+        self.warned = False
+        """Whether somebody was told that others must not write to it."""
         self._opened = False
         self._watches: WeakSet[FileWatch] = WeakSet()
 
@@ -109,6 +131,7 @@ class Database:
             isolation_level=None,
             cached_statements=256,
             check_same_thread=False,
+            factory=OwnConnection,
         )
         try:
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
@@ -185,12 +208,9 @@ class Database:
             warnings.append("The store lives in memory: it ends with the process.")
         elif self._synchronous != "FULL":
             warnings.append("synchronous is not FULL: a power cut can undo the last commits.")
-        if sqlite3.sqlite_version_info < WAL_RESET_FIXED:
-            # Harmless as long as every writer is Fairlane, which takes its lock first.
-            warnings.append(
-                f"SQLite {sqlite3.sqlite_version} can corrupt the file when another program "
-                "writes to it at the same time: let only Fairlane write to it."
-            )
+        risk = risk_of_other_writers()
+        if risk is not None and self.path is not None:
+            warnings.append(risk)
         return Durability(
             engine="sqlite",
             settings={

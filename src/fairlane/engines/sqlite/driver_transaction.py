@@ -6,12 +6,14 @@ import asyncio
 import math
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TypeVar
 
-from fairlane.backoff import persist_async
+from fairlane.backoff import persist, persist_async
 from fairlane.core.errors import StoreError, TransactionTooLong
 from fairlane.core.flow import Op
 from fairlane.engines.sqlite.driver_caller_transactions import perform_within
@@ -74,6 +76,22 @@ class SqliteTransaction:
                 await persist_async(lambda: self._do(self._begin), patience)
         except TimeoutError:
             raise self._database.locked(patience) from None
+        self._start_timer()
+
+    def begin_sync(self, patience: float) -> None:
+        """Blocking twin of `begin`."""
+        until = time.monotonic() + patience
+
+        def begin() -> None:
+            self._do_sync(self._begin, max(0.0, until - time.monotonic()))
+
+        try:
+            persist(begin, patience)
+        except TimeoutError:
+            raise self._database.locked(patience) from None
+        self._start_timer()
+
+    def _start_timer(self) -> None:
         if self._limit < math.inf:
             # A thread: a handler may block the event loop.
             self._timer = threading.Timer(self._limit, self._expire)
@@ -82,6 +100,10 @@ class SqliteTransaction:
 
     async def commit(self) -> None:
         await self._do(self._commit)
+
+    def commit_sync(self) -> None:
+        """Blocking twin of `commit`."""
+        self._do_sync(self._commit)
 
     def too_long(self) -> TransactionTooLong | None:
         """Return the error of a transaction that was ended because it took too long."""
@@ -101,17 +123,37 @@ class SqliteTransaction:
 
     async def release(self) -> None:
         """Give everything back; undoes what was not committed."""
+        released = self._let_go()
+        if released is not None:
+            await asyncio.shield(asyncio.wrap_future(released))
+
+    def release_sync(self) -> None:
+        """Blocking twin of `release`."""
+        released = self._let_go()
+        if released is not None:
+            released.result()
+
+    def _let_go(self) -> Future[None] | None:
+        """Return when everything is given back. None: the thread may still wait for the lock, and
+        will give it back by itself."""
         if self._timer is not None:
             self._timer.cancel()
         begun = self._open is not None
         released = self._hand.call(self._release)
         self._hand.stop()
-        if begun:  # else the thread may still wait for the lock, and will give it back by itself
-            await asyncio.shield(asyncio.wrap_future(released))
+        return released if begun else None
 
     async def _do(self, work: Callable[[], T]) -> T:
         try:
             return await asyncio.wrap_future(self._hand.call(work))
+        except (sqlite3.Error, OSError) as error:
+            raise self._database.translated(error) from error
+
+    def _do_sync(self, work: Callable[[], T], seconds: float | None = None) -> T:
+        try:
+            return self._hand.call(work).result(seconds)
+        except TimeoutError:
+            raise
         except (sqlite3.Error, OSError) as error:
             raise self._database.translated(error) from error
 
@@ -172,13 +214,35 @@ async def transacting(
 ) -> AsyncIterator[SqliteTransaction]:
     """Begin it, and end it one way or the other."""
     try:
-        await transaction.begin(patience)
-        yield transaction
-        await transaction.commit()
+        with _telling_too_long(transaction):
+            await transaction.begin(patience)
+            yield transaction
+            await transaction.commit()
+    finally:
+        await transaction.release()
+
+
+@contextmanager
+def transacting_sync(
+    transaction: SqliteTransaction, patience: float
+) -> Iterator[sqlite3.Connection]:
+    """Blocking twin of `transacting`."""
+    try:
+        with _telling_too_long(transaction):
+            transaction.begin_sync(patience)
+            yield transaction.connection
+            transaction.commit_sync()
+    finally:
+        transaction.release_sync()
+
+
+@contextmanager
+def _telling_too_long(transaction: SqliteTransaction) -> Iterator[None]:
+    """Raise TransactionTooLong in place of the errors that follow from it."""
+    try:
+        yield
     except (sqlite3.Error, RuntimeError, StoreError) as error:
         too_long = transaction.too_long()
         if too_long is None:
             raise
         raise too_long from error
-    finally:
-        await transaction.release()

@@ -85,6 +85,7 @@ def connect(
         verify=operations.verify,
         rolled_back=operations.catalogue.forget,
         replaced=operations.catalogue.renew,
+        workers=operations.workers,
         synchronous=synchronous,
         patience=patience,
     )
