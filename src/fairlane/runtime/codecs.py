@@ -16,6 +16,8 @@ from fairlane.core.errors import UnknownCodec
 from fairlane.core.text import shown
 from fairlane.runtime.values import encoded
 
+RESERVED: Final = b'{"$'
+"""How payloads and results begin that Fairlane has made: sealed, by reference, with a codec."""
 _OPENING: Final = b'{"$codec":'
 
 
