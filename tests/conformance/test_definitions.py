@@ -10,6 +10,7 @@ from fairlane.core import limits
 from fairlane.core.definitions import Definition, Published
 from fairlane.core.errors import (
     BatchTooLarge,
+    InvalidCursor,
     InvalidDefinition,
     InvalidQueue,
     InvalidRetries,
@@ -57,6 +58,25 @@ async def test_what_is_published_is_found_by_everybody(store: World) -> None:
         assert [each.version for each in found] == [1, 1]
         assert await backend.run(backend.ops.definition("mail.send")) == found[1]
         assert await backend.run(backend.ops.definition("another")) is None
+
+
+async def test_many_are_read_in_pages(store: World) -> None:
+    many = [Definition(type=f"t{number:03}") for number in range(limits.DEFINITION_PAGE + 5)]
+    await publish(store, *many)
+    assert [each.definition for each in await published(store)] == many
+    first = await store.run(store.ops.definition_page(limit=3))
+    assert len(first.definitions) == 3
+    rest = await store.run(store.ops.definition_page(first.next_cursor))
+    last = await store.run(store.ops.definition_page(rest.next_cursor))
+    found = [*first.definitions, *rest.definitions, *last.definitions]
+    assert sorted(each.definition.type for each in found) == [each.type for each in many]
+    assert last.next_cursor is None
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "1:", "1:no name", "-1:t", "1" * 20 + ":t"])
+async def test_a_cursor_that_is_none(store: World, cursor: str) -> None:
+    with pytest.raises(InvalidCursor):
+        await store.run(store.ops.definition_page(cursor))
 
 
 async def test_the_same_again_changes_nothing(store: World) -> None:

@@ -155,8 +155,10 @@ async def test_by_fields_with_the_defaults_of_the_definition(dashboard: Dashboar
 
 
 async def test_a_type_that_nobody_has_published_is_submitted_as_json(dashboard: Dashboard) -> None:
+    dashboard.expects("404")
     page = await dashboard.open("submit")
     await fill(page, Type="unpublished")
+    await page.keyboard.press("Tab")
     await expect(page.locator("form")).to_contain_text("No worker has published this type")
     await expect(button(page, "Edit as JSON")).to_have_count(0)
     large = '{"id": 12345678901234567890, "list": [1, {"__proto__": null}]}'

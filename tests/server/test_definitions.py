@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -82,7 +83,7 @@ async def test_arguments_that_do_not_fit_are_refused_by_name(served: Api) -> Non
 
 
 async def test_what_is_published_can_be_read(served: Api) -> None:
-    assert await served.get(DEFINITIONS) == {"definitions": []}
+    assert await served.get(DEFINITIONS) == {"definitions": [], "next_cursor": None}
     refused(await served.ask("GET", f"{DEFINITIONS}/greet"), 404, "type_not_found")
     refused(await served.ask("GET", "/api/v1/types/greet"), 404, "type_not_found")
     await publish(served, GREET)
@@ -94,6 +95,27 @@ async def test_what_is_published_can_be_read(served: Api) -> None:
     assert type["by_status"]["queued"] == 0
     (listed,) = (await served.get("/api/v1/types"))["types"]
     assert listed["type"] == "greet"
+
+
+async def test_many_are_read_in_pages(served: Api) -> None:
+    types = [f"type:{number}" for number in range(5)]
+    await publish(served, *({"type": type} for type in types))
+    found: list[str] = []
+    sizes = []
+    cursor: str | None = ""
+    while cursor is not None:
+        more = f"&cursor={cursor}" if cursor else ""
+        page = await served.get(f"{DEFINITIONS}?limit=2{more}")
+        sizes.append(len(page["definitions"]))
+        found += [each["type"] for each in page["definitions"]]
+        cursor = page["next_cursor"]
+    assert sizes == [2, 2, 1]
+    assert sorted(found) == types
+    for wrong in ("0", "101"):
+        refused(await served.ask("GET", f"{DEFINITIONS}?limit={wrong}"), 422, "invalid_request")
+    for wrong in ("x", "1:no name", "²:t"):
+        path = f"{DEFINITIONS}?cursor={quote(wrong)}"
+        refused(await served.ask("GET", path), 400, "invalid_cursor")
 
 
 async def test_a_type_without_a_definition(served: Api) -> None:
@@ -117,4 +139,4 @@ async def test_a_type_without_a_definition(served: Api) -> None:
 async def test_a_definition_that_cannot_be(served: Api, wrong: dict[str, Any], code: str) -> None:
     body = {"definitions": [GREET, wrong]}
     refused(await served.ask("POST", "/internal/workers/definitions", body), 422, code)
-    assert await served.get(DEFINITIONS) == {"definitions": []}
+    assert (await served.get(DEFINITIONS))["definitions"] == []

@@ -12,12 +12,21 @@ from fairlane.core import limits
 from fairlane.core.definitions import (
     OPTIONS,
     Definition,
+    DefinitionPage,
+    Published,
     Template,
     definition,
+    definition_page,
     definitions,
     publish,
 )
-from fairlane.core.errors import BatchTooLarge, InvalidArguments, InvalidDefinition
+from fairlane.core.errors import (
+    BatchTooLarge,
+    InvalidArguments,
+    InvalidCursor,
+    InvalidDefinition,
+)
+from fairlane.core.flow import Op
 from fairlane.core.submission import new_task
 from tests.unit.shelf import Shelf
 
@@ -98,6 +107,32 @@ def test_arguments_that_cannot_fit_are_refused() -> None:
     template.check(b'{"n":"' + b"x" * limits.CHECKED_BYTES + b'"}')
 
 
+class Pages:
+    """A shelf whose definitions are read in pages of two."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    def definition_page(self, cursor: str | None = None, limit: int = 2) -> Op[DefinitionPage]:
+        return definition_page(self._shelf, cursor, limit)
+
+
+def all_of(shelf: Shelf) -> list[Published]:
+    return shelf.run(definitions(Pages(shelf)))
+
+
+def test_all_of_them_are_read_page_by_page() -> None:
+    shelf = Shelf()
+    types = [f"t{n}" for n in range(5)]
+    shelf.run(publish(shelf, [Definition(type=type) for type in types]))
+    assert [each.definition.type for each in all_of(shelf)] == types
+
+
+def test_a_cursor_that_is_none() -> None:
+    with pytest.raises(InvalidCursor):
+        definition_page(Shelf(), "x:y").flow().send(None)
+
+
 def test_it_is_kept_for_a_while_and_renewed_when_half_of_it_is_over() -> None:
     shelf = Shelf()
     half = int(limits.DEFINITION_SECONDS * 500_000)
@@ -116,7 +151,7 @@ def test_it_is_kept_for_a_while_and_renewed_when_half_of_it_is_over() -> None:
     assert found.definition == MAIL
     shelf.now += 2 * half
     assert shelf.run(definition(shelf, "mail")) is None
-    assert shelf.run(definitions(shelf)) == []
+    assert all_of(shelf) == []
 
 
 def test_nothing_is_written_for_nothing() -> None:
@@ -134,7 +169,7 @@ def test_there_may_be_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
         shelf.run(publish(shelf, [other]))
     shelf.now += int(limits.DEFINITION_SECONDS * 1_000_000)
     shelf.run(publish(shelf, [other]))
-    assert [each.definition.type for each in shelf.run(definitions(shelf))] == ["other"]
+    assert [each.definition.type for each in all_of(shelf)] == ["other"]
 
 
 def test_a_stored_definition_of_a_newer_fairlane_can_be_read() -> None:
@@ -143,7 +178,7 @@ def test_a_stored_definition_of_a_newer_fairlane_can_be_read() -> None:
     stored = shelf.of("definition")["mail"]
     newer = stored.value[:-1] + b',"new":1}'
     shelf.of("definition")["mail"] = msgspec.structs.replace(stored, value=newer)
-    assert shelf.run(definitions(shelf))[0].definition == MAIL
+    assert all_of(shelf)[0].definition == MAIL
 
 
 def test_what_cannot_be_published() -> None:
@@ -152,7 +187,7 @@ def test_what_cannot_be_published() -> None:
         shelf.run(publish(shelf, [MAIL, Definition(type="no name")]))
     with pytest.raises(BatchTooLarge, match="At most 500 definitions"):
         shelf.run(publish(shelf, [Definition(type=f"t{n}") for n in range(501)]))
-    assert shelf.run(definitions(shelf)) == []
+    assert all_of(shelf) == []
 
 
 def test_a_changed_one_takes_the_place_of_the_one_before() -> None:
@@ -161,7 +196,7 @@ def test_a_changed_one_takes_the_place_of_the_one_before() -> None:
     shelf.now += 5
     changed = msgspec.structs.replace(MAIL, queue="other")
     shelf.run(publish(shelf, [changed]))
-    (found,) = shelf.run(definitions(shelf))
+    (found,) = all_of(shelf)
     assert (found.definition, found.version) == (changed, 2)
 
 
@@ -169,5 +204,5 @@ def test_a_schema_that_is_too_large_is_left_out() -> None:
     shelf = Shelf()
     huge = {"description": "x" * limits.SCHEMA_BYTES}
     shelf.run(publish(shelf, [msgspec.structs.replace(MAIL, parameters=huge)]))
-    (found,) = shelf.run(definitions(shelf))
+    (found,) = all_of(shelf)
     assert found.definition == msgspec.structs.replace(MAIL, parameters=None)

@@ -50,6 +50,7 @@ class Composed:
     encryption = encryption.encryption
     definition = definitions.definition
     publish = definitions.publish
+    definition_page = definitions.definition_page
     definitions = definitions.definitions
     put_blob = blobs.put_blob
     blob = blobs.blob

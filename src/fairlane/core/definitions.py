@@ -7,16 +7,22 @@ wins. A type that nobody has published is submitted with the defaults of its pri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from fairlane.core import blobs, limits
-from fairlane.core.documents import Document, Documents, Written, every, rewrites, write
-from fairlane.core.errors import BatchTooLarge, InvalidArguments, InvalidDefinition
-from fairlane.core.flow import Flow, reads
+from fairlane.core.documents import Document, Documents, Order, Place, Written, rewrites, write
+from fairlane.core.errors import (
+    BatchTooLarge,
+    InvalidArguments,
+    InvalidCursor,
+    InvalidDefinition,
+)
+from fairlane.core.flow import Flow, Op, reads
 from fairlane.core.json_schema import misfit
 from fairlane.core.model import moment
 from fairlane.core.priority import MICROSECONDS
@@ -68,6 +74,21 @@ class Published(msgspec.Struct, frozen=True):
     definition: Definition
     version: int
     published_at: datetime
+
+
+class DefinitionPage(msgspec.Struct, frozen=True):
+    """Some definitions. `next_cursor`: where to continue, None at the end."""
+
+    definitions: list[Published]
+    next_cursor: str | None
+
+
+class DefinitionPages(Protocol):
+    """A store whose definitions are read in pages."""
+
+    def definition_page(
+        self, cursor: str | None = None, limit: int = limits.DEFINITION_PAGE
+    ) -> Op[DefinitionPage]: ...
 
 
 class Template:
@@ -170,10 +191,36 @@ def definition(self: Documents, type: str) -> Flow[Published | None]:
 
 
 @reads
-def definitions(self: Documents) -> Flow[list[Published]]:
-    now, found = yield from every(self, _KIND)
+def definition_page(
+    self: Documents, cursor: str | None = None, limit: int = limits.DEFINITION_PAGE
+) -> Flow[DefinitionPage]:
+    after = _place_of(cursor)
+    now, found = yield from self.list_documents(_KIND, Order.OLDEST, limit, after)
     known = [_published(each) for each in found if each.counts(now)]
-    return sorted(known, key=lambda each: each.definition.type)
+    ends = len(found) < limit
+    return DefinitionPage(known, None if ends else f"{found[-1].at}:{found[-1].id}")
+
+
+@reads
+def definitions(self: DefinitionPages) -> Flow[list[Published]]:
+    found: dict[str, Published] = {}  # one that is published meanwhile may come twice
+    cursor = None
+    while True:
+        page = yield from self.definition_page(cursor).flow()
+        found |= {each.definition.type: each for each in page.definitions}
+        cursor = page.next_cursor
+        if cursor is None:
+            return [found[type] for type in sorted(found)]
+
+
+def _place_of(cursor: str | None) -> Place | None:
+    """Return where a page begins. Raises InvalidCursor."""
+    if cursor is None:
+        return None
+    at, _, type = cursor.partition(":")
+    if not re.fullmatch(r"[0-9]{1,18}", at, re.ASCII) or not is_name(type):
+        raise InvalidCursor
+    return int(at), type
 
 
 @rewrites

@@ -56,6 +56,7 @@ NEW_LANES = 1_000  # of one client in an hour, without the scope `admin`
 
 # What workers publish about the types of tasks that they run.
 DEFINITIONS = 10_000
+DEFINITION_PAGE = 100  # of up to about 40 KiB each
 DEFINITION_SECONDS = 30 * 86_400.0  # after its last worker has published it
 SCHEMA_BYTES = 32 * 1024
 DESCRIPTION_CHARACTERS = 4_000

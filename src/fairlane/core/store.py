@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
+from fairlane.core import limits
 from fairlane.core.analysis import Analysis
 from fairlane.core.audit import AuditPage, NewAudit
 from fairlane.core.blobs import BlobKeys
 from fairlane.core.breaker import Breaker
 from fairlane.core.client_limits import Rate, Share, Want
 from fairlane.core.clocks import Watch
-from fairlane.core.definitions import Definition, Published
+from fairlane.core.definitions import Definition, DefinitionPage, Published
 from fairlane.core.documents import Place
 from fairlane.core.encryption import Encryption
 from fairlane.core.estimates import Position
@@ -201,6 +202,11 @@ class Inspect(Protocol):
 
     def definitions(self) -> Op[list[Published]]:
         """Return everything that workers have published about types, ordered by type."""
+
+    def definition_page(
+        self, cursor: str | None = None, limit: int = limits.DEFINITION_PAGE
+    ) -> Op[DefinitionPage]:
+        """Return up to `limit` definitions, the oldest ones first. Raises InvalidCursor."""
 
     def events(self, after: str | None, limit: int) -> Op[Events]:
         """Return transitions from the journal after a cursor (None: from the start), oldest first.

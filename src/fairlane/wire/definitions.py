@@ -72,9 +72,18 @@ class DefinitionView(DefinitionRequest, frozen=True, kw_only=True):
 
 
 class DefinitionList(msgspec.Struct, frozen=True):
-    """Everything that workers have published about types, ordered by type."""
+    """Some of what workers have published about types. `next_cursor`: where to continue, null at
+    the end."""
 
     definitions: tuple[DefinitionView, ...]
+    next_cursor: str | None = None
+
+
+class DefinitionQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cursor of the page, and its size."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=limits.DEFINITION_PAGE)] = limits.DEFINITION_PAGE
+    cursor: str | None = None
 
 
 class Publication(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -124,6 +124,7 @@ export interface DeadReplay {
 
 export interface DefinitionList {
   definitions: Array<DefinitionView>;
+  next_cursor?: string | null;
 }
 
 export interface DefinitionView {
@@ -700,7 +701,7 @@ export interface Get {
   "api/v1/audit": { query: "limit" | "cursor"; body: {}; answer: AuditList };
   "api/v1/capabilities/{}/backlog": { query: "queue"; body: {}; answer: CapabilityBacklog };
   "api/v1/control": { query: never; body: {}; answer: ControlsView };
-  "api/v1/definitions": { query: never; body: {}; answer: DefinitionList };
+  "api/v1/definitions": { query: "limit" | "cursor"; body: {}; answer: DefinitionList };
   "api/v1/definitions/{}": { query: never; body: {}; answer: DefinitionView };
   "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "failure" | "limit" | "cursor"; body: {}; answer: TaskPage };
   "api/v1/dlq/analysis": { query: never; body: {}; answer: AnalysisView };

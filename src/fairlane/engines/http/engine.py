@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlane.core import queries
+from fairlane.core import definitions, queries
 from fairlane.core.backend import Backend
 from fairlane.engines.http import control, events, inspect, submit, workers
 from fairlane.engines.http.driver import HttpDriver
@@ -47,7 +47,8 @@ class HttpOperations:
     controls = inspect.controls
     settings = inspect.settings
     definition = inspect.definition
-    definitions = inspect.definitions
+    definition_page = inspect.definition_page
+    definitions = definitions.definitions
     find = inspect.find
     page = inspect.page
     stats = inspect.stats

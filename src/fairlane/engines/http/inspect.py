@@ -10,7 +10,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.analysis import Analysis
 from fairlane.core.backend import Durability
-from fairlane.core.definitions import Published
+from fairlane.core.definitions import DefinitionPage, Published
 from fairlane.core.errors import AccessDenied, InvalidFilter, NotAFairlaneStore
 from fairlane.core.facts import Sample
 from fairlane.core.filters import Filter, Found, Page, Total
@@ -141,9 +141,12 @@ def definition(_: object, type: str) -> Flow[Published | None]:
 
 
 @reads
-def definitions(_: object) -> Flow[list[Published]]:
-    answer = yield from get(DEFINITIONS, DefinitionList)
-    return [each.published() for each in answer.definitions]
+def definition_page(
+    _: object, cursor: str | None = None, limit: int = limits.DEFINITION_PAGE
+) -> Flow[DefinitionPage]:
+    query = {"limit": limit} | ({} if cursor is None else {"cursor": cursor})
+    answer = yield from get(DEFINITIONS, DefinitionList, query)
+    return DefinitionPage([each.published() for each in answer.definitions], answer.next_cursor)
 
 
 @reads

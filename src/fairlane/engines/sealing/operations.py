@@ -49,6 +49,7 @@ PLAIN = frozenset(
             "encryption",
             "definition",
             "definitions",
+            "definition_page",
             "events",
             "tail",
             "find",

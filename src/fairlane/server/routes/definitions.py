@@ -13,6 +13,7 @@ from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.wire.definitions import (
     DefinitionList,
+    DefinitionQuery,
     DefinitionView,
     Publication,
     PublicationReply,
@@ -27,10 +28,11 @@ class TypeDetails(TypeView, frozen=True, kw_only=True):
     definition: DefinitionView | None
 
 
-async def list_definitions(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
+async def list_definitions(services: Services, call: Call[None, DefinitionQuery]) -> Response:
     """List the definitions of types: the defaults of their tasks, and what they take."""
-    found = await services.run(services.ops.definitions())
-    return Response(DefinitionList(tuple(map(view_of, found))))
+    query = call.query
+    page = await services.run(services.ops.definition_page(query.cursor, query.limit))
+    return Response(DefinitionList(tuple(map(view_of, page.definitions)), page.next_cursor))
 
 
 async def get_definition(services: Services, call: Call[None, None]) -> Response:
@@ -62,7 +64,14 @@ async def publish(services: Services, call: Call[Publication, None]) -> Response
 
 
 OPERATIONS: Final = [
-    Operation("GET", "/api/v1/definitions", list_definitions, OWN, returns=DefinitionList),
+    Operation(
+        "GET",
+        "/api/v1/definitions",
+        list_definitions,
+        OWN,
+        query=DefinitionQuery,
+        returns=DefinitionList,
+    ),
     Operation(
         "GET", "/api/v1/definitions/{type}", get_definition, OWN, OWN, returns=DefinitionView
     ),

@@ -51,7 +51,7 @@ function SubmitPage({ from }) {
           <a class="button" href=${link(["tasks", from])}>Back to the task</a>
         </${Refusal}>`;
       }
-      return fetched(definitions, (all) => html`<${SubmitForm} definitions=${all} source=${task} />`, 8);
+      return fetched(definitions, (some) => html`<${SubmitForm} definitions=${some} source=${task} />`, 8);
     })}`;
 }
 

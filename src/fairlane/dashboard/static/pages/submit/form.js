@@ -30,7 +30,7 @@ const WRONG_FIELDS = "Not submitted yet: please correct the marked fields.";
 
 /**
  * @param {object} props
- * @param {DefinitionView[] | null} props.definitions
+ * @param {DefinitionView[]} props.definitions Some of them.
  * @param {TaskDetail | null} props.source A task to copy.
  */
 export function SubmitForm({ definitions, source }) {
@@ -102,7 +102,7 @@ export function SubmitForm({ definitions, source }) {
   return html`<form ref=${form} class="submit-form" noValidate onSubmit=${onSubmit()}>
     <${ErrorBanner} error=${problem.message && { message: problem.message }} />
     <${TypeField} type=${type} set=${changeType} choose=${setChosen}
-      settled=${definitions !== null || chosen === type} known=${definitions ?? []}
+      settled=${chosen === type} known=${definitions}
       definition=${definition} error=${problem.errors.type} />
     <${ParameterFields} draft=${draft} set=${changeParameters} toggle=${toggle} errors=${problem.errors} />
     <${OptionFields} options=${options} set=${changeOptions} definition=${definition}
