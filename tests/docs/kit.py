@@ -34,7 +34,12 @@ class Folder:
         self._user = user
         # The command need not be installed where the tests run.
         self._fairlane = f'{python} -m fairlane "$@";'
-        mine = {name: value for name, value in os.environ.items() if "FAIRLANE" not in name}
+        ours = ("FAIRLANE", "PYTEST")
+        mine = {
+            name: value
+            for name, value in os.environ.items()
+            if not any(each in name for each in ours)
+        }
         tools = str(Path(python).parent)
         self._environ = {**mine, "PATH": f"{tools}:{os.environ['PATH']}", "COLUMNS": "100"}
         self._workers: list[subprocess.Popen[bytes]] = []

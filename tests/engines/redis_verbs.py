@@ -82,6 +82,7 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.publish([Definition(type="work")]))
     await do(ops.definition("work"))
     await do(ops.definitions())
+    await do(ops.definition_page())
     await do(ops.set_encryption(Encryption.OPTIONAL))
     await do(ops.encryption())
     await do(ops.put_schedule(NewSchedule("nightly", b"{}", 1)))

@@ -27,6 +27,9 @@ Ground = Callable[[], AbstractContextManager[tuple[sqlite3.Connection, FileLock]
 """A connection that nobody else uses, and the lock that lets it alone write. The lock must be held
 when the context is left."""
 
+_HEED_SECONDS = 0.02
+"""A statement that was stopped has this long to report it, before the connection is used again:
+after that its error may be taken for another, or for none."""
 _PROGRESS = 10_000
 """A statement looks after this many instructions whether it has to stop."""
 
@@ -194,6 +197,7 @@ class SqliteTransaction:
         """
         connection, self._open = self._open, None
         if connection is not None:
+            time.sleep(_HEED_SECONDS)
             connection.execute("PRAGMA query_only = ON")
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -241,7 +245,8 @@ def _telling_too_long(transaction: SqliteTransaction) -> Iterator[None]:
     """Raise TransactionTooLong in place of the errors that follow from it."""
     try:
         yield
-    except (sqlite3.Error, RuntimeError, StoreError) as error:
+    except (sqlite3.Error, RuntimeError, StoreError, MemoryError, SystemError) as error:
+        # A thread that computes shares the connection: what its call raises may be any of these.
         too_long = transaction.too_long()
         if too_long is None:
             raise

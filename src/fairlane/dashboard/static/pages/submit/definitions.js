@@ -8,7 +8,8 @@ import { boundTo } from "../../lib/session.js";
 /** @import { DefinitionView } from "../../../types/api.js" */
 
 /**
- * Fetch some definitions, to suggest their types. Viewers with a bound token may only ask for one by its name.
+ * Fetch some definitions, to suggest their types. Viewers with a bound token may only ask for one by its
+ * name.
  *
  * @param {AbortSignal} abort
  */
