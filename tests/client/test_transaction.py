@@ -89,7 +89,7 @@ def test_it_holds_the_lock(app: Fairlane) -> None:
             pass
         with pytest.raises(StoreBusy):
             other.submit_sync(app.tasks["ship"].prepare(order=1))
-    with other.transaction_sync() as db:  # whoever gave up left nothing locked
+    with other.transaction_sync() as db:  # the one that gave up left no lock
         db.execute("INSERT INTO orders VALUES (1)")
     other.close()
 

@@ -32,7 +32,7 @@ type that has this name is counted with them."""
 def labels_of(sizes: Mapping[str, int]) -> dict[str, str]:
     """Return the label of each name: its own for those that count most, OTHER for the rest.
 
-    Submitters choose the names, and every label costs whoever collects the metrics.
+    Submitters choose the names, and a collector of metrics stores a series for every label.
     """
     ranked = sorted(sizes, key=lambda name: (-sizes[name], name))
     return {name: name if n < limits.METRIC_NAMES else OTHER for n, name in enumerate(ranked)}

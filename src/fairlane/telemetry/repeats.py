@@ -16,9 +16,9 @@ KINDS: Final = 100
 class Repeats(Generic[Kind]):
     """Lets `most` events of each kind pass within `seconds`, and counts those that follow.
 
-    A period begins with the first event of its kind. At most `kinds` kinds are told apart, so that
-    the number of lines in a log is bounded: the events of further kinds are counted together, as
-    the kind None.
+    A period begins with the first event of its kind. At most `kinds` kinds are counted separately,
+    so that the number of lines in a log is bounded: the events of further kinds are counted
+    together, as the kind None.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ class Journal:
         self._cursor: str | None = None
         self._events: list[Event] = []
         self.rewinds = False
-        """Whether the store may go back in time: then what it told since is told again."""
+        """Whether the store may go back in time. Then its journal repeats what happened since."""
         self._turn = asyncio.Lock()
 
     async def follow(self) -> None:
