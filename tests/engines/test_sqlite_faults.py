@@ -36,6 +36,7 @@ from fairlane.core.errors import (
 )
 from fairlane.core.submission import new_task
 from fairlane.engines.sqlite.driver import SqliteDriver
+from fairlane.engines.sqlite.driver_database import Database
 from tests.fixtures.counters import depths, tallies
 from tests.fixtures.stores import get_all
 
@@ -91,6 +92,21 @@ async def test_a_file_that_is_not_fairlane_s_is_left_alone(
             await backend.run(op)
     await backend.driver.aclose()
     assert files_in(tmp_path) == before
+
+
+async def test_a_store_that_is_made_while_others_look_at_it(tmp_path: Path) -> None:
+    """It is nobody else's, not even for a moment."""
+    looks = 0
+    for number in range(20):
+        path = tmp_path / f"{number}.db"
+        backend = backend_on(path)
+        made = asyncio.create_task(backend.run(backend.ops.migrate()))
+        while not made.done():
+            await asyncio.to_thread(Database(path, "FULL").leave_foreign_files_alone)
+            looks += 1
+        await made
+        await backend.driver.aclose()
+    assert looks > 20
 
 
 async def test_a_store_that_was_not_prepared(tmp_path: Path) -> None:

@@ -34,6 +34,11 @@ _BUSY_MILLISECONDS = 250  # for programs that do not take our lock; callers try 
 # them home only once. Checkpoints run inside commits, and so under the lock.
 _CHECKPOINT_PAGES = 4_000
 
+# One statement, because another process may make the store between two.
+_OWNER = """
+SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id
+"""
+
 WAL_RESET_FIXED = (3, 51, 3)
 
 
@@ -153,8 +158,7 @@ class Database:
                 self._check_owner(connection)
 
     def _check_owner(self, connection: sqlite3.Connection) -> None:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        application, tables = connection.execute(_OWNER).fetchone()
         if application != APPLICATION_ID and (application or tables):
             raise NotAFairlaneStore(
                 f"{self.name} is a database of another application: nothing was changed. "
