@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import fcntl
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -104,14 +106,30 @@ async def in_transaction(ctx: Context, n: int, seconds: float = 0.0, fails: int 
         diary.end(None)
 
 
+def block(seconds: float, locked: int | None = None) -> None:
+    """Keep the interpreter's lock for so long, but give back the lock of a file."""
+    libc = ctypes.PyDLL(None)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)  # no other thread runs between the two calls
+    if locked is not None:
+        libc.flock(locked, fcntl.LOCK_UN)
+    libc.usleep(int(seconds * 1_000_000))
+    sys.setswitchinterval(interval)
+
+
 @app.task(name="hog")
 def hog(ctx: Context, n: int, seconds: float) -> int:
     """Keep the interpreter's lock, as a regular expression that backtracks does."""
     diary = Diary(ctx)
-    # Until the start is stored. On SQLite a process that is blocked while it writes keeps the
-    # file's lock, too, and everybody waits: docs/engines.md says so.
-    time.sleep(STORED_SECONDS)
-    ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
+    time.sleep(STORED_SECONDS)  # until the start is stored
+    if app.url.startswith("sqlite"):
+        # A process that is blocked while it writes keeps the file's lock, too, and everybody waits:
+        # docs/engines.md says so. So block while nobody writes.
+        with Path(f"{app.url.removeprefix('sqlite:///')}.lock").open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            block(seconds, file.fileno())
+    else:
+        block(seconds)
     return int(diary.end(n))
 
 

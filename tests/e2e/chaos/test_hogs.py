@@ -20,7 +20,7 @@ async def test_it_costs_nobody_an_attempt(arena: Arena) -> None:
     await arena.worker(concurrency=NEIGHBOURS + 1, lease=LEASE)
     await arena.worker(concurrency=1, lease=LEASE)
     for _ in range(ROUNDS):
-        await arena.client.submit_some(NEIGHBOURS, "on-loop", "on-thread", seconds=0.5)
+        await arena.client.submit_some(NEIGHBOURS, "on-loop", "on-thread", seconds=LEASE)
         await arena.client.submit("hog", seconds=3 * LEASE)
         await arena.drained()
     history, dump = await arena.judged(Terms(lease=LEASE, recovery=4 * LEASE))
