@@ -78,7 +78,7 @@ def test_an_audit_log_that_cannot_be_written_stops_nothing(
     def refuse() -> None:
         raise StoreUnavailable("full")
 
-    with Fairlane(url, retention=MONTH) as app:
+    with Fairlane(url, retention=MONTH, patience=0.5) as app:
         op = app.backend.ops.record([])
         monkeypatch.setattr(app.backend.ops, "record", lambda _: Op(op.name, op.mode, refuse))  # type: ignore[arg-type]
         app.stats_sync()

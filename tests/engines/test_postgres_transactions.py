@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -42,7 +42,8 @@ from fairlane.core.submission import new_task
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, ROLLBACK, Query
 from fairlane.engines.postgres.errors import Duplicate
 from tests.fixtures.counters import depths
-from tests.fixtures.stores import settlement, verdicts_of
+from tests.fixtures.servers import PostgresServer
+from tests.fixtures.stores import new_store, settlement, verdicts_of
 
 T = TypeVar("T")
 
@@ -261,9 +262,16 @@ KINDS: dict[str, Callable[[str], AbstractAsyncContextManager[Caller]]] = {
 
 
 @pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database with an empty store on each version of PostgreSQL."""
+    url = new_store(postgres_server)
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture
 async def backend(postgres_url: str) -> AsyncIterator[Backend]:
     async with engines.open(postgres_url, patience=15.0) as backend:
-        await backend.run(backend.ops.migrate())
         yield backend
 
 

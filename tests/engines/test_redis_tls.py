@@ -144,7 +144,7 @@ async def test_a_plain_url_to_a_port_with_tls(server: RedisServer) -> None:
 
 async def test_a_url_with_tls_to_a_plain_port(server: RedisServer) -> None:
     error = await refused(
-        f"rediss://127.0.0.1:{server.port}/0?ssl_cert_reqs=none&socket_connect_timeout=0.5"
+        f"rediss://127.0.0.1:{server.port}/0?ssl_cert_reqs=none&socket_connect_timeout=0.5&socket_timeout=0.5"
     )
     assert "redis://" in str(error)
     assert "TLS" in str(error)

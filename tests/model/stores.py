@@ -11,6 +11,7 @@ from fairlane import engines
 from fairlane.core.backend import Backend
 from tests.conftest import Servers
 from tests.fixtures.servers import PostgresServer
+from tests.fixtures.stores import new_store
 from tests.model.driving import Pair
 
 
@@ -26,7 +27,6 @@ class Stores:
         self._pairs = pairs
         self._numbers = itertools.count(1)
         self._pair: Pair | None = None
-        self._template: str | None = None
         self._url: str | None = None
 
     def __enter__(self) -> Self:
@@ -49,7 +49,7 @@ class Stores:
             return engines.open(url)
 
         backend = reopen()
-        if self._template is None:
+        if not self._kind.startswith("postgres"):
             backend.run_sync(backend.ops.migrate())
         self._pair = self._pairs(backend, None if url == "sqlite://" else reopen)
         return self._pair
@@ -69,16 +69,7 @@ class Stores:
                 server.flush()
                 return server.url
             case _:
-                return self._postgres.new_database(self._migrated())
-
-    def _migrated(self) -> str:
-        """A database to copy: faster than to migrate each."""
-        if self._template is None:
-            self._template = self._postgres.new_database()
-            backend = engines.open(self._template)
-            backend.run_sync(backend.ops.migrate())
-            backend.driver.close()
-        return self._template
+                return new_store(self._postgres)
 
     @property
     def _postgres(self) -> PostgresServer:

@@ -275,7 +275,7 @@ async def test_nobody_is_told_that_there_is_nothing_when_an_answer_got_lost(
     """A worker would go on to its next poll, and hold a task that it has never heard of."""
     unheard = Unheard(monkeypatch)
     worker = await registered(served)
-    poll = await waiting(served, worker, wait_seconds=3, request_id=request_id)
+    poll = await waiting(served, worker, wait_seconds=2, request_id=request_id)
     task_id = await served.submit()
     refused(await poll.answer, 503, "store_unavailable")
     assert set(unheard.lost) == {task_id}

@@ -24,7 +24,7 @@ from tests.conftest import Servers
 from tests.fixtures.stores import KINDS, REMOTE, TRANSACTIONAL, World, opened
 from tests.worker.kit import ended, happened, looked, seen, working
 
-LEASE = 3.0
+LEASE = 2.0
 
 
 @pytest.fixture(params=[*KINDS, REMOTE])
