@@ -63,6 +63,9 @@ DESCRIPTION_CHARACTERS = 4_000
 SOURCE_CHARACTERS = 500
 CHECKED_BYTES = 16 * 1024  # larger payloads are not compared with the schema of their type
 
+# Schedules.
+CRON_LENGTH = 200
+
 # Access: tokens and the sessions made from them together, and where no further session is made.
 TOKENS = 10_000
 SESSIONS = 9_000
