@@ -73,12 +73,14 @@ OWN = {
         "driver_async": "redis-py for asyncio",
         "driver_sync": "redis-py for threads",
         "driver_wire": "what both have in common",
+        "document_writes": "the part of documents that scripts need which write some",
         "durability": "read from the server's settings",
         "heads": "reads the beginnings of many tasks for find and overview",
         "keys": "names of keys",
         "record": "a task packed into bytes, for Python and for Lua",
         "scripts": "puts scripts together",
         "sentinels": "who is the master",
+        "submission": "the last part of two scripts: with documents, and without",
         "slots": "counted only where a limit asks for it",
     },
     "http": {
@@ -98,7 +100,7 @@ LACKS = {
     },
     "postgres": {},
     "redis": {
-        "dependencies": "submit.lua looks at parents and stores in one script",
+        "dependencies": "submission.lua looks at parents and stores in one script",
     },
     "http": dict.fromkeys(
         ROOMS - {"calls", "control", "driver", "engine", "errors", "events", "inspect", "submit"},
@@ -144,6 +146,7 @@ HELPERS = {
     "set_controls": "`pause` and `limit`",
     "set_timeouts": "`claim` gives tasks the timeout of their type",
     "set_worker_status": "`mark`",
+    "submit_along": "`fire_due` and its like store tasks and schedules in one step",
     "write_settings": "the engine's part of `change_settings`",
 }
 

@@ -28,6 +28,7 @@ from fairlane.engines.postgres.driver import PostgresDriver
 class PostgresOperations(Composed, Context):
     """The operations on a PostgreSQL store."""
 
+    submit_along = submit.submit_along
     submit = submit.submit
     claim = claim.claim
     move_due = due.move_due

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from fairlane.core import encryption, limits
+from fairlane.core.documents import Document, Overtaken, Written
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId, StoreBusy, StoreUnavailable
 from fairlane.core.flow import Flow, writes
 from fairlane.core.machine import REPLACE
@@ -22,7 +23,7 @@ from fairlane.engines.postgres.dependencies import (
     lock_parents,
     store_dependencies,
 )
-from fairlane.engines.postgres.documents import refuse_plain
+from fairlane.engines.postgres.documents import refuse_plain, write_documents
 from fairlane.engines.postgres.errors import Duplicate, Fenced, LaneClosed
 from fairlane.engines.postgres.submit_batch import Batch
 
@@ -33,6 +34,9 @@ _DROPPED = "The lanes of these tasks were dropped at every try: submit them agai
 
 Stored = tuple[list[Accepted], bool]
 """Replies, and whether a worker may wait for the tasks."""
+
+Along = Callable[[], Flow[Written]]
+"""Writes documents in the transaction of a submission."""
 
 
 @writes
@@ -55,10 +59,33 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
             answers, awaited = yield from _submit_plainly(self, batch, plain)
         except (Duplicate, Fenced):
             answers, awaited = yield from _submit_carefully(self, tasks, plain)
+    yield from _afterwards(self, answers, awaited)
+    return answers
+
+
+def submit_along(
+    self: Context, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+) -> Flow[Written]:
+    """Store tasks and write documents, inside an operation: see core/scheduling.py."""
+    if not tasks:
+        return (yield from write_documents(self, kind, puts))
+    plain = encryption.has_plain_payload(tasks)
+    try:
+        answers, awaited = yield from _submit_carefully(
+            self, tasks, plain, lambda: write_documents(self, kind, puts)
+        )
+    except Overtaken:
+        yield ROLLBACK
+        return Written.OVERTAKEN
+    yield from _afterwards(self, answers, awaited)
+    return Written.DONE
+
+
+def _afterwards(self: Context, answers: Sequence[Accepted], awaited: bool) -> Flow[None]:
+    """Do what follows a submission: fold counters, and wake workers."""
     yield from fold_and_trim(self)
     if any(answer.state is State.QUEUED and not answer.known for answer in answers):
         yield WAKE if awaited else WAKE_US
-    return answers
 
 
 def _submit_plainly(self: Context, batch: Batch, plain: bool) -> Flow[Stored]:
@@ -86,14 +113,19 @@ def _open_again(self: Context, batch: Batch) -> Flow[tuple[Known, bool]]:
     return known, isolation != "read committed"
 
 
-def _submit_carefully(self: Context, tasks: Sequence[NewTask], plain: bool) -> Flow[Stored]:
-    """Submit tasks that have keys or parents, that may be stored already, or were deleted."""
+def _submit_carefully(
+    self: Context, tasks: Sequence[NewTask], plain: bool, along: Along | None = None
+) -> Flow[Stored]:
+    """Submit tasks that have keys or parents, that may be stored already, or were deleted.
+
+    `along` writes documents in the same transaction. Raises Overtaken if they have changed.
+    """
     if plain:
         yield from refuse_plain()
     fenced = opened = False
     for _ in range(_TRIES):
         try:
-            stored = yield from _try_to_submit(self, tasks, fenced=fenced, opened=opened)
+            stored = yield from _try_to_submit(self, tasks, along, fenced=fenced, opened=opened)
         except Fenced:
             yield ROLLBACK
             fenced = True
@@ -110,7 +142,12 @@ def _submit_carefully(self: Context, tasks: Sequence[NewTask], plain: bool) -> F
 
 
 def _try_to_submit(
-    self: Context, tasks: Sequence[NewTask], *, fenced: bool, opened: bool
+    self: Context,
+    tasks: Sequence[NewTask],
+    along: Along | None,
+    *,
+    fenced: bool,
+    opened: bool,
 ) -> Flow[Stored | None]:
     """Try once, in a transaction. Return None if something else had to be done first."""
     yield BEGIN
@@ -133,6 +170,9 @@ def _try_to_submit(
         return None
     accepted, awaited = yield from _store(known, batch, admission, fenced=fenced, opened=opened)
     doomed = yield from store_dependencies(dependencies)
+    # Last, because it takes a lock that all documents of the kind share.
+    if along is not None and (yield from along()) is not Written.DONE:
+        raise Overtaken
     yield COMMIT
     linked = yield from _link(dependencies)
     if replaced or doomed or linked:

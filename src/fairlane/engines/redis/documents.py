@@ -68,14 +68,24 @@ def write_by(
     most: int | None = None,
 ) -> Flow[Written]:
     """Call a script that writes documents."""
-    changes: list[Argument] = []
+    answer = yield from self.call(called, *written(kind, puts, drops, most))
+    return Written(answer.decode())
+
+
+def written(
+    kind: str,
+    puts: Sequence[Document],
+    drops: Sequence[Document] = (),
+    most: int | None = None,
+) -> list[Argument]:
+    """Return the arguments that lib/documents.lua describes."""
+    changes: list[Argument] = [kind, b"" if most is None else most]
     for each in puts:
         changes += (each.id, _VERSION.pack(each.version), _packed(each), each.at)
         changes.append(b"" if each.expires_at is None else each.expires_at)
     for each in drops:
         changes += (each.id, _VERSION.pack(each.version), b"", b"", b"")
-    written = yield from self.call(called, kind, b"" if most is None else most, *changes)
-    return Written(written.decode())
+    return changes
 
 
 def expire_documents(self: Context, kind: str, limit: int) -> Flow[int]:

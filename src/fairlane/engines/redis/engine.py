@@ -29,6 +29,7 @@ from fairlane.engines.redis.keys import NAMES, checked_prefix
 class RedisOperations(Composed, Context):
     """The operations on a Redis store."""
 
+    submit_along = submit.submit_along
     submit = submit.submit
     claim = claim.claim
     move_due = due.move_due

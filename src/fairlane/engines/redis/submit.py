@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from fairlane.core import encryption, limits
+from fairlane.core.documents import Document, Overtaken, Written
 from fairlane.core.errors import (
     BatchTooLarge,
     DuplicateTask,
@@ -25,11 +26,13 @@ from fairlane.core.submission import check_repeated
 from fairlane.core.uniqueness import Hold
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Catalogue, Context
+from fairlane.engines.redis.documents import write_documents, written
 from fairlane.engines.redis.inspect import fetch
 from fairlane.engines.redis.record import raw_id, raw_ids_of, submitted, text_id
 from fairlane.engines.redis.scripts import script
 
 SUBMIT = script("submit")
+SUBMIT_ALONG = script("submit_along")
 
 _REFUSALS: dict[bytes, type[FairlaneError]] = {
     b"conflict": IdempotencyConflict,
@@ -44,6 +47,25 @@ Group = tuple[int, int, float, int | None]
 
 @writes
 def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
+    return (yield from _submit(self, tasks))
+
+
+def submit_along(
+    self: Context, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+) -> Flow[Written]:
+    """Store tasks and write documents, inside an operation: see core/scheduling.py."""
+    if not tasks:
+        return (yield from write_documents(self, kind, puts))
+    try:
+        yield from _submit(self, tasks, written(kind, puts))
+    except Overtaken:
+        return Written.OVERTAKEN
+    return Written.DONE
+
+
+def _submit(
+    self: Context, tasks: Sequence[NewTask], documents: Sequence[Argument] = ()
+) -> Flow[list[Accepted]]:
     if len(tasks) > limits.SUBMIT_BATCH:
         raise BatchTooLarge(
             f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
@@ -60,12 +82,15 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
             (task.queue, task.type, task.capabilities) for task in tasks
         )
         groups = _grouped(tasks, catalogue)
-        reply = yield from self.call(SUBMIT, *_arguments(tasks, groups, catalogue, compared))
+        arguments = _arguments(tasks, groups, catalogue, compared, documents)
+        reply = yield from self.call(SUBMIT_ALONG if documents else SUBMIT, *arguments)
         if reply[0] == b"stale":
             yield from self.refresh()
         elif reply[0] == b"known":
             yield from _compare(self, tasks, reply[1])
             compared += reply[1]
+    if reply[0] == b"overtaken":
+        raise Overtaken
     refusal = _REFUSALS.get(reply[0])
     if refusal is not None:
         raise refusal
@@ -103,8 +128,9 @@ def _arguments(
     groups: dict[Group, list[NewTask]],
     catalogue: Catalogue,
     compared: list[bytes],
+    documents: Sequence[Argument],
 ) -> list[Argument]:
-    """Return the arguments that submit.lua describes."""
+    """Return the arguments that submission.lua describes."""
     heads: list[Argument] = []
     bodies: list[Argument] = []
     smallest = b"\xff" * 16
@@ -146,9 +172,11 @@ def _arguments(
         b"".join(compared),
         int(any(task.chosen for task in tasks)),
         int(encryption.has_plain_payload(tasks)),
+        int(bool(documents)),
         *heads,
         *bodies,
         *chain.from_iterable(specials),
+        *documents,
     ]
 
 

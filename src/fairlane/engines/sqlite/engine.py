@@ -30,6 +30,7 @@ from fairlane.engines.sqlite.driver import SqliteDriver
 class SqliteOperations(Composed, Context):
     """The operations on a SQLite store."""
 
+    submit_along = submit.submit_along
     submit = submit.submit
     claim = claim.claim
     move_due = due.move_due

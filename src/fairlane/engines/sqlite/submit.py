@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from fairlane.core import encryption, limits
+from fairlane.core.documents import Document, Written
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId
 from fairlane.core.fences import FENCE
 from fairlane.core.flow import Flow, writes
@@ -24,7 +25,7 @@ from fairlane.engines.sqlite.admission import admit, check_known, keep_holds, st
 from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.dependencies import Dependencies, dependencies_of
-from fairlane.engines.sqlite.documents import refuse_plain
+from fairlane.engines.sqlite.documents import refuse_plain, write_documents
 from fairlane.engines.sqlite.moves import TaskRow
 
 SQL = statements(__package__, "submit")
@@ -34,6 +35,19 @@ _SCHEDULED, _QUEUED = State.SCHEDULED.code, State.QUEUED.code
 
 @writes
 def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
+    return (yield from _submit(self, tasks))
+
+
+def submit_along(
+    self: Context, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+) -> Flow[Written]:
+    """Store tasks and write documents, inside an operation: see core/scheduling.py."""
+    # The operation is one transaction. Tasks that are refused are so before anything is written.
+    yield from _submit(self, tasks)
+    return (yield from write_documents(self, kind, puts))
+
+
+def _submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     if len(tasks) > limits.SUBMIT_BATCH:
         raise BatchTooLarge(
             f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: documents
+-- needs: document_writes
 -- ARGV: kind, how many at the most.
 local expired = expire(ARGV[1], ARGV[2])
 write()

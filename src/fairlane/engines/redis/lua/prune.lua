@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: record accounting moves deletion documents
+-- needs: record accounting moves deletion document_writes
 -- Delete what is older than its retention, up to a batch of each kind.
 -- ARGV: the retention in microseconds of dead workers and of journal entries, then pairs of a terminal
 --       state and the retention of tasks in it.

@@ -1,3 +1,3 @@
 #!lua
--- needs: documents
+-- needs: document_writes
 return write_documents()

@@ -1,3 +1,3 @@
 #!lua flags=allow-oom
--- needs: documents
+-- needs: document_writes
 return write_documents()

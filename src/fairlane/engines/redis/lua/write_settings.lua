@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: documents catalogue
+-- needs: document_writes catalogue
 -- Write the settings of the store. ARGV: as `write_documents` says.
 bump()  -- written with the document, or not at all
 return write_documents()
