@@ -17,7 +17,8 @@ from fairlane.core.errors import (
 from fairlane.core.filters import EVERYTHING
 from fairlane.core.model import NewTask
 from fairlane.core.outcomes import Completed
-from fairlane.core.schedules import NewSchedule
+from fairlane.core.recurrence import every
+from fairlane.core.schedules import NewSchedule, Schedule, new_schedule
 from fairlane.core.sealing import Key, check_open, parsed
 from fairlane.core.submission import new_task
 from fairlane.engines.sealing.operations import sealing_operations
@@ -37,20 +38,38 @@ def keyed(store: World, *keys: Key) -> World:
     return World(Backend(sealing_operations(store.ops, keys), store.backend.driver), store.url, {})
 
 
+def daily(payload: bytes = JSON) -> NewSchedule:
+    schedule = new_schedule("daily", every(86_400), new_task("work", WORDS))
+    return msgspec.structs.replace(schedule, payload=payload)
+
+
+async def put(world: World, schedule: NewSchedule) -> Schedule:
+    (stored,) = await world.run(world.ops.put_schedules([schedule]))
+    return stored
+
+
+async def payload_of(world: World) -> bytes:
+    """The payload of the schedule, as this process reads it."""
+    (schedule,) = await world.run(world.ops.schedules(["daily"]))
+    assert schedule is not None
+    return schedule.payload
+
+
 async def test_what_is_stored_says_nothing_and_what_is_answered_is_plain(store: World) -> None:
     world = keyed(store, OLD)
     task_id = await world.submit(payload=WORDS, idempotency_key="once", unique=True)
     task = await world.claim_one(await world.worker())
     assert task.payload == JSON
     await world.settle(task, Completed(JSON))
-    schedule = await world.run(world.ops.put_schedule(NewSchedule("daily", JSON)))
-    assert schedule.definition == JSON
+    assert (await put(world, daily())).payload == JSON
 
     found = await world.task(task_id)
     assert (found.payload, found.result) == (JSON, JSON)
     (listed,) = (await world.run(world.ops.page(EVERYTHING, 10))).tasks
     assert (listed.payload, listed.result) == (JSON, JSON)
-    assert [each.definition for each in await world.run(world.ops.schedules())] == [JSON]
+    assert await payload_of(world) == JSON
+    (paged,) = (await world.run(world.ops.schedule_page())).schedules
+    assert paged.payload == JSON
 
     raw = await written(store.backend, store.url)
     hold = uniqueness.hold("work", JSON, unique=True)
@@ -66,7 +85,7 @@ async def test_what_is_stored_says_nothing_and_what_is_answered_is_plain(store: 
 async def test_without_keys_it_can_be_read(store: World) -> None:
     """Otherwise the test above would prove nothing."""
     await store.submit(payload=WORDS, idempotency_key="once", unique=True)
-    await store.run(store.ops.put_schedule(NewSchedule("daily", b'{"other": "words"}')))
+    await put(store, daily(b'{"other": "words"}'))
     raw = await written(store.backend, store.url)
     hold = uniqueness.hold("work", JSON, unique=True)
     assert hold is not None
@@ -76,9 +95,9 @@ async def test_without_keys_it_can_be_read(store: World) -> None:
 
 async def test_what_was_there_before_the_keys_still_works(store: World) -> None:
     task_id = await store.submit(payload=WORDS)
-    await store.run(store.ops.put_schedule(NewSchedule("daily", JSON)))
+    await put(store, daily())
     world = keyed(store, OLD)
-    assert [each.definition for each in await world.run(world.ops.schedules())] == [JSON]
+    assert await payload_of(world) == JSON
     await world.settle(await world.claim_one(await world.worker()), Completed(JSON))
     assert ((await world.task(task_id)).payload, (await world.task(task_id)).result) == (JSON, JSON)
 
@@ -96,6 +115,13 @@ async def test_keys_are_rotated(store: World) -> None:
     assert parsed((await new.task(first)).payload)  # which was sealed by the old one
     assert [(await new.task(each)).result for each in (first, second)] == [JSON, JSON]
     assert (await new.task(second)).payload == (await old.task(first)).payload == JSON
+
+
+async def test_a_schedule_that_is_declared_again_is_sealed_with_the_new_key(store: World) -> None:
+    for keys, version in (((OLD,), 1), ((OLD, NEW), 1), ((NEW, OLD), 2), ((NEW, OLD), 2)):
+        stored = await put(keyed(store, *keys), daily())
+        assert (stored.payload, stored.standing.version) == (JSON, version)
+    assert await payload_of(keyed(store, NEW)) == JSON
 
 
 async def test_whoever_has_no_key_sees_that_it_is_sealed(store: World) -> None:
@@ -136,10 +162,9 @@ async def test_what_is_altered_or_from_another_task_is_refused(store: World) -> 
         assert result is not None
         with pytest.raises(SealBroken):
             check_open(result)
-    await store.run(store.ops.put_schedule(NewSchedule("daily", sealed)))
-    (schedule,) = await world.run(world.ops.schedules())
+    await put(store, daily(sealed))
     with pytest.raises(SealBroken):
-        check_open(schedule.definition)
+        check_open(await payload_of(world))
 
 
 async def test_sealed_payloads_are_not_submitted_again(store: World) -> None:

@@ -9,11 +9,10 @@ from fairlane.core.encryption import Encryption
 from fairlane.core.errors import EncryptionRequired
 from fairlane.core.model import TaskError, Verdict
 from fairlane.core.outcomes import Completed, Failed
-from fairlane.core.schedules import NewSchedule
 from fairlane.core.sealing import Key
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
-from tests.conformance.test_encryption import keyed
+from tests.conformance.test_encryption import daily, keyed
 from tests.fixtures.stores import World, settlement
 
 KEY = Key("k1", b"1" * 32)
@@ -79,7 +78,7 @@ async def test_encrypted_payloads_and_results_are_accepted(store: World) -> None
     await world.settle(await world.claim_one(await world.worker()), Completed(b"2"))
     task = await world.task(task_id)
     assert (task.payload, task.result) == (b'{"n":1}', b"2")
-    await world.run(world.ops.put_schedule(NewSchedule("daily", b"{}")))
+    await world.run(world.ops.put_schedules([daily()]))
     await world.run(world.ops.put_blob(f"{task_id}.{'0' * 64}", b"blob"))
 
 
@@ -107,10 +106,10 @@ async def test_plain_results_are_refused_and_the_run_goes_on(store: World) -> No
 async def test_plain_schedules_and_blobs_are_refused(store: World) -> None:
     await say(store, Encryption.REQUIRED)
     with pytest.raises(EncryptionRequired):
-        await store.run(store.ops.put_schedule(NewSchedule("daily", b"{}")))
+        await store.run(store.ops.put_schedules([daily()]))
     with pytest.raises(EncryptionRequired):
         await store.run(store.ops.put_blob(f"{new_task('work').task_id}.{'0' * 64}", b"blob"))
-    assert await store.run(store.ops.schedules()) == []
+    assert await store.run(store.ops.schedules(["daily"])) == [None]
 
 
 @pytest.mark.local

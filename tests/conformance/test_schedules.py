@@ -1,74 +1,577 @@
-"""Schedules: stored, and moved on from each tick by exactly one scheduler."""
+"""Schedules: every tick is handled once, and what was not fired is told with the reason."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from fairlane.core import limits
-from fairlane.core.errors import InvalidSchedule
-from fairlane.core.model import moment
-from fairlane.core.schedules import NewSchedule
+from fairlane.core.documents import Document, Written
+from fairlane.core.errors import (
+    BatchTooLarge,
+    InvalidCursor,
+    InvalidSchedule,
+    ScheduleConflict,
+    UnknownSchedule,
+)
+from fairlane.core.filters import new_filter
+from fairlane.core.flow import writes
+from fairlane.core.ids import new_id
+from fairlane.core.model import TaskError, microseconds_of, moment
+from fairlane.core.outcomes import Failed
+from fairlane.core.recurrence import Every, every
+from fairlane.core.schedules import (
+    Missed,
+    NewSchedule,
+    Outcome,
+    Overlap,
+    Schedule,
+    Source,
+    new_schedule,
+)
+from fairlane.core.scheduling import KIND
+from fairlane.core.states import State
+from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
 
 pytestmark = pytest.mark.local
 
-NOON = 1_772_366_400_000_000
-HOUR = 3_600_000_000
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+LEAD = 30
+"""Seconds until the first tick of a schedule that `hourly` makes."""
 
 
-async def test_schedules_are_kept(store: World) -> None:
-    assert await store.run(store.ops.schedules()) == []
-    daily = await store.run(
-        store.ops.put_schedule(NewSchedule("daily", b'{"a": "\xc3\xa9"}', NOON))
+async def clock(store: World) -> int:
+    return (await store.run(store.ops.facts())).now
+
+
+async def hourly(store: World, lead: float = LEAD) -> Every:
+    """A rule that fires in half a minute, and then every hour."""
+    now = await clock(store)
+    return every(3600, (now // SECOND + lead) % 3600)
+
+
+def declared(schedule_id: str, rule: Every, type: str = "work", **options: Any) -> NewSchedule:
+    task = new_task(type, options.pop("payload", {"a": "é"}), **options.pop("task", {}))
+    return new_schedule(schedule_id, rule, task, **options)
+
+
+async def put(store: World, schedule: NewSchedule, **options: Any) -> Schedule:
+    (stored,) = await store.run(store.ops.put_schedules([schedule], **options))
+    return stored
+
+
+async def get(store: World, schedule_id: str) -> Schedule:
+    (schedule,) = await store.run(store.ops.schedules([schedule_id]))
+    assert schedule is not None
+    return schedule
+
+
+async def outcomes(store: World, schedule_id: str) -> list[tuple[Outcome, int]]:
+    return [(run.outcome, run.count) for run in (await get(store, schedule_id)).standing.runs]
+
+
+async def tasks_of(store: World, schedule_id: str) -> list[str]:
+    """Its tasks, the oldest first."""
+    page = await store.run(store.ops.page(new_filter(schedule_id=schedule_id), 1_000))
+    return [task.task_id for task in reversed(page.tasks)]
+
+
+async def fire(store: World) -> list[tuple[str, Outcome]]:
+    fired = await store.run(store.ops.fire_due())
+    return [(schedule_id, run.outcome) for schedule_id, run in fired.handled]
+
+
+async def test_a_tick_submits_a_task(store: World) -> None:
+    rule = await hourly(store)
+    before = await put(
+        store,
+        declared(
+            "daily",
+            rule,
+            task={"priority": "high", "queue": "mail", "tags": {"a": "b"}, "max_retries": 7},
+        ),
     )
-    assert (daily.schedule_id, daily.definition, daily.next_at) == (
+    assert (before.standing.source, before.standing.version) == (Source.API, 1)
+    wait = await store.run(store.ops.due_schedules())
+    assert wait is not None
+    assert LEAD - 10 < wait <= LEAD
+    assert await fire(store) == []
+    await store.advance(LEAD + 1)
+    late = await store.run(store.ops.due_schedules())
+    assert late is not None
+    assert -10 < late <= 0
+    assert await fire(store) == [("daily", Outcome.FIRED)]
+    assert await fire(store) == []
+    (task_id,) = await tasks_of(store, "daily")
+    task = await store.task(task_id)
+    assert (task.type, task.queue, task.level, task.max_retries) == ("work", "mail", 8, 7)
+    assert (task.payload, task.tags, task.schedule_id) == (
+        '{"a":"é"}'.encode(),
+        {"a": "b"},
         "daily",
-        b'{"a": "\xc3\xa9"}',
-        moment(NOON),
     )
-    assert (daily.last_at, daily.version) == (None, 1)
-    assert daily.created_at == daily.updated_at
-    asleep = await store.run(store.ops.put_schedule(NewSchedule("asleep", b"{}")))
-    assert asleep.next_at is None
-    assert await store.run(store.ops.schedules()) == [asleep, daily]
-    await store.advance(10)
-    changed = await store.run(store.ops.put_schedule(NewSchedule("daily", b"{}", NOON + HOUR)))
-    assert (changed.definition, changed.next_at, changed.version) == (b"{}", moment(NOON + HOUR), 2)
-    assert changed.created_at == daily.created_at < changed.updated_at
-    assert await store.run(store.ops.drop_schedule("asleep"))
-    assert not await store.run(store.ops.drop_schedule("asleep"))
-    assert await store.run(store.ops.schedules()) == [changed]
+    after = await get(store, "daily")
+    assert after.standing.tick == (before.standing.tick or 0) + HOUR
+    assert (after.standing.last_at, after.standing.last_task) == (before.standing.tick, task_id)
+    assert (after.standing.fired, after.standing.version) == (1, 1)
+    (run,) = after.standing.runs
+    assert (run.tick, run.task_id) == (before.standing.tick, task_id)
 
 
-async def test_a_tick_fires_once(store: World) -> None:
-    backends = store.processes(4)
-    await store.run(store.ops.put_schedule(NewSchedule("s", b"{}", NOON)))
-    for tick in range(NOON, NOON + 5 * HOUR, HOUR):
-        fired = await asyncio.gather(
-            *(backend.run(backend.ops.fire("s", tick, tick + HOUR)) for backend in backends)
+async def test_the_handler_knows_the_tick(store: World) -> None:
+    schedule = await put(store, declared("daily", await hourly(store)))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    task = await store.claim_one(await store.worker())
+    assert (task.spec.tick, task.spec.zone) == (schedule.standing.tick, "UTC")
+
+
+async def test_many_schedulers_fire_every_tick_once(store: World) -> None:
+    ids = [f"s{number}" for number in range(30)]
+    rule = await hourly(store)
+    for start in range(0, 30, 10):
+        batch = [declared(each, rule, overlap="allow") for each in ids[start : start + 10]]
+        await store.run(store.ops.put_schedules(batch))
+    for seconds in (LEAD + 1, 3600, 3600, 3600):
+        await store.advance(seconds)
+        backends = store.processes(4)
+        await asyncio.gather(*(each.run(each.ops.fire_due()) for each in backends))
+    for each in ids:
+        assert await outcomes(store, each) == [(Outcome.FIRED, 1)] * 4
+        assert len(await tasks_of(store, each)) == 4
+    counts = await store.run(store.ops.tick_counts())
+    assert counts.outcomes == {Outcome.FIRED: 120}
+    assert sum(counts.lags) == 120
+
+
+async def test_the_same_again_moves_nothing(store: World) -> None:
+    """Twenty processes start at once, with and without a change."""
+    rule = await hourly(store)
+    first = await put(store, declared("daily", rule), owner="shop")
+    await store.advance(LEAD + 1)  # a tick is due while they start
+    backends = store.processes(5)
+
+    async def boot(schedule: NewSchedule) -> None:
+        await asyncio.gather(
+            *(
+                each.run(each.ops.put_schedules([schedule], owner="shop"))
+                for each in backends
+                for _ in range(4)
+            )
         )
-        assert sorted(fired) == [False, False, False, True]
-    (schedule,) = await store.run(store.ops.schedules())
-    assert (schedule.next_at, schedule.last_at) == (
-        moment(NOON + 5 * HOUR),
-        moment(NOON + 4 * HOUR),
+
+    await boot(declared("daily", rule))
+    assert await get(store, "daily") == first
+    await boot(declared("daily", rule, payload={"b": 1}))
+    changed = await get(store, "daily")
+    assert (changed.payload, changed.standing.version) == (b'{"b":1}', 2)
+    assert changed.standing.tick == first.standing.tick  # another payload loses no tick
+    assert await fire(store) == [("daily", Outcome.FIRED)]
+
+
+async def test_another_rule_goes_on_from_now(store: World) -> None:
+    await put(store, declared("daily", await hourly(store)))
+    await store.advance(7200)
+    changed = await put(store, declared("daily", await hourly(store, 60)))
+    assert await fire(store) == []
+    assert changed.standing.tick is not None
+    assert 0 < changed.standing.tick - await clock(store) <= 61 * SECOND
+
+
+async def test_only_what_is_seen_costs_a_write(store: World) -> None:
+    schedule = declared("daily", await hourly(store))
+    first = await put(store, schedule, owner="shop")
+    await store.advance(limits.SCHEDULE_SEEN_SECONDS + 1)
+    again = await put(store, schedule, owner="shop")
+    assert again.standing.seen_at > first.standing.seen_at
+    assert again.standing.version == 1
+
+
+async def test_versions_are_compared(store: World) -> None:
+    rule = await hourly(store)
+    await put(store, declared("daily", rule), version=0)
+    with pytest.raises(ScheduleConflict, match="version 1, not 0"):
+        await put(store, declared("daily", rule, note="other"), version=0)
+    assert (await put(store, declared("daily", rule, note="other"), version=1)).note == "other"
+    with pytest.raises(ScheduleConflict):
+        await store.run(store.ops.drop_schedule("daily", version=1))
+    assert await store.run(store.ops.drop_schedule("daily", version=2))
+    assert not await store.run(store.ops.drop_schedule("daily"))
+    assert await store.run(store.ops.schedules(["daily"])) == [None]
+
+
+async def test_nobody_else_changes_what_code_declares(store: World) -> None:
+    rule = await hourly(store)
+    await put(store, declared("daily", rule), owner="shop")
+    with pytest.raises(ScheduleConflict, match="code of shop"):
+        await put(store, declared("daily", rule, note="mine"))
+    assert (await store.run(store.ops.pause_schedule("daily"))).standing.pause is not None
+
+
+async def test_what_code_no_longer_declares_is_dropped_after_a_day(store: World) -> None:
+    rule = await hourly(store)
+    await put(store, declared("old", rule), owner="shop")
+    await put(store, declared("api", rule))
+    await put(store, declared("other", rule), owner="elsewhere")
+    for hours in (12, 13):
+        await store.advance(hours * 3600)
+        await put(store, declared("new", rule), owner="shop")
+        assert await store.run(store.ops.sweep_schedules()) is None
+        found = await store.run(store.ops.schedule_page())
+        ids = {schedule.schedule_id for schedule in found.schedules}
+        # Nobody declares anything for `elsewhere`: that may be an outage.
+        assert ids == {"new", "api", "other"} | ({"old"} if hours == 12 else set())
+
+
+async def test_a_pause_survives_a_deployment(store: World) -> None:
+    rule = await hourly(store)
+    await put(store, declared("daily", rule), owner="shop")
+    paused = await store.run(store.ops.pause_schedule("daily", note="migration"))
+    assert paused.standing.pause is not None
+    assert paused.standing.pause.note == "migration"
+    changed = await put(store, declared("daily", rule, payload={}), owner="shop")
+    assert changed.standing.pause == paused.standing.pause
+    await store.advance(3 * 3600)
+    assert await store.run(store.ops.due_schedules()) is None
+    assert await fire(store) == []
+    resumed = await store.run(store.ops.resume_schedule("daily"))
+    assert resumed.standing.pause is None
+    assert await outcomes(store, "daily") == [(Outcome.PAUSED, 3)]
+    assert await tasks_of(store, "daily") == []
+    assert (await store.run(store.ops.tick_counts())).outcomes == {Outcome.PAUSED: 3}
+    await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.FIRED)]
+
+
+async def test_a_pause_may_end_by_itself(store: World) -> None:
+    await put(store, declared("daily", await hourly(store)))
+    until = await clock(store) + 2 * HOUR
+    await store.run(store.ops.pause_schedule("daily", until=until))
+    await store.advance(2 * 3600 + LEAD + 1)
+    assert await fire(store) == [("daily", Outcome.PAUSED), ("daily", Outcome.FIRED)]
+    assert await outcomes(store, "daily") == [(Outcome.PAUSED, 2), (Outcome.FIRED, 1)]
+    with pytest.raises(InvalidSchedule, match="in the past"):
+        await store.run(store.ops.pause_schedule("daily", until=until))
+
+
+@pytest.mark.parametrize(("missed", "fired"), [(Missed.ONCE, 1), (Missed.ALL, 3)])
+async def test_ticks_of_a_pause_can_be_caught_up(store: World, missed: Missed, fired: int) -> None:
+    await put(store, declared("daily", await hourly(store)))
+    await store.run(store.ops.pause_schedule("daily"))
+    await store.advance(3 * 3600)
+    await store.run(store.ops.resume_schedule("daily", missed=missed))
+    await fire(store)
+    counted = Counter(dict(await outcomes(store, "daily")))
+    assert len(await tasks_of(store, "daily")) == fired
+    assert counted[Outcome.MISSED] == 3 - fired
+
+
+@pytest.mark.parametrize(
+    ("missed", "expected"),
+    [
+        ("skip", [(Outcome.MISSED, 5)]),
+        ("once", [(Outcome.MISSED, 4), (Outcome.FIRED, 1)]),
+        ("all", [(Outcome.MISSED, 2), *[(Outcome.FIRED, 1)] * 3]),
+    ],
+)
+async def test_ticks_that_nobody_fired(store: World, missed: str, expected: list[Any]) -> None:
+    """Of five, the oldest two lie outside of the window."""
+    await put(store, declared("daily", await hourly(store), missed=missed, within=3 * 3600 - 60))
+    await store.advance(5 * 3600 - 120 + LEAD)
+    await fire(store)
+    assert await outcomes(store, "daily") == expected
+
+
+async def test_a_million_missed_ticks_are_cut(store: World) -> None:
+    await put(store, declared("busy", every(1), missed="all", most=5, within=20 * 86_400))
+    await store.advance(1_000_000)
+    await fire(store)
+    assert len(await tasks_of(store, "busy")) == 5
+    missed, *fired = (await get(store, "busy")).standing.runs
+    assert (missed.outcome, [run.outcome for run in fired]) == (Outcome.MISSED, [Outcome.FIRED] * 5)
+    assert missed.count >= 999_990
+    assert fired[-1].tick > await clock(store) - 10 * SECOND
+
+
+async def test_missed_ticks_run_one_after_the_other(store: World) -> None:
+    await put(store, declared("daily", await hourly(store), missed="all"))
+    await store.advance(3 * 3600)
+    await fire(store)
+    first, second, third = await tasks_of(store, "daily")
+    worker = await store.worker()
+    for expected in (first, second, third):
+        (task,) = await store.claim(worker)
+        assert task.task_id == expected
+        await store.settle(task, Failed(TaskError("no", retriable=False)))
+
+
+@pytest.mark.parametrize("overlap", list(Overlap))
+async def test_a_task_that_has_not_ended(store: World, overlap: Overlap) -> None:
+    await put(store, declared("daily", await hourly(store), overlap=overlap))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    worker = await store.worker(lease=86_400)
+    running = await store.claim_one(worker)
+    await store.advance(3600)
+    await fire(store)
+    await store.advance(3600)
+    await fire(store)
+    states = [await store.state(each) for each in await tasks_of(store, "daily")]
+    runs = [outcome for outcome, _ in await outcomes(store, "daily")]
+    match overlap:
+        case Overlap.SKIP:
+            assert states == [State.EXECUTING]
+            assert runs == [Outcome.FIRED, Outcome.OVERLAP, Outcome.OVERLAP]
+        case Overlap.QUEUE:
+            assert states == [State.EXECUTING, State.SCHEDULED]
+            assert runs == [Outcome.FIRED, Outcome.FIRED, Outcome.OVERLAP]
+            await store.settle(running)
+            assert len(await store.claim(worker)) == 1
+        case Overlap.REPLACE:
+            assert states == [State.CANCELLED, State.CANCELLED, State.QUEUED]
+            assert runs == [Outcome.FIRED] * 3
+        case Overlap.ALLOW:
+            assert states == [State.EXECUTING, State.QUEUED, State.QUEUED]
+            assert runs == [Outcome.FIRED] * 3
+
+
+async def test_a_task_that_is_retried_overlaps(store: World) -> None:
+    await put(store, declared("daily", await hourly(store)))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    await store.claim_and_settle(await store.worker(), Failed(TaskError("later"), after=86_000))
+    await store.advance(3600)
+    await fire(store)
+    assert await outcomes(store, "daily") == [(Outcome.FIRED, 1), (Outcome.OVERLAP, 1)]
+
+
+async def test_a_last_task_that_was_deleted_has_ended(store: World) -> None:
+    await put(store, declared("daily", await hourly(store), overlap="queue"))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    task = await store.claim_and_settle(await store.worker())
+    await store.run(store.ops.delete([task.task_id]))
+    await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.FIRED)]
+
+
+async def test_a_schedule_that_keeps_failing_is_paused(store: World) -> None:
+    await put(store, declared("daily", await hourly(store), pause_after_failures=2))
+    worker = await store.worker(lease=86_400)
+    await store.advance(LEAD + 1)
+    for _ in range(2):
+        assert await fire(store) == [("daily", Outcome.FIRED)]
+        await store.claim_and_settle(worker, Failed(TaskError("no", retriable=False)))
+        await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.PAUSED)]
+    paused = (await get(store, "daily")).standing
+    assert paused.pause is not None
+    assert "2 tasks had failed" in paused.pause.note
+    await store.run(store.ops.resume_schedule("daily"))
+    await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.FIRED)]
+
+
+async def test_a_count_and_an_end(store: World) -> None:
+    rule = await hourly(store)
+    ends_at = moment(await clock(store)) + timedelta(hours=2)
+    await put(store, declared("twice", rule, count=2, overlap="allow"))
+    await put(store, declared("until", rule, ends_at=ends_at, overlap="allow"))
+    await store.advance(LEAD + 1)
+    for _ in range(4):
+        await fire(store)
+        await store.advance(3600)
+    for each in ("twice", "until"):
+        assert len(await tasks_of(store, each)) == 2
+        assert (await get(store, each)).standing.tick is None
+    assert await store.run(store.ops.due_schedules()) is None
+    with pytest.raises(InvalidSchedule, match="never fire"):
+        await put(store, declared("late", rule, ends_at=ends_at))
+
+
+async def test_a_start(store: World) -> None:
+    starts_at = moment(await clock(store)) + timedelta(hours=3)
+    schedule = await put(store, declared("later", await hourly(store), starts_at=starts_at))
+    assert (schedule.standing.tick or 0) >= microseconds_of(starts_at)
+    await store.advance(2 * 3600)
+    assert await fire(store) == []
+
+
+async def test_jitter_is_the_same_for_everybody(store: World) -> None:
+    rule = await hourly(store)
+    schedules = [declared(f"s{number}", rule, jitter=600) for number in range(20)]
+    await store.run(store.ops.put_schedules(schedules))
+    await store.advance(LEAD + 300)
+    first = {schedule_id for schedule_id, _ in await fire(store)}
+    await store.advance(301)
+    rest = {schedule_id for schedule_id, _ in await fire(store)}
+    assert first
+    assert rest
+    assert len(first) + len(rest) == 20
+
+
+async def test_a_clock_that_is_set_fires_nothing_twice(store: World) -> None:
+    await put(store, declared("daily", await hourly(store)))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    await store.claim_and_settle(await store.worker())
+    await store.set_clock(-3600)
+    assert await fire(store) == []
+    await store.set_clock(3600)
+    assert await fire(store) == []
+    await store.set_clock(3 * 3600)
+    await fire(store)
+    assert await outcomes(store, "daily") == [
+        (Outcome.FIRED, 1),
+        (Outcome.MISSED, 2),
+        (Outcome.FIRED, 1),
+    ]
+
+
+async def test_running_besides_the_ticks(store: World) -> None:
+    before = await put(store, declared("daily", await hourly(store)))
+    task_id = new_id()
+    for _ in range(2):  # the answer was lost
+        assert await store.run(store.ops.run_schedule("daily", task_id)) == task_id
+    assert await tasks_of(store, "daily") == [task_id]
+    after = await get(store, "daily")
+    assert after.standing.tick == before.standing.tick
+    assert [run.outcome for run in after.standing.runs] == [Outcome.MANUAL]
+    with pytest.raises(UnknownSchedule):
+        await store.run(store.ops.run_schedule("nobody", new_id()))
+
+
+async def test_backfilling(store: World) -> None:
+    await put(store, declared("daily", await hourly(store)))
+    now = await clock(store)
+    first = new_id()
+    day = ("daily", first, now - 24 * HOUR, now)
+    found = await store.run(store.ops.backfill_schedule(*day))
+    assert await store.run(store.ops.backfill_schedule(*day)) == found
+    assert await tasks_of(store, "daily") == found
+    assert (len(found), found[0]) == (24, first)
+    worker = await store.worker()
+    ticks = []
+    for _ in range(24):
+        (task,) = await store.claim(worker)
+        ticks.append(task.spec.tick)
+        await store.settle(task)
+    assert ticks == sorted(ticks)  # type: ignore[type-var]
+    at_once = await store.run(
+        store.ops.backfill_schedule("daily", new_id(), now - 5 * HOUR, now, overlap=Overlap.ALLOW)
     )
-    assert schedule.version == 1
-    assert not await store.run(store.ops.fire("nobody", NOON, None))
-    assert await store.run(store.ops.fire("s", NOON + 5 * HOUR, None))
-    (ended,) = await store.run(store.ops.schedules())
-    assert ended.next_at is None
+    assert len(await store.claim(worker)) == len(at_once) == 5
+    with pytest.raises(InvalidSchedule, match=r"More than 1,000 ticks"):
+        await store.run(store.ops.backfill_schedule("daily", new_id(), now - 1_001 * HOUR, now))
 
 
-async def test_schedules_that_cannot_be_stored(store: World) -> None:
-    for bad in (
-        NewSchedule("", b"{}"),
-        NewSchedule("a b", b"{}"),
-        NewSchedule("a" * 201, b"{}"),
-        NewSchedule("a", b" " * (limits.SCHEDULE_BYTES + 1)),
-    ):
-        with pytest.raises(InvalidSchedule):
-            await store.run(store.ops.put_schedule(bad))
-    assert await store.run(store.ops.schedules()) == []
+async def test_a_schedule_that_is_refused_does_not_hold_up_others(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = await hourly(store)
+    await store.submit("work")
+    await store.run(
+        store.ops.put_schedules(
+            [declared("bad", rule, "unheard-of"), declared("good", rule), declared("odd", rule)]
+        )
+    )
+    await store.advance(LEAD + 1)
+    monkeypatch.setattr(limits, "LANES", 1)
+    handled = await fire(store)
+    monkeypatch.undo()
+    assert sorted(handled) == [
+        ("bad", Outcome.REFUSED),
+        ("good", Outcome.FIRED),
+        ("odd", Outcome.FIRED),
+    ]
+    (run,) = (await get(store, "bad")).standing.runs
+    assert "too_many_lanes" in run.reason
+    skip = (await store.run(store.ops.tick_counts())).recent[-1]
+    assert (skip.number, skip.schedule_id, skip.run) == (1, "bad", run)
+    await store.advance(3600)
+    assert ("bad", Outcome.FIRED) in await fire(store)
+
+
+async def test_documents_that_cannot_be_read_hold_up_nobody(store: World) -> None:
+    """Such as those that another version of Fairlane has written."""
+
+    @writes
+    def damage(self: Any) -> Any:
+        return (yield from self.write_documents(KIND, [Document("old", b"[1]\n{}", 0)]))
+
+    assert await store.run(damage(store.ops)) is Written.DONE
+    await put(store, declared("daily", await hourly(store)))
+    await store.advance(LEAD + 1)
+    assert await fire(store) == [("daily", Outcome.FIRED)]
+    assert await store.run(store.ops.schedules(["old"])) == [None]
+    with pytest.raises(UnknownSchedule):
+        await store.run(store.ops.pause_schedule("old"))
+
+
+async def test_a_schedule_that_changes_while_it_is_fired(store: World) -> None:
+    """A process that decided by what the schedule was before begins again."""
+    rule = await hourly(store)
+    await put(store, declared("daily", rule))
+    await store.advance(LEAD + 1)
+    one, other = store.processes(2)
+    await asyncio.gather(
+        one.run(one.ops.put_schedules([declared("daily", rule, payload={"b": 2})])),
+        other.run(other.ops.fire_due()),
+    )
+    await fire(store)
+    (task_id,) = await tasks_of(store, "daily")
+    schedule = await get(store, "daily")
+    assert (schedule.standing.last_task, schedule.payload) == (task_id, b'{"b":2}')
+
+
+async def test_pages_of_schedules(store: World) -> None:
+    rule = await hourly(store)
+    for start in range(0, 250, 50):
+        await store.run(
+            store.ops.put_schedules(
+                [declared(f"s{number:03}", rule) for number in range(start, start + 50)]
+            )
+        )
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await store.run(store.ops.schedule_page(cursor, 40))
+        found += [schedule.schedule_id for schedule in page.schedules]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert found == [f"s{number:03}" for number in range(250)]
+    for bad in ("", "x", "1", "1:", "1:a b", "9" * 30 + ":a"):
+        with pytest.raises(InvalidCursor):
+            await store.run(store.ops.schedule_page(bad))
+
+
+async def test_runs_are_bounded(store: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SCHEDULE_RUNS", 3)
+    await put(store, declared("daily", await hourly(store), overlap="allow"))
+    await store.advance(LEAD + 1)
+    for _ in range(5):
+        await fire(store)
+        await store.advance(3600)
+    standing = (await get(store, "daily")).standing
+    assert (len(standing.runs), standing.fired) == (3, 5)
+
+
+async def test_there_is_a_limit_to_schedules(store: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SCHEDULES", 1)
+    rule = await hourly(store)
+    await put(store, declared("a", rule))
+    await put(store, declared("a", rule, note="again"))
+    with pytest.raises(InvalidSchedule, match="At most 1 schedules"):
+        await store.run(store.ops.put_schedules([declared("b", rule), declared("c", rule)]))
+    monkeypatch.undo()
+    with pytest.raises(BatchTooLarge):
+        await store.run(store.ops.put_schedules([declared("b", rule)] * 101))
+    page = await store.run(store.ops.schedule_page())
+    assert [schedule.schedule_id for schedule in page.schedules] == ["a"]

@@ -18,8 +18,9 @@ from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Beat, NewWorker, Report, Start, TaskError, WorkerStatus
 from fairlane.core.outcomes import Completed, Failed
+from fairlane.core.recurrence import every
 from fairlane.core.retention import Retention
-from fairlane.core.schedules import NewSchedule
+from fairlane.core.schedules import new_schedule
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tokens import issued
@@ -85,9 +86,12 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.definition_page())
     await do(ops.set_encryption(Encryption.OPTIONAL))
     await do(ops.encryption())
-    await do(ops.put_schedule(NewSchedule("nightly", b"{}", 1)))
-    await do(ops.fire("nightly", 1, 2))
-    await do(ops.schedules())
+    nightly = new_schedule("nightly", every(86_400), new_task("work"))
+    await do(ops.put_schedules([nightly], owner="shop"))
+    await do(ops.run_schedule("nightly", new_id()))
+    await do(ops.fire_due())
+    await do(ops.schedules(["nightly"]))
+    await do(ops.sweep_schedules())
     await do(ops.drop_schedule("nightly"))
     token, _ = issued("ci", ["read"], 60.0)
     await do(ops.put_token(token))

@@ -128,7 +128,7 @@ def test_keys_are_for_the_server() -> None:
 
 async def test_what_needs_the_store_itself_is_refused_with_a_sentence() -> None:
     backend = engines.open(f"http://127.0.0.1:{NOTHING_LISTENS}")
-    for name in ("elect", "shift_clock", "tokens", "schedules"):
+    for name in ("elect", "shift_clock", "tokens", "fire_due"):
         with pytest.raises(NotSupported, match="own URL"):
             await backend.run(getattr(backend.ops, name)())
     with pytest.raises(NotSupported, match="transactions"):

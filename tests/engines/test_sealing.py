@@ -17,8 +17,11 @@ SEALED = {
     "settle",
     "get",
     "page",
-    "put_schedule",
+    "put_schedules",
+    "pause_schedule",
+    "resume_schedule",
     "schedules",
+    "schedule_page",
     "put_blob",
     "blob",
 }

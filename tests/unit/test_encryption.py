@@ -1,12 +1,16 @@
 """What a store says about plain text, and who may change that."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from fairlane.core import blobs, encryption, schedules, sealing
+from fairlane.core import blobs, encryption, scheduling, sealing
 from fairlane.core.encryption import Encryption
 from fairlane.core.errors import EncryptionRequired
-from fairlane.core.schedules import NewSchedule
+from fairlane.core.flow import Op
+from fairlane.core.recurrence import every
+from fairlane.core.schedules import new_schedule
 from fairlane.core.sealing import Key
 from fairlane.core.submission import new_task
 from tests.unit.shelf import Shelf, once
@@ -65,8 +69,9 @@ def test_schedules_and_blobs_in_plain_text_are_refused_where_encryption_is_requi
     value: bytes,
 ) -> None:
     shelf = Shelf()
-    ops = [
-        schedules.put_schedule(shelf, NewSchedule("daily", value)),
+    daily = new_schedule("daily", every(86_400), new_task("work"))
+    ops: list[Op[Any]] = [
+        scheduling.put_schedules(shelf, [msgspec.structs.replace(daily, payload=value)]),
         blobs.put_blob(shelf, "key", value),
     ]
     for op in ops:

@@ -13,7 +13,7 @@ from fairlane.core import (
     holdings,
     queries,
     roles,
-    schedules,
+    scheduling,
     settlement,
     store_settings,
     tokens,
@@ -35,10 +35,18 @@ class Composed:
     stats = queries.stats
     total = queries.total
     why = queries.why
-    drop_schedule = schedules.drop_schedule
-    fire = schedules.fire
-    put_schedule = schedules.put_schedule
-    schedules = schedules.schedules
+    put_schedules = scheduling.put_schedules
+    sweep_schedules = scheduling.sweep_schedules
+    drop_schedule = scheduling.drop_schedule
+    pause_schedule = scheduling.pause_schedule
+    resume_schedule = scheduling.resume_schedule
+    run_schedule = scheduling.run_schedule
+    backfill_schedule = scheduling.backfill_schedule
+    due_schedules = scheduling.due_schedules
+    fire_due = scheduling.fire_due
+    schedule_page = scheduling.schedule_page
+    schedules = scheduling.schedules
+    tick_counts = scheduling.tick_counts
     drop_token = tokens.drop_token
     put_token = tokens.put_token
     retire_token = tokens.retire_token

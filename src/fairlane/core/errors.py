@@ -32,6 +32,8 @@
     │   ├── WorkerGone
     │   ├── UnknownToken
     │   ├── SettingsConflict
+    │   ├── UnknownSchedule
+    │   ├── ScheduleConflict
     │   ├── EncryptionRequired
     │   ├── LeaseLost
     │   ├── TransactionTooLong
@@ -379,6 +381,18 @@ class SettingsConflict(Conflict):
     """Another process has changed the settings: read them again."""
 
     code = "settings_conflict"
+
+
+class UnknownSchedule(Conflict):
+    """There is no schedule with this id."""
+
+    code = "unknown_schedule"
+
+
+class ScheduleConflict(Conflict):
+    """The schedule was changed meanwhile: read it again."""
+
+    code = "schedule_conflict"
 
 
 class EncryptionRequired(Conflict):

@@ -81,6 +81,11 @@ def _reserved(count: int) -> tuple[int, int]:
     return tick, first
 
 
+def numbered(id: str, number: int) -> str:
+    """Return the id that comes so many places after another: always the same."""
+    return dashed(f"{int(id.replace('-', ''), 16) + number:032x}")
+
+
 def pack(ids: Iterable[str]) -> bytes:
     """Return ids as they are written down in bulk: 16 bytes each."""
     return bytes.fromhex("".join(ids).replace("-", ""))

@@ -44,8 +44,6 @@ CONCURRENCY = 1_000_000
 # Batches: what one statement or script handles at the most.
 SUBMIT_BATCH = 1_000
 BATCH = 500
-SCHEDULES = 10_000
-SCHEDULE_BYTES = 512 * 1024  # a payload, and what stands around it
 
 # Lanes. Those without tasks are dropped when nothing has used them for a while.
 LANES = 10_000
@@ -64,6 +62,15 @@ SOURCE_CHARACTERS = 500
 CHECKED_BYTES = 16 * 1024  # larger payloads are not compared with the schema of their type
 
 # Schedules.
+SCHEDULES = 10_000
+SCHEDULE_ID_LENGTH = 200
+SCHEDULE_NOTE_CHARACTERS = 1_000
+SCHEDULE_PAGE = 100  # schedules that are read at once: each may have a payload
+SCHEDULE_RUNS = 100  # of each schedule
+SCHEDULE_REASON_CHARACTERS = 300
+SCHEDULE_SECONDS = 86_400.0  # after an application has stopped declaring one of its schedules
+SCHEDULE_SEEN_SECONDS = 3_600.0  # between two notes that it still does
+TICKS_COUNTED = 1_000  # that were not fired: more are a lower bound
 CRON_LENGTH = 200
 
 # Access: tokens and the sessions made from them together, and where no further session is made.

@@ -90,6 +90,10 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """The submitter named the time at which it is due, which no step of the clock changes."""
     owner: str | None = None
     """The subject of the token that it was submitted with."""
+    tick: int | None = None
+    """The moment of its schedule that it was submitted for, in microseconds."""
+    zone: str | None = None
+    """The time zone of its schedule."""
 
     def waits_for_date(self, attempt: int) -> bool:
         """Return whether a waiting task waits for the time that its submitter named."""

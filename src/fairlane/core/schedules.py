@@ -1,153 +1,368 @@
-"""Schedules as stores keep them: a definition nobody but the scheduler reads, and a next tick.
+"""Schedules: tasks that are submitted again and again, by a rule.
 
-A tick is fired by whoever gets to move the schedule on from it (`Control.fire`), and the task it
-submits carries an idempotency key made from schedule and tick: one firing per tick, however many
-schedulers run and wherever one of them dies.
+A rule (`recurrence`) says at which moments, the ticks. A policy says what happens to a tick that
+nobody fired in time, or whose previous task has not ended. `firing` decides about the ticks that
+are due; `scheduling` has the operations.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from datetime import datetime
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from fairlane.core import encryption, limits, sealing
-from fairlane.core.documents import Document, Documents, Written, every, rewrites, write
+from fairlane.core import blobs, limits
+from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidSchedule
-from fairlane.core.flow import Flow, reads
-from fairlane.core.model import moment, moment_or_none
-from fairlane.core.text import NAME_RULE, is_name, shown
+from fairlane.core.model import NewTask, Spec, microseconds_of
+from fairlane.core.recurrence import Cron, Recurrence
+from fairlane.core.submission import DEFAULT_QUEUE
+from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
+
+DAY: Final = 86_400.0
 
 
-class NewSchedule(msgspec.Struct, frozen=True):
-    """A schedule to be stored. `definition` is JSON; `next_at` (microseconds) is None when it is
-    not to fire."""
+class Missed(StrEnum):
+    """What becomes of ticks that lie in the past when a process looks, but for the newest one."""
+
+    SKIP = "skip"
+    """They are left out, and so is the newest one if it is more than a minute late."""
+    ONCE = "once"
+    """The newest one is fired for all of them."""
+    ALL = "all"
+    """They are fired, one after the other."""
+
+
+class Overlap(StrEnum):
+    """What becomes of a tick while the task of the previous one has not ended."""
+
+    SKIP = "skip"
+    QUEUE = "queue"
+    """Its task waits for the end of the previous one. If one waits already, the tick is skipped."""
+    REPLACE = "replace"
+    """The previous task is cancelled."""
+    ALLOW = "allow"
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a schedule is fired. Durations are in seconds, times in microseconds."""
+
+    missed: Missed = Missed.ONCE
+    most: int = 100
+    """How many missed ticks are fired at the most, by `Missed.ALL`: the newest ones."""
+    within: float = DAY
+    """Older ticks are never fired."""
+    overlap: Overlap = Overlap.SKIP
+    jitter: float = 0.0
+    starts_at: int | None = None
+    ends_at: int | None = None
+    count: int | None = None
+    """How many ticks are fired, until the schedule ends."""
+    pause_after_failures: int | None = None
+
+
+DEFAULT_POLICY: Final = Policy()
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the tasks of a schedule have in common, but for their payload."""
+
+    type: str
+    queue: str = DEFAULT_QUEUE
+    capabilities: tuple[str, ...] = ()
+    level: int = 5
+    max_retries: int = 3
+    timeout: float | None = None
+    delay: float = 0.0
+    spec: Spec = Spec()
+
+    def task(self, task_id: str, payload: bytes, spec: Spec, *, chosen: bool = False) -> NewTask:
+        """Return a task like this."""
+        return NewTask(
+            task_id=task_id,
+            type=self.type,
+            queue=self.queue,
+            capabilities=self.capabilities,
+            level=self.level,
+            payload=payload,
+            max_retries=self.max_retries,
+            timeout=self.timeout,
+            delay=self.delay,
+            spec=spec,
+            chosen=chosen,
+        )
+
+
+class NewSchedule(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule to be stored: what somebody declares. Made by `new_schedule`, which checks it."""
 
     schedule_id: str
-    definition: bytes
-    next_at: int | None = None
+    rule: Recurrence
+    template: Template
+    payload: bytes
+    policy: Policy = DEFAULT_POLICY
+    note: str = ""
+    fingerprint: bytes = b""
+    """What two declarations share if nothing has changed."""
 
 
-class Schedule(msgspec.Struct, frozen=True):
-    """A schedule as it stands. `version` grows with every change but those by firing."""
+class Outcome(StrEnum):
+    """What became of a tick."""
+
+    FIRED = "fired"
+    OVERLAP = "overlap"
+    MISSED = "missed"
+    PAUSED = "paused"
+    REFUSED = "refused"
+    """The store did not take its task, for example because there are too many lanes."""
+    MANUAL = "manual"
+    """Somebody ran the schedule, or fired a tick of the past again. It counts as no tick."""
+
+
+class ScheduleRun(msgspec.Struct, frozen=True, array_like=True):
+    """What became of a tick, or of several in a row. Times are microseconds.
+
+    `count`: how many ticks, of which `tick` is the newest. Thousands of ticks that were not fired
+    are not counted to the end: then it is a lower bound.
+    """
+
+    tick: int
+    outcome: Outcome
+    task_id: str | None = None
+    count: int = 1
+    reason: str = ""
+
+
+class Pause(msgspec.Struct, frozen=True, array_like=True):
+    """Since when, until when (None: until somebody resumes it), and why a schedule is paused."""
+
+    since: int
+    until: int | None = None
+    note: str = ""
+
+
+class Source(StrEnum):
+    """Who declares a schedule."""
+
+    API = "api"
+    CODE = "code"
+    """An application, whose workers declare it again and again."""
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a schedule has come. Times are microseconds."""
+
+    since: int
+    """The ticks after this time have not been handled."""
+    tick: int | None = None
+    """The next tick. None: there is none any more."""
+    last_at: int | None = None
+    """The newest tick that was fired."""
+    last_task: str | None = None
+    judged: bool = False
+    """Whether it was counted how the last task ended."""
+    failures: int = 0
+    """How many tasks failed in a row."""
+    left: int | None = None
+    """How many ticks are still to be fired, if the policy has a count."""
+    fired: int = 0
+    skipped: int = 0
+    missed: int = 0
+    pause: Pause | None = None
+    catch_up: Missed | None = None
+    """What becomes of the ticks of a pause that is over, once."""
+    source: Source = Source.API
+    owner: str = ""
+    seen_at: int = 0
+    created_at: int = 0
+    updated_at: int = 0
+    version: int = 1
+    """Grows with every change by somebody, not by firing."""
+    fingerprint: bytes = b""
+    runs: tuple[ScheduleRun, ...] = ()
+    """The last ones, the oldest first."""
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule as it stands."""
 
     schedule_id: str
-    definition: bytes
-    next_at: datetime | None
-    last_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
-    version: int
+    rule: Recurrence
+    template: Template
+    payload: bytes
+    policy: Policy
+    note: str
+    standing: Standing
+
+    @property
+    def zone(self) -> str:
+        """Return the time zone in which its ticks are shown."""
+        return self.rule.zone if isinstance(self.rule, Cron) else "UTC"
 
 
-class _Head(msgspec.Struct, frozen=True, array_like=True):
-    """The first line of its document; the rest is the definition. `at` is when it was made."""
+# Checks. They are applied where a schedule comes in, and change nothing.
 
-    next_at: int | None
-    last_at: int | None
-    updated_at: int
-    version: int
+E = TypeVar("E", Missed, Overlap)
 
 
-_head_decoder = msgspec.json.Decoder(_Head)
-
-
-def _parts_of(stored: Document) -> tuple[_Head, bytes]:
-    head, _, definition = stored.value.partition(b"\n")
-    return _head_decoder.decode(head), definition
-
-
-def _value_of(head: _Head, definition: bytes) -> bytes:
-    return msgspec.json.encode(head) + b"\n" + definition
-
-
-def _schedule_of(stored: Document) -> Schedule:
-    """Return a stored schedule as a user sees it."""
-    head, definition = _parts_of(stored)
-    return Schedule(
-        schedule_id=stored.id,
-        definition=definition,
-        next_at=moment_or_none(head.next_at),
-        last_at=moment_or_none(head.last_at),
-        created_at=moment(stored.at),
-        updated_at=moment(head.updated_at),
-        version=head.version,
+def new_schedule(
+    schedule_id: str,
+    rule: Recurrence,
+    task: NewTask,
+    *,
+    missed: Missed | str = Missed.ONCE,
+    most: int = 100,
+    within: Seconds = DAY,
+    overlap: Overlap | str = Overlap.SKIP,
+    jitter: Seconds = 0,
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+    count: int | None = None,
+    pause_after_failures: int | None = None,
+    note: str = "",
+) -> NewSchedule:
+    """Return a schedule with everything checked."""
+    policy = Policy(
+        missed=_choice(Missed, "missed", missed),
+        most=_whole("most", most, limits.SUBMIT_BATCH),
+        within=_seconds("within", within, 1.0),
+        overlap=_choice(Overlap, "overlap", overlap),
+        jitter=_seconds("jitter", jitter, 0.0),
+        starts_at=_time("starts_at", starts_at),
+        ends_at=_time("ends_at", ends_at),
+        count=None if count is None else _whole("count", count, _COUNT),
+        pause_after_failures=None
+        if pause_after_failures is None
+        else _whole("pause_after_failures", pause_after_failures, _COUNT),
+    )
+    if policy.starts_at is not None and policy.ends_at is not None:
+        if policy.ends_at < policy.starts_at:
+            raise InvalidSchedule("The schedule ends before it starts: see starts_at and ends_at.")
+    if not is_plain(note, limits.SCHEDULE_NOTE_CHARACTERS):
+        raise InvalidSchedule(
+            f"A note is a text of at most {limits.SCHEDULE_NOTE_CHARACTERS:,} characters on one "
+            f"line. Got {shown(note)}."
+        )
+    template, payload = _template_of(task), task.payload
+    said = (rule, template, policy, note)
+    digest = blake2b(msgspec.json.encode(said, order="sorted") + payload, digest_size=16).digest()
+    return NewSchedule(
+        schedule_id=checked_id(schedule_id),
+        rule=rule,
+        template=template,
+        payload=payload,
+        policy=policy,
+        note=note,
+        fingerprint=digest,
     )
 
 
-def key_of(schedule_id: str, tick: int) -> str:
-    """Return the idempotency key of the task that a tick submits."""
-    return f"schedule:{schedule_id}:{tick}"
+def checked_id(schedule_id: object) -> str:
+    """Return the id, if a schedule can have it."""
+    if is_name(schedule_id) and len(schedule_id) <= limits.SCHEDULE_ID_LENGTH:
+        return schedule_id
+    raise InvalidSchedule(
+        f"A schedule's id has {NAME_RULE}, and at most {limits.SCHEDULE_ID_LENGTH} of them. "
+        f"Got {shown(schedule_id)}."
+    )
 
 
-def checked(schedule: NewSchedule) -> NewSchedule:
-    """Return the schedule, if it can be stored."""
-    if not is_name(schedule.schedule_id) or len(schedule.schedule_id) > _ID_LENGTH:
+def _template_of(task: NewTask) -> Template:
+    """Return what a task says that goes for all tasks of a schedule."""
+    once = {
+        "idempotency_key": task.idempotency_key,
+        "run_at": task.run_at,
+        "expires_at": task.expires_at,
+        "depends_on": task.depends_on or None,
+        "task_id": task.task_id if task.chosen else None,
+    }
+    named = [name for name, value in once.items() if value is not None]
+    if named:
         raise InvalidSchedule(
-            f"A schedule's id has {NAME_RULE}, and at most {_ID_LENGTH} of them. "
-            f"Got {shown(schedule.schedule_id)}."
+            f"The tasks of a schedule cannot all have the same {' and '.join(named)}: leave it out."
         )
-    if len(schedule.definition) > limits.SCHEDULE_BYTES:
+    if task.unique is not None:
         raise InvalidSchedule(
-            f"A schedule takes at most {limits.SCHEDULE_BYTES:,} bytes, not "
-            f"{len(schedule.definition):,}."
+            "The tasks of a schedule cannot be unique: its overlap says what happens while one "
+            "of them has not ended. Leave unique out."
         )
-    return schedule
-
-
-# Its id has to fit into an idempotency key, beside a tick.
-_ID_LENGTH = 200
-
-
-# Operations, see `store`.
-
-_KIND = "schedule"
-
-replace = msgspec.structs.replace
-
-
-@reads
-def schedules(self: Documents) -> Flow[list[Schedule]]:
-    _, found = yield from every(self, _KIND)
-    return sorted(map(_schedule_of, found), key=lambda schedule: schedule.schedule_id)
-
-
-@rewrites
-def put_schedule(self: Documents, schedule: NewSchedule) -> Flow[Schedule]:
-    checked(schedule)
-    if not sealing.is_sealed(schedule.definition):
-        yield from encryption.refuse_plain(self)
-    now, (stored,) = yield from self.read_documents(_KIND, [schedule.schedule_id])
-    if stored is None:
-        stored = Document(schedule.schedule_id, b"", now)
-        head = _Head(schedule.next_at, None, now, 1)
-    else:
-        old, _ = _parts_of(stored)
-        head = _Head(schedule.next_at, old.last_at, now, old.version + 1)
-    new = replace(stored, value=_value_of(head, schedule.definition))
-    if (yield from write(self, _KIND, [new], most=limits.SCHEDULES)) is Written.FULL:
+    if blobs.parsed(task.payload) is not None:
         raise InvalidSchedule(
-            f"At most {limits.SCHEDULES:,} schedules are kept: drop one that is no longer needed."
+            "The payload of a schedule cannot be kept by reference: it has at most "
+            f"{limits.PAYLOAD_BYTES:,} bytes."
         )
-    return _schedule_of(new)
+    return Template(
+        type=task.type,
+        queue=task.queue,
+        capabilities=task.capabilities,
+        level=task.level,
+        max_retries=task.max_retries,
+        timeout=task.timeout,
+        delay=task.delay,
+        spec=task.spec,
+    )
 
 
-@rewrites
-def drop_schedule(self: Documents, schedule_id: str) -> Flow[bool]:
-    _, (stored,) = yield from self.read_documents(_KIND, [schedule_id])
-    if stored is not None:
-        yield from write(self, _KIND, [], [stored])
-    return stored is not None
+_COUNT: Final = 1_000_000_000
 
 
-@rewrites
-def fire(self: Documents, schedule_id: str, tick: int, next_at: int | None) -> Flow[bool]:
-    _, (stored,) = yield from self.read_documents(_KIND, [schedule_id])
-    if stored is None:
-        return False
-    head, definition = _parts_of(stored)
-    if head.next_at != tick:
-        return False
-    moved = replace(head, next_at=next_at, last_at=tick)
-    yield from write(self, _KIND, [replace(stored, value=_value_of(moved, definition))])
-    return True
+def _whole(name: str, value: object, most: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
+        return value
+    raise InvalidSchedule(f"{name} is a whole number from 1 to {most:,}. Got {shown(value)}.")
+
+
+def _seconds(name: str, value: object, least: float) -> float:
+    found: Any = in_seconds(value)
+    if isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found):
+        if least <= found <= limits.DELAY_SECONDS:
+            return float(found)
+    raise InvalidSchedule(
+        f"{name} is a timedelta or a number of seconds from {least:g} to "
+        f"{limits.DELAY_SECONDS:,.0f}. Got {shown(value)}."
+    )
+
+
+def _choice(kind: type[E], name: str, value: object) -> E:
+    if isinstance(value, str) and value in tuple(kind):
+        return kind(value)
+    raise InvalidSchedule(f"{name} is one of {', '.join(kind)}. Got {shown(value)}.")
+
+
+def checked_missed(value: object) -> Missed:
+    """Return what a caller means by `missed`."""
+    return _choice(Missed, "missed", value)
+
+
+def checked_overlap(value: object) -> Overlap:
+    """Return what a caller means by `overlap`."""
+    return _choice(Overlap, "overlap", value)
+
+
+def _time(name: str, value: object) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise InvalidSchedule(f"{name} is a datetime with a time zone. Got {shown(value)}.")
+    try:
+        return microseconds_of(value)
+    except OverflowError:
+        raise InvalidSchedule(f"{name} lies outside the years 1 to 9999 in UTC.") from None
+
+
+def checked_time(name: str, value: object) -> int:
+    """Return a datetime with a time zone in microseconds."""
+    found = _time(name, value)
+    if found is None:
+        raise InvalidSchedule(f"{name} is a datetime with a time zone. Got None.")
+    return found
+
+
+def kept(runs: Iterable[ScheduleRun]) -> tuple[ScheduleRun, ...]:
+    """Return the runs that are kept: the newest ones."""
+    return tuple(runs)[-limits.SCHEDULE_RUNS :]

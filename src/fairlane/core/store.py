@@ -50,11 +50,13 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.retention import Pruned, Retention
-from fairlane.core.schedules import NewSchedule, Schedule
+from fairlane.core.schedules import Missed, NewSchedule, Overlap, Schedule
+from fairlane.core.scheduling import Fired, SchedulePage
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.states import State
 from fairlane.core.stats import Stats
 from fairlane.core.store_settings import Changes, StoreSettings
+from fairlane.core.tick_counts import TickCounts
 from fairlane.core.tokens import NewToken, Token
 from fairlane.core.why import Reason
 
@@ -229,8 +231,19 @@ class Inspect(Protocol):
     def samples(self, since: int, limit: int) -> Op[list[Sample]]:
         """Return samples of the counters since a time, oldest first: the data of charts."""
 
-    def schedules(self) -> Op[list[Schedule]]:
-        """Return all schedules, ordered by id."""
+    def schedules(self, schedule_ids: Sequence[str]) -> Op[list[Schedule | None]]:
+        """Return up to 100 schedules."""
+
+    def schedule_page(self, cursor: str | None = None, limit: int = 100) -> Op[SchedulePage]:
+        """Return schedules, those first that are due next. One that is fired meanwhile may come
+        twice. Raises InvalidCursor."""
+
+    def due_schedules(self) -> Op[float | None]:
+        """Return in how many seconds a schedule is due: less than 0 if one is late, None if there is
+        none that will be."""
+
+    def tick_counts(self) -> Op[TickCounts]:
+        """Return how many ticks had which outcome, and the last ones that were not fired."""
 
     def tokens(self) -> Op[list[Token]]:
         """Return all valid tokens and sessions, the oldest first."""
@@ -304,7 +317,7 @@ class Control(Protocol):
     def set_encryption(self, wanted: Encryption, *, unless_decided: bool = False) -> Op[Encryption]:
         """Require encryption, or permit plain text. Return what holds.
 
-        While it is required, `submit`, `settle`, `put_schedule` and `put_blob` raise
+        While it is required, `submit`, `settle`, `put_schedules` and `put_blob` raise
         EncryptionRequired for payloads, results, schedules and blobs in plain text. A result that
         is null is none. `unless_decided`: change nothing that was decided before.
         """
@@ -363,14 +376,60 @@ class Control(Protocol):
         InvalidTask if no task could be submitted with it; then none is published.
         """
 
-    def put_schedule(self, schedule: NewSchedule) -> Op[Schedule]:
-        """Create or replace a schedule. There may be at most 10,000."""
+    def put_schedules(
+        self,
+        schedules: Sequence[NewSchedule],
+        *,
+        owner: str | None = None,
+        version: int | None = None,
+    ) -> Op[list[Schedule]]:
+        """Create or change up to 100 schedules, all or none. There may be at most 10,000.
 
-    def drop_schedule(self, schedule_id: str) -> Op[bool]:
+        One that is the same as before stays as it is. One whose rule changes goes on from now; a
+        change of anything else moves no tick. A pause stays. `owner` names the application whose
+        code declares these: nobody else may change them. `version`: raises ScheduleConflict unless
+        the schedule has this version, 0 for one that does not exist.
+        """
+
+    def sweep_schedules(self, cursor: str | None = None) -> Op[str | None]:
+        """Put up to 100 schedules in order. Repeat with the cursor that it returns.
+
+        Drops what the code of its application has not declared for a day, while it declared others.
+        Computes next ticks again, which changes them if a time zone has new rules.
+        """
+
+    def drop_schedule(self, schedule_id: str, *, version: int | None = None) -> Op[bool]:
         """Delete a schedule. Returns False if there is none."""
 
-    def fire(self, schedule_id: str, tick: int, next_at: int | None) -> Op[bool]:
-        """Advance a schedule past a tick. Returns False if another process already has."""
+    def pause_schedule(
+        self, schedule_id: str, *, note: str = "", until: int | None = None
+    ) -> Op[Schedule]:
+        """Pause a schedule, until a time or until it is resumed. Raises UnknownSchedule."""
+
+    def resume_schedule(self, schedule_id: str, *, missed: Missed = Missed.SKIP) -> Op[Schedule]:
+        """Resume a schedule. `missed` says what becomes of the ticks in between."""
+
+    def run_schedule(self, schedule_id: str, task_id: str, *, tick: int | None = None) -> Op[str]:
+        """Submit a task of a schedule now, besides its ticks. The same id again does nothing."""
+
+    def backfill_schedule(
+        self,
+        schedule_id: str,
+        task_id: str,
+        since: int,
+        until: int,
+        *,
+        overlap: Overlap | None = None,
+    ) -> Op[list[str]]:
+        """Submit the tasks of up to 1,000 ticks of the past, from `since` to before `until`.
+
+        Unless they may overlap, each waits for the one before. `task_id` is the first of their ids;
+        the same one again does nothing. Returns the ids.
+        """
+
+    def fire_due(self) -> Op[Fired]:
+        """Handle the ticks of up to 100 schedules that are due: submit their tasks, or record why
+        not. A tick is handled once, however many processes call this."""
 
     def put_token(self, token: NewToken) -> Op[Token]:
         """Store a token, or a session made from one. At most 10,000, of which 9,000 sessions.

@@ -19,7 +19,8 @@ from fairlane.core.filters import Filter, Page
 from fairlane.core.flow import Flow, Op
 from fairlane.core.model import Accepted, Ask, Claimed, Grant, NewTask, Task
 from fairlane.core.outcomes import Completed
-from fairlane.core.schedules import NewSchedule, Schedule, checked
+from fairlane.core.schedules import Missed, NewSchedule, Schedule
+from fairlane.core.scheduling import SchedulePage
 from fairlane.core.sealing import Key
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.store import Operations
@@ -58,6 +59,7 @@ PLAIN = frozenset(
             "tokens",
             "token",
         ),
+        *("due_schedules", "tick_counts"),
         *("old_blobs", "audit", "total", "stats", "position", "why", "dlq_analysis"),
         # Control
         *(
@@ -72,7 +74,8 @@ PLAIN = frozenset(
             "cancel_where",
             "replay_where",
         ),
-        *("delete_where", "drop_schedule", "fire", "put_token", "retire_token", "drop_token"),
+        *("delete_where", "put_token", "retire_token", "drop_token"),
+        *("sweep_schedules", "drop_schedule", "run_schedule", "backfill_schedule", "fire_due"),
         *(
             "drop_blob",
             "blob_owner",
@@ -115,14 +118,28 @@ class _SealingOperations:
             [self._sealed_result(each) for each in settlements], reaping=reaping
         )
 
-    def put_schedule(self, schedule: NewSchedule) -> Op[Schedule]:
-        plain = checked(schedule)
-        sealed = self._keyring.seal(Part.SCHEDULE, plain.schedule_id, plain.definition)
-        op = self._ops.put_schedule(replace(plain, definition=sealed))
-        return _mapped(op, self._opened_schedule)
+    def put_schedules(
+        self,
+        schedules: Sequence[NewSchedule],
+        *,
+        owner: str | None = None,
+        version: int | None = None,
+    ) -> Op[list[Schedule]]:
+        sealed = [self._sealed_schedule(each) for each in schedules]
+        op = self._ops.put_schedules(sealed, owner=owner, version=version)
+        return _mapped(op, self._opened_schedules)
 
     def put_blob(self, key: str, content: bytes) -> Op[None]:
         return self._ops.put_blob(key, self._keyring.seal_blob(key, content))
+
+    def _sealed_schedule(self, schedule: NewSchedule) -> NewSchedule:
+        """The payload is sealed for the schedule and its tasks: firing them takes no key."""
+        sealing.check_reserved(schedule.payload)
+        return replace(
+            schedule,
+            payload=self._keyring.seal(Part.SCHEDULE, schedule.schedule_id, schedule.payload),
+            fingerprint=self._keyring.digest_with_key(schedule.fingerprint),
+        )
 
     def _sealed_task(self, task: NewTask) -> NewTask:
         sealing.check_reserved(task.payload)
@@ -160,8 +177,27 @@ class _SealingOperations:
     def page(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Page]:
         return _mapped(self._ops.page(filter, limit, cursor), self._opened_page)
 
-    def schedules(self) -> Op[list[Schedule]]:
-        return _mapped(self._ops.schedules(), self._opened_schedules)
+    def schedules(self, schedule_ids: Sequence[str]) -> Op[list[Schedule | None]]:
+        def opened(found: list[Schedule | None]) -> list[Schedule | None]:
+            return [None if each is None else self._opened_schedule(each) for each in found]
+
+        return _mapped(self._ops.schedules(schedule_ids), opened)
+
+    def schedule_page(self, cursor: str | None = None, limit: int = 100) -> Op[SchedulePage]:
+        def opened(page: SchedulePage) -> SchedulePage:
+            return replace(page, schedules=self._opened_schedules(page.schedules))
+
+        return _mapped(self._ops.schedule_page(cursor, limit), opened)
+
+    def pause_schedule(
+        self, schedule_id: str, *, note: str = "", until: int | None = None
+    ) -> Op[Schedule]:
+        op = self._ops.pause_schedule(schedule_id, note=note, until=until)
+        return _mapped(op, self._opened_schedule)
+
+    def resume_schedule(self, schedule_id: str, *, missed: Missed = Missed.SKIP) -> Op[Schedule]:
+        op = self._ops.resume_schedule(schedule_id, missed=missed)
+        return _mapped(op, self._opened_schedule)
 
     def blob(self, key: str) -> Op[bytes | None]:
         def opened(content: bytes | None) -> bytes | None:
@@ -173,7 +209,7 @@ class _SealingOperations:
         return replace(grant, tasks=[self._opened_claim(task) for task in grant.tasks])
 
     def _opened_claim(self, task: Claimed) -> Claimed:
-        return replace(task, payload=self._keyring.open(Part.PAYLOAD, task.task_id, task.payload))
+        return replace(task, payload=self._opened_payload(task, task.spec.schedule_id))
 
     def _opened_tasks(self, tasks: list[Task | None]) -> list[Task | None]:
         return [None if task is None else self._opened_task(task) for task in tasks]
@@ -181,10 +217,16 @@ class _SealingOperations:
     def _opened_page(self, page: Page) -> Page:
         return replace(page, tasks=[self._opened_task(task) for task in page.tasks])
 
+    def _opened_payload(self, task: Claimed | Task, schedule_id: str | None) -> bytes:
+        """The payload of a schedule's task is the schedule's, as it was sealed for it."""
+        if schedule_id is not None:
+            return self._keyring.open(Part.SCHEDULE, schedule_id, task.payload)
+        return self._keyring.open(Part.PAYLOAD, task.task_id, task.payload)
+
     def _opened_task(self, task: Task) -> Task:
         return replace(
             task,
-            payload=self._keyring.open(Part.PAYLOAD, task.task_id, task.payload),
+            payload=self._opened_payload(task, task.schedule_id),
             result=None
             if task.result is None
             else expand(self._keyring.open(Part.RESULT, task.task_id, task.result)),
@@ -194,8 +236,8 @@ class _SealingOperations:
         return [self._opened_schedule(schedule) for schedule in schedules]
 
     def _opened_schedule(self, schedule: Schedule) -> Schedule:
-        plain = self._keyring.open(Part.SCHEDULE, schedule.schedule_id, schedule.definition)
-        return replace(schedule, definition=plain)
+        plain = self._keyring.open(Part.SCHEDULE, schedule.schedule_id, schedule.payload)
+        return replace(schedule, payload=plain)
 
 
 def _mapped(op: Op[T], read: Callable[[T], U]) -> Op[U]:
