@@ -25,6 +25,7 @@ class Loopback:
     """A driver whose calls answer themselves."""
 
     remote = False
+    lock_file = None
 
     def __init__(self) -> None:
         self.closed: list[str] = []

@@ -68,6 +68,10 @@ class Driver(Protocol):
     def remote(self) -> bool:
         """Whether the store is behind a server, which does the maintenance and lets claims wait."""
 
+    @property
+    def lock_file(self) -> str | None:
+        """The file whose lock all processes need that write; None if the engine has none."""
+
     async def run(self, op: Op[T]) -> T:
         """Perform an operation. Retries while the store is briefly unavailable."""
 

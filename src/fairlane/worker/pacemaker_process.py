@@ -24,7 +24,14 @@ QUIET_SIGNS = 3
 """After this many signs that did not come the pacemaker sends heartbeats."""
 SUSPENDED = frozenset("TtZX")
 """The states of a process that is stopped, traced, or ended."""
+TRACED = "t"
 SHORT_LEASE_SECONDS = 15.0
+STALL_SHARE = 0.4
+"""For which share of its lease a worker that stands still may keep others from writing. When it
+begins, their last heartbeats are up to a third of a lease old; they give up when a tenth is left.
+"""
+STALL_SECONDS = 2.0
+"""At least so long: a busy machine may keep a process waiting, too."""
 MESSAGE_BYTES = 1 << 17
 
 
@@ -38,10 +45,15 @@ class Setup(TypedDict):
     worker_id: str
     lease: float
     sign: float
+    lock_file: str | None
 
 
 def keep(connection: socket.socket, worker: int) -> None:
-    """Keep the lease of the worker, a process, whenever its signs stop. Return when it ends."""
+    """Keep the lease of the worker, a process, whenever its signs stop. Return when it ends.
+
+    End it if it stands still with the lock of the store in its hands and others wait for that:
+    nobody else can take the lock away, and all of them would lose their leases.
+    """
     first = connection.recv(MESSAGE_BYTES)
     if not first:
         return
@@ -50,6 +62,7 @@ def keep(connection: socket.socket, worker: int) -> None:
     beat = connect(setup) if setup["lease"] < SHORT_LEASE_SECONDS else None
     heard = due = time.monotonic()
     allowed_until = heard + setup["lease"]
+    stall = Stall(worker, setup)
     while os.getppid() == worker:
         if select.select([connection], [], [], setup["sign"])[0]:
             try:
@@ -62,8 +75,17 @@ def keep(connection: socket.socket, worker: int) -> None:
             allowed_until = max(allowed_until, heard + float(sign))
             continue
         now = time.monotonic()
-        quiet = now - heard >= QUIET_SIGNS * setup["sign"]
-        if not quiet or now > allowed_until or now < due or is_suspended(worker):
+        if now - heard < QUIET_SIGNS * setup["sign"]:
+            continue
+        if stall.look(now, heard):
+            sys.stderr.write(
+                f"Worker process {worker} was stopped or blocked while it wrote, and kept others "
+                "from writing: it is killed\n"
+            )
+            os.kill(worker, signal.SIGKILL)
+            return
+        # While the worker has the lock, no heartbeat gets past it either.
+        if stall.locked or now > allowed_until or now < due or is_suspended(worker):
             continue
         if beat is None:
             beat = connect(setup)
@@ -77,13 +99,66 @@ def keep(connection: socket.socket, worker: int) -> None:
             due = now + setup["lease"] / 10
 
 
+class Stall:
+    """How long a worker that gives no signs has kept others from writing."""
+
+    def __init__(self, worker: int, setup: Setup) -> None:
+        self._worker = worker
+        self._file = setup["lock_file"]
+        self._most = max(setup["lease"] * STALL_SHARE, STALL_SECONDS)
+        self._pause = setup["lease"] / 3 + QUIET_SIGNS * setup["sign"]
+        """More time than this between two looks was a pause of this process: in such a time the
+        worker may have been suspended, too, as by Ctrl-Z or with the whole machine."""
+        self._looked = self._free_at = float("-inf")
+        self.locked = False
+        """Whether the worker had the lock at the last look."""
+
+    def look(self, now: float, heard: float) -> bool:
+        """Return whether it has taken too long, if the last sign was heard at that time."""
+        waiting = None if self._file is None else count_waiting(self._worker, self._file)
+        self.locked = waiting is not None
+        paused = now - max(self._looked, heard) > self._pause
+        if not waiting or paused or state_of(self._worker) == TRACED:
+            self._free_at = now
+        self._looked = now
+        return now - max(self._free_at, heard) >= self._most
+
+
+def count_waiting(process: int, file: str) -> int | None:
+    """Return how many other processes wait for the lock that this one has on a file.
+
+    None: it does not have the lock. Not counted is the process that asks.
+    """
+    try:
+        inode = str(os.stat(file).st_ino)  # noqa: PTH116 (pathlib is large)
+        with open("/proc/locks") as locks:  # noqa: PTH123
+            lines = [line.split() for line in locks]
+    except OSError:
+        return None
+    # "1: FLOCK ADVISORY WRITE <pid> <device>:<inode> 0 EOF"; who waits has "->" behind the number.
+    held = {
+        line[0]
+        for line in lines
+        if line[1] == "FLOCK" and line[4] == str(process) and line[5].split(":")[-1] == inode
+    }
+    if not held:
+        return None
+    own = {str(process), str(os.getpid())}
+    return sum(line[0] in held and line[1] == "->" and line[5] not in own for line in lines)
+
+
 def is_suspended(process: int) -> bool:
     """Return whether a process is stopped: others are to take over its tasks then."""
+    return state_of(process) in SUSPENDED
+
+
+def state_of(process: int) -> str:
+    """Return the state of a process as `ps` shows it: X if there is no such process."""
     try:
         with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123 (pathlib is large)
-            return file.read().rpartition(b")")[2].split()[0].decode() in SUSPENDED
+            return file.read().rpartition(b")")[2].split()[0].decode()
     except OSError:
-        return True
+        return "X"
 
 
 def connect(setup: Setup) -> Callable[[], float]:

@@ -72,6 +72,13 @@ class WorkerProcess:
             self._recorder.write(Killed, worker=worker.worker_id)
         await self.gone()
 
+    async def killed(self) -> None:
+        """Until something else has killed it; the history knows of it."""
+        assert await self.gone() == -signal.SIGKILL
+        worker = await self.itself()
+        if worker is not None:
+            self._recorder.write(Killed, worker=worker.worker_id)
+
     async def stop(self) -> None:
         """What an orderly restart does."""
         self.signal(signal.SIGTERM)

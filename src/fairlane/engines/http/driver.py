@@ -45,6 +45,7 @@ class HttpDriver:
     """Performs operations on one server."""
 
     remote = True
+    lock_file = None
 
     def __init__(
         self,

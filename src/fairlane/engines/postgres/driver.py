@@ -75,6 +75,7 @@ class PostgresDriver:
     """Performs operations on one PostgreSQL database."""
 
     remote = False
+    lock_file = None
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ class RedisDriver:
     """Perform operations on a Redis or Valkey server, or on the master that Sentinels name."""
 
     remote = False
+    lock_file = None
 
     def __init__(
         self, url: str, *, verify: Callable[[], Op[None]], channel: str, patience: float = 10.0

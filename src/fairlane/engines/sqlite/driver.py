@@ -94,6 +94,11 @@ class SqliteDriver:
         self._read_connection: sqlite3.Connection | None = None
         self._lock = self._database.lock()
 
+    @property
+    def lock_file(self) -> str | None:
+        path = self._database.lock_path
+        return None if path is None else str(path.resolve())
+
     # -- the two colours -----------------------------------------------------------------------
 
     async def run(self, op: Op[T]) -> T:

@@ -79,10 +79,14 @@ class Database:
         """As messages call it."""
         return "the in-memory store" if self.path is None else str(self.path)
 
+    @property
+    def lock_path(self) -> Path | None:
+        """The lock file; None for memory."""
+        return None if self.path is None else self.path.with_name(self.path.name + ".lock")
+
     def lock(self) -> FileLock:
         """Return a new lock on the lock file."""
-        path = self.path
-        return FileLock(None if path is None else path.with_name(path.name + ".lock"))
+        return FileLock(self.lock_path)
 
     def open(self, *, make: bool) -> sqlite3.Connection:
         """Return a connection to the files that are there, and remember which they are.
