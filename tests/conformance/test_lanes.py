@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,13 @@ from fairlane.core.ids import new_id
 from fairlane.core.model import Ask
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
-from tests.fixtures.stores import World
+from tests.fixtures.stores import World, settlement
+
+LANES = 3_000
+IDLE_SECONDS = 0.02
+"""How much longer a claim may take for so many lanes: it took 40 ms and more when it looked at each
+of them, and takes less than one now."""
+GPU = frozenset({"gpu"})
 
 
 async def types(store: World, worker: str, **options: object) -> list[str]:
@@ -116,6 +124,38 @@ async def test_no_type_is_overlooked_that_comes_up_while_others_claim(store: Wor
     while await claim():
         pass
     assert sorted(found) == sorted(expected)
+
+
+async def idle_claim(store: World, worker: str, **options: Any) -> float:
+    """Return the seconds that a claim takes which gets nothing: the least of many, because others
+    use the machine, too."""
+    least = float("inf")
+    for _ in range(20):
+        began = time.perf_counter()
+        assert await store.claim(worker, 1, **options) == []
+        least = min(least, time.perf_counter() - began)
+    return least
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("limited", [False, True])
+async def test_a_claim_does_not_cost_by_lanes(store: World, limited: bool) -> None:
+    """Neither by those of other workers, nor by those that are empty."""
+    if limited:
+        await store.run(store.ops.limit("type-0", concurrency=LANES))
+        await store.run(store.ops.limit(None, rate=1_000_000))
+    worker = await store.worker(capacity=LANES)
+    before = await idle_claim(store, worker)
+    for first in range(0, LANES, 1_000):
+        numbers = range(first, first + 1_000)
+        tasks = [new_task(f"type-{n}", required_capabilities=GPU) for n in numbers]
+        await store.submit_all(tasks)
+    assert await idle_claim(store, worker) < before + IDLE_SECONDS
+    for _ in range(LANES // 500):
+        held = await store.claim(worker, 500, capabilities=GPU)
+        assert len(held) == 500
+        await store.run(store.ops.settle([settlement(task) for task in held]))
+    assert await idle_claim(store, worker, capabilities=GPU) < before + IDLE_SECONDS
 
 
 async def test_running_tasks_go_on_when_paused(store: World) -> None:
