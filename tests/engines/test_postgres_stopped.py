@@ -6,26 +6,32 @@ It is a proxy that stops: to the server that is the same, and every message can 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
 import pytest
 
 from fairlane import engines
 from fairlane.core.backend import Backend
+from fairlane.core.breaker import Breaker
 from fairlane.core.errors import FairlaneError
 from fairlane.core.ids import new_id
-from fairlane.core.model import Ask, NewWorker
+from fairlane.core.model import Ask, Claimed, NewWorker, TaskError, Verdict
+from fairlane.core.outcomes import Failed
+from fairlane.core.settlement import reaped
 from fairlane.core.submission import new_task
 from tests.conftest import Servers
 from tests.e2e.chaos.arena import FULL, until
 from tests.fixtures.pgproxy import Proxy, proxied
+from tests.fixtures.stores import settlement, verdicts_of
 
 LEASE = 0.2
 SOON = 8.0
 """Sooner than any time limit of the server: idle sessions end after ten seconds."""
+BREAKER = Breaker(1_000, 600.0, 1.0)
+"""It counts runs, and does not open."""
 
 
 @asynccontextmanager
@@ -40,9 +46,19 @@ async def registered(backend: Backend, lease: float = 3_600.0) -> str:
     return await backend.run(backend.ops.register(worker))
 
 
-async def claim(backend: Backend, worker_id: str) -> list[str]:
-    grant = await backend.run(backend.ops.claim(Ask(worker_id, new_id(), slots=1)))
-    return [task.task_id for task in grant.tasks]
+async def claim(backend: Backend, worker_id: str) -> list[Claimed]:
+    return (await backend.run(backend.ops.claim(Ask(worker_id, new_id(), slots=1)))).tasks
+
+
+async def claim_one(backend: Backend, worker_id: str) -> Claimed:
+    (task,) = await claim(backend, worker_id)
+    return task
+
+
+async def fail(backend: Backend, task: Claimed) -> Verdict:
+    report = settlement(task, Failed(TaskError("x")))
+    (verdict,) = verdicts_of(await backend.run(backend.ops.settle([report])))
+    return verdict
 
 
 async def use_everything(backend: Backend) -> None:
@@ -78,31 +94,64 @@ async def test_nothing_is_prepared_inside_a_transaction(servers: Servers) -> Non
         assert proxy.parsed_in_transaction == 0
 
 
-async def stop_at(proxy: Proxy, messages: int, url: str, *, warm: bool) -> bool:
-    """Let a worker claim, stop it after so many messages. Returns whether it came that far."""
+@asynccontextmanager
+async def stopped_after(
+    proxy: Proxy, messages: int, work: Coroutine[Any, Any, object]
+) -> AsyncIterator[bool]:
+    """Let a worker do something, and stop it after so many messages until the end of the block.
+
+    Yields whether it came that far, and whether its lease has run out.
+    """
+    proxy.stop_after(messages)
+    working = asyncio.create_task(work)
+    reached = asyncio.create_task(proxy.until_stopped(SOON))
+    await asyncio.wait([working, reached], return_when=asyncio.FIRST_COMPLETED)
+    reached.cancel()
+    try:
+        if proxy.stopped:
+            await asyncio.sleep(LEASE)
+        yield proxy.stopped
+    finally:
+        working.cancel()
+        proxy.cut()
+        with suppress(FairlaneError, asyncio.CancelledError):
+            await working
+
+
+async def stop_claiming(proxy: Proxy, messages: int, url: str, *, warm: bool) -> bool:
+    """Stop a worker in a claim. Returns whether it came so far."""
     async with opened(url) as heir, opened(proxy.url) as stopped:
         lost = await registered(stopped, lease=LEASE)
         if warm:
             await claim(stopped, lost)
-        proxy.stop_after(messages)
-        claiming = asyncio.create_task(claim(stopped, lost))
-        reached = asyncio.create_task(proxy.until_stopped(SOON))
-        await asyncio.wait([claiming, reached], return_when=asyncio.FIRST_COMPLETED)
-        reached.cancel()
-        if proxy.stopped:
-            await asyncio.sleep(LEASE)
-            worker_id = await registered(heir)
-            async with asyncio.timeout(SOON):
-                assert await heir.run(heir.ops.bury([lost])) == [lost], f"after {messages}"
-                await heir.run(heir.ops.pause(paused=True, type="work"))
-                await heir.run(heir.ops.pause(paused=False, type="work"))
-                assert await claim(heir, worker_id), f"nobody gets the type after {messages}"
-            await heir.run(heir.ops.forget(worker_id))
-        claiming.cancel()
-        proxy.cut()
-        with suppress(FairlaneError, asyncio.CancelledError):
-            await claiming
-        return proxy.stopped
+        async with stopped_after(proxy, messages, claim(stopped, lost)) as reached:
+            if reached:
+                worker_id = await registered(heir)
+                async with asyncio.timeout(SOON):
+                    assert await heir.run(heir.ops.bury([lost])) == [lost], f"after {messages}"
+                    await heir.run(heir.ops.pause(paused=True, type="work"))
+                    await heir.run(heir.ops.pause(paused=False, type="work"))
+                    assert await claim(heir, worker_id), f"nobody gets the type after {messages}"
+                await heir.run(heir.ops.forget(worker_id))
+            return reached
+
+
+async def stop_settling(proxy: Proxy, messages: int, url: str) -> bool:
+    """Stop a worker while it reports a failure, which locks the task and the circuit of its type.
+    Returns whether it came so far."""
+    async with opened(url) as heir, opened(proxy.url) as stopped:
+        lost, worker_id = await registered(stopped, lease=LEASE), await registered(heir)
+        held, other = await claim_one(stopped, lost), await claim_one(heir, worker_id)
+        async with stopped_after(proxy, messages, fail(stopped, held)) as reached:
+            if reached:
+                async with asyncio.timeout(SOON):
+                    assert await heir.run(heir.ops.bury([lost])) == [lost], f"after {messages}"
+                    assert await fail(heir, other) is Verdict.APPLIED, f"after {messages}"
+                    await heir.run(heir.ops.limit("work", breaker=BREAKER))
+                    for item in await heir.run(heir.ops.expired(500)):
+                        settled = await heir.run(heir.ops.settle([reaped(item)], reaping=True))
+                        assert verdicts_of(settled) == [Verdict.APPLIED], f"after {messages}"
+            return reached
 
 
 @pytest.mark.parametrize(
@@ -119,10 +168,28 @@ async def test_a_worker_stopped_at_any_message_keeps_no_type_from_others(
     messages = 0
     while messages < 400:
         async with proxied(url) as proxy:
-            if not await stop_at(proxy, messages, url, warm=warm):
+            if not await stop_claiming(proxy, messages, url, warm=warm):
                 break
         messages += 1 if warm or FULL else 7
     assert messages > 10, "the claim came through to its end"
+
+
+@pytest.mark.parametrize("version", ["oldest", "newest"])
+async def test_a_worker_stopped_while_it_settles_keeps_no_circuit_from_others(
+    servers: Servers, version: Literal["oldest", "newest"]
+) -> None:
+    url = servers.postgres(version).new_database()
+    async with opened(url) as backend:
+        await backend.run(backend.ops.migrate())
+        await backend.run(backend.ops.limit("work", breaker=BREAKER))
+        await backend.run(backend.ops.submit([new_task("work") for _ in range(400)]))
+    messages = 0
+    while messages < 400:
+        async with proxied(url) as proxy:
+            if not await stop_settling(proxy, messages, url):
+                break
+        messages += 1 if FULL else 3
+    assert messages > 10, "the report came through to its end"
 
 
 async def test_sessions_of_workers_that_live_are_left_alone(servers: Servers) -> None:
