@@ -53,6 +53,17 @@ async def test_the_windows_slide(store: World) -> None:
     assert await granted(store.backend, "a", 20) == 20
 
 
+async def test_what_was_counted_counts_for_the_whole_window(store: World) -> None:
+    assert await granted(store.backend, "a", 20) == 20
+    for passed in (11, 22, 33, 44, 55):
+        await store.advance(11)
+        (refused,) = await reserve(store.backend, Want("a", 1))
+        assert refused.refused_by == RATES[0]
+        assert 0 < refused.wait <= 65 - passed
+    await store.advance(10.1)
+    assert await granted(store.backend, "a", 20) == 20
+
+
 async def test_a_share_is_given_back(store: World) -> None:
     (share,) = await reserve(store.backend, Want("a", 1, 100))
     assert share.granted == 20 // 8

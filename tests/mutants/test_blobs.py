@@ -63,7 +63,7 @@ FAULTS: dict[str, Break] = {
 
 CASES = [
     (kind, fault)
-    for kind in ("sqlite-memory", "postgres-newest", "redis")
+    for kind in ("sqlite-memory", "postgres-newest", "redis", "valkey")
     for fault in FAULTS
     # SQLite writes an upload in one transaction, so nobody sees a part of it.
     if (kind, fault) != ("sqlite-memory", "an upload counts before it is complete")

@@ -159,6 +159,7 @@ ELSEWHERE: dict[tuple[str, str], Break] = {
     ("redis", "expire forgets"): _script("EXPIRE", "'-inf', now_text", "'-inf', 0"),
     ("redis", "a list leaves out what is of one time"): _script("LIST", "other <= id", "true"),
 }
+ELSEWHERE |= {("valkey", fault): it for (kind, fault), it in ELSEWHERE.items() if kind == "redis"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -37,6 +37,7 @@ STATEMENTS: dict[str, dict[str, Break]] = {
         "heads have no errors": lua("heads", "all(ERRORS)", "none"),
     },
 }
+STATEMENTS["valkey"] = STATEMENTS["redis"]
 CASES = [
     pytest.param(kind, break_it, id=f"{kind}: {fault}")
     for kind, own in STATEMENTS.items()

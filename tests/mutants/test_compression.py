@@ -1,0 +1,71 @@
+"""The conformance tests of compression catch results that are stored or read wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from fairlane.core.compression import stored_form
+from fairlane.core.outcomes import Completed
+from fairlane.engines.compression import operations, results
+from fairlane.engines.compression.driver import compress
+from fairlane.engines.postgres import inspect as postgres
+from fairlane.engines.redis import inspect as redis
+from fairlane.engines.sqlite import inspect as sqlite
+from tests.conformance import test_compression
+from tests.conftest import Servers
+from tests.fixtures.stores import World
+from tests.mutants.catching import caught, checks_of, planted
+from tests.mutants.planting import Break, replaced
+
+
+async def damaged(store: World) -> None:
+    await test_compression.test_one_that_is_damaged_is_refused_and_nothing_else(
+        store, b'{"$zstd":"AAAA"}'
+    )
+
+
+CHECKS = [damaged, *checks_of(test_compression)]
+Compressing = operations._CompressingOperations
+
+
+def _as_stored(tasks: Iterable[Any]) -> list[Any]:
+    return list(tasks)
+
+
+def _unchanged(_: Any, settlement: Any) -> Any:
+    return settlement
+
+
+def _whatever_its_size(_: Any, settlement: Any) -> Any:
+    result = stored_form(compress(settlement.outcome.result))
+    return replace(settlement, outcome=Completed(result))
+
+
+def _not_damaged(value: bytes) -> bytes:
+    return value
+
+
+SHARED: dict[str, Break] = {
+    "nothing is compressed": replaced(Compressing, "_compressed", _unchanged),
+    "what grows is compressed, too": replaced(Compressing, "_compressed", _whatever_its_size),
+    "a damaged result is not marked": replaced(results, "damaged", _not_damaged),
+}
+
+
+def _of(inspect: Any) -> dict[str, Break]:
+    return SHARED | {"results are read as stored": replaced(inspect, "expand_tasks", _as_stored)}
+
+
+@pytest.mark.parametrize(("kind", "break_it"), planted(_of(sqlite), _of(postgres), _of(redis)))
+async def test_the_suite_catches(
+    kind: str, break_it: Break, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        break_it(patch)
+        # A damaged result without its mark has no such key.
+        assert await caught(servers, tmp_path, kind, CHECKS, LookupError) is not None
