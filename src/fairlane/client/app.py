@@ -299,7 +299,7 @@ class Fairlane(Definitions):
         EventLoopRunning where an event loop runs, which it would block."""
         if self._inline is None:  # inline tasks have ended already
             refuse_in_event_loop()
-        return wait_sync(self.get_sync, task_id, timeout)
+        return wait_sync(self.get_sync, self.why_sync, task_id, timeout)
 
     def _readable(self, task: StoredTask | None) -> Task | None:
         return None if task is None else readable(task, self.codecs)
@@ -510,7 +510,7 @@ class Fairlane(Definitions):
             if loop not in self._loops:
                 self._loops[loop] = _LoopState(
                     Batcher(self._submit_batch, limits.SUBMIT_BATCH),
-                    ResultWaiter(self._get_batch, self._get_heads),
+                    ResultWaiter(self._get_batch, self._get_heads, self.why),
                 )
             return self._loops[loop]
 

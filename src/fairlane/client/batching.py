@@ -12,10 +12,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from fairlane.client.wait_notes import WaitNotes
 from fairlane.core import limits
 from fairlane.core.errors import Conflict, EventLoopRunning, InvalidInput
 from fairlane.core.model import Task, TaskFields
 from fairlane.core.states import TERMINAL
+from fairlane.core.why import Reason
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -103,19 +105,25 @@ def _fail(batch: list[tuple[Q, asyncio.Future[A]]], error: BaseException) -> Non
 
 
 GetTasks = Callable[[Sequence[str]], Coroutine[Any, Any, list[Task | None]]]
+GetReasons = Callable[[str], Coroutine[Any, Any, list[Reason] | None]]
 
 _SHORTEST, _LONGEST = 0.002, 0.1
+_REASONS_SECONDS = 1.0
+"""How long the answer may take why a task waits: the results of others must not wait for it."""
 
 
 class ResultWaiter:
     """Polls the store for all coroutines of one event loop that wait for a task to end.
 
-    It polls often at first and after every task that ended, then less and less often.
+    It polls often at first and after every task that ended, then less and less often. With `why`
+    it logs after a while why results do not come.
     """
 
-    def __init__(self, get: GetTasks, heads: GetTasks) -> None:
+    def __init__(self, get: GetTasks, heads: GetTasks, why: GetReasons | None = None) -> None:
         self._get = get
         self._heads = heads
+        self._why = why
+        self._notes = WaitNotes()
         self._waiting: dict[str, list[asyncio.Future[Task | None]]] = {}
         self._polling: asyncio.Task[None] | None = None
         self._pause = _SHORTEST
@@ -145,6 +153,8 @@ class ResultWaiter:
                 except Exception as error:  # noqa: BLE001 (raised in everyone who waits)
                     self._fail_all(error)
                     return
+                if self._why is not None:
+                    await self._note(self._why)
                 await self._rest()
         finally:
             self._polling = None
@@ -155,6 +165,14 @@ class ResultWaiter:
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._added.wait()
+
+    async def _note(self, why: GetReasons) -> None:
+        task_id = self._notes.choose(self._waiting)
+        if task_id is None:
+            return
+        with suppress(Exception):  # it was only a note
+            async with asyncio.timeout(_REASONS_SECONDS):
+                self._notes.log(task_id, await why(task_id))
 
     async def _poll_once(self) -> None:
         wanted = list(self._waiting)
@@ -201,8 +219,14 @@ def refuse_in_event_loop() -> None:
     raise EventLoopRunning
 
 
-def wait_sync(get: Callable[[str], F | None], task_id: str, timeout: float | None) -> F | None:
+def wait_sync(
+    get: Callable[[str], F | None],
+    why: Callable[[str], list[Reason] | None],
+    task_id: str,
+    timeout: float | None,
+) -> F | None:
     """`ResultWaiter.wait` for code without an event loop. Raises TimeoutError."""
+    notes = WaitNotes()
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = _SHORTEST
     while True:
@@ -214,6 +238,9 @@ def wait_sync(get: Callable[[str], F | None], task_id: str, timeout: float | Non
             if left <= 0:
                 raise TimeoutError
             pause = min(pause, left)
+        if notes.choose((task_id,)) is not None:
+            with suppress(Exception):  # it was only a note
+                notes.log(task_id, why(task_id))
         time.sleep(pause)
         pause = _longer(pause)
 

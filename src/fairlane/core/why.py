@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,10 @@ from fairlane.core.lanes import UNRULED, Rules, refilled, serves
 from fairlane.core.model import Task, WorkerStatus, microseconds_of
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import WAITING, State
+
+PAUSED: Final = "paused"
+NO_WORKER: Final = "no_worker"
+"""Codes of reasons that do not go away by themselves."""
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -56,11 +61,11 @@ def _not_yet(task: Task, now: int, parents: Sequence[Task]) -> Iterator[Reason]:
 def _paused(task: Task, facts: Facts) -> Iterator[Reason]:
     controls = facts.controls
     if controls.everything.paused:
-        yield Reason("paused", "Everything is paused.")
+        yield Reason(PAUSED, "Everything is paused.")
     if task.queue in controls.paused_queues:
-        yield Reason("paused", f"The queue {task.queue} is paused.")
+        yield Reason(PAUSED, f"The queue {task.queue} is paused.")
     if _rules(task, facts).paused:
-        yield Reason("paused", f"The type {task.type} is paused.")
+        yield Reason(PAUSED, f"The type {task.type} is paused.")
 
 
 def _no_worker(task: Task, facts: Facts) -> Iterator[Reason]:
@@ -73,13 +78,13 @@ def _no_worker(task: Task, facts: Facts) -> Iterator[Reason]:
         if worker.status is not WorkerStatus.DEAD and not worker.lost
     ]
     if not alive:
-        yield Reason("no_worker", "No worker is running.")
+        yield Reason(NO_WORKER, "No worker is running.")
     elif not takers:
         needs = [f"queue {task.queue}", f"type {task.type}"]
         needs += [f"capability {name}" for name in task.capabilities]
-        yield Reason("no_worker", f"No worker serves it: it needs {', '.join(needs)}.")
+        yield Reason(NO_WORKER, f"No worker serves it: it needs {', '.join(needs)}.")
     else:
-        yield Reason("no_worker", "Every worker that serves it is draining, unhealthy or dead.")
+        yield Reason(NO_WORKER, "Every worker that serves it is draining, unhealthy or dead.")
 
 
 def _limited(task: Task, facts: Facts) -> Iterator[Reason]:

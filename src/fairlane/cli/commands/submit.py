@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -20,6 +21,7 @@ from fairlane.cli.parsing import duration, instant, payload_of, seconds_of, tags
 from fairlane.cli.render import console
 from fairlane.cli.settings import resolve
 from fairlane.cli.store import open_store
+from fairlane.client import wait_notes
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
 from fairlane.core.definitions import Template
@@ -243,6 +245,8 @@ def _show_accepted(task_id: str, state: State, known: bool, *, as_json: bool) ->
 async def _wait(app: Fairlane, task_id: str, seconds: float | None) -> Task | None:
     """Wait until the task has ended, and return it. Notes say why it waits, and a terminal shows
     its progress."""
+    level = wait_notes.logger.level
+    wait_notes.logger.setLevel(logging.ERROR)  # its lines would repeat the notes
     beside = [_show_reasons(app, task_id)]
     if sys.stderr.isatty():
         beside.append(_show_progress(app, task_id))
@@ -257,6 +261,7 @@ async def _wait(app: Fairlane, task_id: str, seconds: float | None) -> Task | No
             each.cancel()
         await asyncio.gather(*showing, return_exceptions=True)
         await app.aclose()
+        wait_notes.logger.setLevel(level)
 
 
 async def _show_reasons(app: Fairlane, task_id: str) -> None:
