@@ -8,6 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
+from fairlane.core.definitions import DefinitionPage, Published
+from fairlane.server import templates
+from fairlane.server.templates import Templates
 from tests.server.kit import Api, refused, told
 
 DEFINITIONS = "/api/v1/definitions"
@@ -140,3 +143,49 @@ async def test_a_definition_that_cannot_be(served: Api, wrong: dict[str, Any], c
     body = {"definitions": [GREET, wrong]}
     refused(await served.ask("POST", "/internal/workers/definitions", body), 422, code)
     assert (await served.get(DEFINITIONS))["definitions"] == []
+
+
+async def test_a_submission_reads_the_definition_of_its_type_and_no_other(
+    served: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be many, and large ones: who publishes them must not slow down submissions."""
+    monkeypatch.setattr(templates, "KEPT", 2)
+    await publish(served, GREET, *({"type": f"other-{number}"} for number in range(60)))
+    read: list[str] = []
+
+    async def find(type: str) -> Published | None:
+        read.append(type)
+        return await served.world.run(served.world.ops.definition(type))
+
+    async def list_page(cursor: str | None, limit: int) -> DefinitionPage:
+        read.append(f"page of {limit}")
+        return await served.world.run(served.world.ops.definition_page(cursor, limit))
+
+    clock = Clock()
+    served.services.templates = Templates(find, list_page, clock)
+    for _ in range(2):
+        assert (await submitted(served))["queue"] == "hello"
+        assert (await submitted(served, task_type="unknown"))["queue"] == "default"
+    batch = {"tasks": [{"task_type": type} for type in ("a", "greet", "a", "unknown")]}
+    batch["tasks"][1]["parameters"] = {"name": "Ada"}  # type: ignore[assignment]
+    told(await served.ask("POST", f"{TASKS}/batch", batch), 201)
+    assert read == ["greet", "unknown", "a", "greet", "unknown"]  # two are kept
+    read.clear()
+    await publish(served, {**GREET, "queue": "another"})
+    assert (await submitted(served))["queue"] == "hello"
+    clock.now += 2.1
+    assert (await submitted(served))["queue"] == "another"
+    assert (await submitted(served, use_definition=False))["queue"] == "default"
+    body = {"task_type": "no name", "parameters": {}}
+    refused(await served.ask("POST", TASKS, body), 422, "invalid_type")
+    assert read == ["greet"]
+    types = (await served.get("/api/v1/types"))["types"]
+    assert len(types) == 60 + len({"greet", "unknown", "a"})
+    assert read == ["greet", "page of 25", "page of 25", "page of 25"]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now

@@ -75,7 +75,7 @@ async def test_a_task_is_shown_with_all_that_is_published(api: Api) -> None:
         """
 
     await publish(api, greet.definition())
-    api.services.templates._seen_at = float("-inf")
+    api.services.templates.types._seen_at = float("-inf")
     page = await page_of(api)
     text = re.sub(r"<[^>]*>", " ", page)
     for shown in (
@@ -130,7 +130,7 @@ async def test_a_store_that_is_away_leaves_the_rest(
     async def away() -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(api.services.templates, "_look", away)
+    monkeypatch.setattr(api.services.templates.types, "_look", away)
     page = await page_of(api)
     assert "The store does not answer" in page
     assert "/api/v1/tasks" in page
@@ -139,7 +139,7 @@ async def test_a_store_that_is_away_leaves_the_rest(
 async def test_the_page_stays_small(api: Api) -> None:
     empty = len(await page_of(api))
     await publish(api, *(Definition(type=f"task-{number:04}") for number in range(1_000)))
-    api.services.templates._seen_at = float("-inf")
+    api.services.templates.types._seen_at = float("-inf")
     page = await page_of(api)
     assert len(commands(page)) == SHOWN
     assert f"{1_000 - SHOWN} more are not shown here" in page
@@ -164,7 +164,7 @@ def test_the_largest_definitions_cost_little() -> None:
         for kind, schema in (("wide", wide), ("endless", endless), ("deep", described(a=deep)))
     }
     began = time.thread_time()
-    shown = section(templates, "http://host", token=True)
+    shown = section(templates.values(), 1_000, "http://host", token=True)
     assert time.thread_time() - began < 0.05
     assert len(shown) < 300_000
     assert "more are not shown here" in shown

@@ -52,14 +52,15 @@ def note(text: str) -> str:
     return f'<h2 id="{SECTION}">Tasks of the application</h2><p class="dim">{text}</p>'
 
 
-def section(templates: Mapping[str, Template], address: str, *, token: bool) -> str:
-    """Return the section with the first tasks by name. `token`: requests need one."""
-    found = [each.definition for each in templates.values() if each.definition is not None]
+def section(templates: Iterable[Template], types: int, address: str, *, token: bool) -> str:
+    """Return the section with these tasks, of so many that there are. `token`: requests need
+    one."""
+    found = [each.definition for each in templates if each.definition is not None]
     if not found:
         return note(NOTHING)
     parts: list[str] = []
     size = 0
-    for definition in found[:SHOWN]:
+    for definition in found:
         entry = _entry(definition, address, token=token)
         size += len(entry)
         if parts and size > _SECTION_CHARACTERS:
@@ -70,9 +71,9 @@ def section(templates: Mapping[str, Template], address: str, *, token: bool) -> 
         "the whole schemas."
     )
     more = ""
-    if len(found) > len(parts):
+    if types > len(parts):
         more = (
-            f'<p class="dim">{len(found) - len(parts):,} more are not shown here: '
+            f'<p class="dim">{types - len(parts):,} more are not shown here: '
             "<code>GET /api/v1/definitions</code> lists all of them.</p>"
         )
     return note(about) + "".join(parts) + more

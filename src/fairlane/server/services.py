@@ -14,7 +14,7 @@ from fairlane.client.batching import Batcher, ResultWaiter
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.client_limits import Rate, Share, Want
-from fairlane.core.definitions import Template
+from fairlane.core.definitions import DefinitionPage, Published
 from fairlane.core.errors import StoreError
 from fairlane.core.estimates import PACE_SECONDS, Outlook, outlook_of
 from fairlane.core.facts import Sample
@@ -38,12 +38,11 @@ from fairlane.server.places import Places
 from fairlane.server.reports import ReportResult, RunReport, settle_reports
 from fairlane.server.store_guard import StoreGuard
 from fairlane.server.stream.hub import Hub
+from fairlane.server.templates import Templates
 from fairlane.server.workers import Workers
 
 logger = logging.getLogger("fairlane.server")
 
-DEFINITION_SECONDS: Final = 2.0
-"""How old the definitions of types may be that a server goes by."""
 SIGN_INS_A_MINUTE: Final = 10
 """Sign-in attempts from one address."""
 
@@ -72,8 +71,7 @@ class Services:
             Cached(self._tokens_exist, TOKEN_SECONDS), self._find, required=config.tokens_required
         )
         self.sign_ins = RateWindows(SIGN_INS_A_MINUTE, 60.0)
-        self.templates = Cached(self._templates, DEFINITION_SECONDS)
-        """How tasks of the types that workers have published are submitted."""
+        self.templates = Templates(self._definition, self._definition_page)
         self.places = Places(self._look, self._recall)
         self._admission = AdmissionControl(config.admission)
         rates, lane_rates = config.admission.rates(), config.admission.lane_rates()
@@ -149,9 +147,11 @@ class Services:
     async def _submit(self, tasks: Sequence[NewTask]) -> list[Accepted]:
         return await self.run(self.ops.submit(tasks))
 
-    async def _templates(self) -> dict[str, Template]:
-        found = [each.definition for each in await self.run(self.ops.definitions())]
-        return {each.type: Template(each.type, each) for each in found}
+    async def _definition(self, type: str) -> Published | None:
+        return await self.run(self.ops.definition(type))
+
+    async def _definition_page(self, cursor: str | None, limit: int) -> DefinitionPage:
+        return await self.run(self.ops.definition_page(cursor, limit))
 
     async def _settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         return await self.run(self.ops.settle(settlements))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -38,8 +36,6 @@ from fairlane.wire.values import (
     Timeout,
     Trace,
 )
-
-_NONE: Final[Mapping[str, Template]] = MappingProxyType({})
 
 JsonObject = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 """A JSON object that is stored as it was sent; empty if it was left out."""
@@ -95,14 +91,17 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """How many bytes the payload has."""
         return memoryview(self.parameters).nbytes or memoryview(self.payload).nbytes
 
-    def task(
-        self, templates: Mapping[str, Template] = _NONE, idempotency_key: str | None = None
-    ) -> NewTask:
-        """Return the new task, checked. `templates`: of the types that are defined;
+    @property
+    def defined_type(self) -> str | None:
+        """The type whose definition counts; None if no definition does."""
+        return (self.task_type or self.type) if self.use_definition else None
+
+    def task(self, template: Template | None = None, idempotency_key: str | None = None) -> NewTask:
+        """Return the new task, checked. `template`: that of `defined_type`, if it is defined;
         `idempotency_key`: from the header."""
         type = _one("task_type", self.task_type, "type", self.type) or ""
         payload = _one("parameters", _bytes(self.parameters), "payload", _bytes(self.payload))
-        template = (templates.get(type) if self.use_definition else None) or _undefined(type)
+        template = template or _undefined(type)
         task = self._new_task(type, payload or b"{}", template, idempotency_key)
         template.check(task.payload)
         return task

@@ -39,8 +39,10 @@ async def _tasks(services: Services, call: Call[None, None]) -> str:
     if call.identity.bounds is not None:
         return docs_tasks.note(docs_tasks.BOUND)
     try:
-        templates = await services.templates.get()
+        types = await services.templates.types.get()
+        shown = [await services.templates.get(type) for type in types[: docs_tasks.SHOWN]]
     except StoreError:
         return docs_tasks.note(docs_tasks.AWAY)
     address = docs_tasks.address_of(call.headers, secure=call.secure, root=call.root)
-    return docs_tasks.section(templates, address, token=call.identity.token_id is not None)
+    token = call.identity.token_id is not None
+    return docs_tasks.section(shown, len(types), address, token=token)

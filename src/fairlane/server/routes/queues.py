@@ -106,7 +106,7 @@ async def capability_backlog(services: Services, call: Call[None, CapabilityQuer
 
 async def list_types(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """List types, with their limits and how many tasks of them there are."""
-    defined = await services.templates.get()
+    defined = await services.templates.types.get()
     facts = await services.run(services.ops.facts())
     return Response(TypeList(tuple(map(type_of, types_of(facts, defined)))))
 

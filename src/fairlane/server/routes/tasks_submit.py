@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -39,13 +39,12 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
     """Submit a task. A second request with the same idempotency key returns the same task."""
-    request, key, templates = call.body, _key_of(call), services.templates.current
-    if templates is None:
-        templates = await services.templates.get()
+    request, key = call.body, _key_of(call)
+    template = await _template_of(services, request)
     if request.payload_size <= LARGE_BYTES:  # the common case, kept fast
-        new = request.task(templates, key)
+        new = request.task(template, key)
     else:
-        new = await call_aside(request.payload_size, partial(request.task, templates, key))
+        new = await call_aside(request.payload_size, partial(request.task, template, key))
     with submission(call, (new,)) as (task,):
         await services.admit(call.identity, call.address, [task])
         accepted = await services.submissions.send(task)
@@ -72,8 +71,7 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
 
 async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Response:
     """Submit up to 1,000 tasks, all or none. The response names invalid tasks by their index."""
-    templates = await services.templates.get()
-    with submission(call, await _batch(call.body.tasks, templates)) as tasks:
+    with submission(call, await _batch(services, call.body.tasks)) as tasks:
         await services.admit(call.identity, call.address, tasks)
         accepted = await services.run(services.ops.submit(tasks))
     for task, each in zip(tasks, accepted, strict=True):
@@ -108,7 +106,15 @@ async def _known(services: Services, task_id: str) -> Response | None:
     return Response(body, 200, REPLAYED)
 
 
-async def _batch(given: Sequence[msgspec.Raw], templates: Mapping[str, Template]) -> list[NewTask]:
+async def _template_of(services: Services, request: TaskRequest) -> Template | None:
+    """Return how tasks of this type are submitted; None if that does not matter here."""
+    type = request.defined_type
+    if type is None:
+        return None
+    return services.templates.current(type) or await services.templates.get(type)
+
+
+async def _batch(services: Services, given: Sequence[msgspec.Raw]) -> list[NewTask]:
     if not given:
         raise InvalidRequest("A batch has at least one task.")
     if len(given) > limits.SUBMIT_BATCH:
@@ -119,7 +125,7 @@ async def _batch(given: Sequence[msgspec.Raw], templates: Mapping[str, Template]
     for index, raw in enumerate(given):
         try:
             request: TaskRequest = decode(_reader, bytes(raw))
-            make = partial(request.task, templates)
+            make = partial(request.task, await _template_of(services, request))
             tasks.append(await call_aside(request.payload_size, make))
         except (InvalidRequest, InvalidInput, BodyTooLarge) as error:
             errors.append({"index": index, "code": error.code, "message": error.message})
