@@ -52,11 +52,16 @@ def check_amount(*kinds: Collection[str] | None) -> None:
     """Raise InvalidWorker if a worker names too many capabilities, queues or types."""
     if any(names is not None and len(names) > limits.WORKER_NAMES for names in kinds):
         raise InvalidWorker(f"A worker names at most {limits.WORKER_NAMES:,} of each kind.{_ALL}")
-    if sum(map(len, (name for names in kinds for name in names or ()))) > limits.WORKER_NAME_BYTES:
+    if amount_of(*kinds) > limits.WORKER_NAME_BYTES:
         raise InvalidWorker(
             "The capabilities, queues and types of a worker have at most "
             f"{limits.WORKER_NAME_BYTES:,} characters together.{_ALL}"
         )
+
+
+def amount_of(*kinds: Collection[str] | None) -> int:
+    """Return how many characters a worker's capabilities, queues and types have together."""
+    return sum(len(name) for names in kinds for name in names or ())
 
 
 _ALL: Final = " A worker that names no queues or types takes all of them."

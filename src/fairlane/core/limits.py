@@ -28,6 +28,7 @@ DEPENDENCIES = 100
 WORKER_NAMES = 1_000  # of each kind: capabilities, queues, types
 WORKER_NAME_BYTES = 32 * 1024  # of all kinds together
 WORKERS = 1_000  # living ones of one token, over HTTP
+WORKERS_NAME_BYTES = 4 * 1024 * 1024  # of all workers of one token, dead ones included
 WORKERS_DEAD = 4_000  # further ones that have not been pruned yet
 HEALTH_BYTES = 4_096
 ASK_KINDS = 1_000  # different claims that a process remembers the lanes of

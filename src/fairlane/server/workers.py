@@ -18,6 +18,7 @@ from fairlane.core import limits
 from fairlane.core.errors import WorkerGone
 from fairlane.core.holdings import Comparison
 from fairlane.core.ids import dashed, is_id
+from fairlane.core.leases import amount_of
 from fairlane.core.model import Beat, NewWorker, Pulse, Worker, WorkerStatus
 from fairlane.server.auth import Identity
 from fairlane.server.errors import TooManyWorkers
@@ -59,6 +60,14 @@ def _sign(nonce: bytes, identity: Identity, prefix: str) -> str:
     owner = (prefix + (identity.token_id or "")).encode()
     tag = blake2b(head + owner, digest_size=_TAG, person=b"fairlane worker").digest()
     return prefix + dashed((head + tag).hex())
+
+
+_MODEST: Final = limits.WORKERS_NAME_BYTES // limits.WORKERS
+"""So many characters of names fit into the bound of a token, whatever its other workers name."""
+
+
+def _amount_of(worker: Worker | NewWorker) -> int:
+    return amount_of(worker.capabilities, worker.queues, worker.types)
 
 
 class KnownWorker:
@@ -113,15 +122,29 @@ class Workers:
         """Remove a worker that has left or is dead."""
         self._known.pop(worker_id, None)
 
-    async def check_room(self, identity: Identity) -> None:
-        """Raise TooManyWorkers if this token has as many workers as it may have.
+    async def check_room(self, identity: Identity, worker: NewWorker, *, known: bool) -> None:
+        """Raise TooManyWorkers if this token has as many workers as it may have, or if they name
+        too much together. `known`: the worker has registered before.
 
         Every look at the store reads all workers: nobody may make that slow for the others.
         """
-        owned = [each for each in await self._list_all() if owns(each.worker_id, identity)]
+        amount = _amount_of(worker)
+        if known and amount <= _MODEST:
+            return  # many register again at once when they lose their server
+        owned = [
+            each
+            for each in await self._list_all()
+            if owns(each.worker_id, identity) and each.worker_id != worker.worker_id
+        ]
         dead = sum(each.status is WorkerStatus.DEAD for each in owned)
-        if len(owned) - dead >= limits.WORKERS or dead >= limits.WORKERS_DEAD:
+        if not known and (len(owned) - dead >= limits.WORKERS or dead >= limits.WORKERS_DEAD):
             raise TooManyWorkers
+        if amount + sum(map(_amount_of, owned)) > limits.WORKERS_NAME_BYTES:
+            raise TooManyWorkers(
+                "The workers of this token name capabilities, queues and types of more than "
+                f"{limits.WORKERS_NAME_BYTES:,} characters together: name fewer, or none to take "
+                "all of them."
+            )
 
     async def beat(self, beat: Beat) -> Pulse:
         """Send a heartbeat to the store. Raises WorkerGone."""

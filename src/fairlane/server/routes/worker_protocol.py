@@ -50,10 +50,9 @@ async def register(services: Services, call: Call[Registration, None]) -> Respon
     body = call.body
     known = body.worker_id
     renews = known is not None and owns(known, call.identity)
-    if not renews:
-        await services.workers.check_room(call.identity)
     worker_id = known if renews and known else new_worker_id(call.identity, body.name)
     worker = body.worker(worker_id, services.config.start_within)
+    await services.workers.check_room(call.identity, worker, known=renews)
     await services.run(services.ops.register(worker))
     services.workers.remember(worker)
     within = UNSET if worker.start_within is None else worker.start_within
