@@ -7,6 +7,7 @@ these values for the reader is said here once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -213,8 +214,10 @@ def stored_names(names: frozenset[str] | None) -> str | None:
     return None if names is None else msgspec.json.encode(sorted(names)).decode()
 
 
+@lru_cache(maxsize=256)
 def names_of(stored: str | None) -> frozenset[str] | None:
-    """Return what `stored_names` was given."""
+    """Return what `stored_names` was given. Cached, because workers are many, most of them alike,
+    and each may have 32 KiB of names."""
     return None if stored is None else frozenset(msgspec.json.decode(stored))
 
 

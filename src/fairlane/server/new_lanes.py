@@ -6,9 +6,9 @@ two servers may both count a lane that both see for the first time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from fairlane.core.lanes import Lane, LaneKey
+from fairlane.core.lanes import LaneKey
 from fairlane.core.model import NewTask
 from fairlane.server.client_limits import ClientLimits
 from fairlane.server.errors import TooManyRequests
@@ -31,9 +31,9 @@ class NewLanes:
         self._clients = clients
         self._known: set[LaneKey] = set()
 
-    def see(self, lanes: Iterable[Lane]) -> None:
+    def see(self, known: set[LaneKey]) -> None:
         """Remember which lanes there are."""
-        self._known = {lane.key for lane in lanes}
+        self._known = known
 
     async def take(self, client: str, tasks: Sequence[NewTask]) -> None:
         """Count the new lanes of these tasks. Raises TooManyNewLanes, and then counts nothing."""

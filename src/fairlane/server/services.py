@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from fairlane.backoff import Backoff
 from fairlane.client.batching import Batcher, ResultWaiter
@@ -17,8 +17,9 @@ from fairlane.core.client_limits import Rate, Share, Want
 from fairlane.core.definitions import DefinitionPage, Published
 from fairlane.core.errors import StoreError
 from fairlane.core.estimates import PACE_SECONDS, Outlook, outlook_of
-from fairlane.core.facts import Sample
+from fairlane.core.facts import Facts, Sample
 from fairlane.core.ids import new_id
+from fairlane.core.lanes import LaneKey
 from fairlane.core.model import Accepted, Beat, NewTask, Pulse, Task, Worker
 from fairlane.core.retention import past
 from fairlane.core.retry import check_pause
@@ -42,6 +43,8 @@ from fairlane.server.templates import Templates
 from fairlane.server.workers import Workers
 
 logger = logging.getLogger("fairlane.server")
+
+T = TypeVar("T")
 
 SIGN_INS_A_MINUTE: Final = 10
 """Sign-in attempts from one address."""
@@ -173,9 +176,9 @@ class Services:
         return await self.run(self.ops.heads(task_ids))
 
     async def _look(self) -> Outlook:
-        facts = await self.run(self.ops.facts())
-        self._new_lanes.see(facts.lanes.values())
-        return outlook_of(facts)
+        known, outlook = await from_facts(self, _keys_and_outlook)
+        self._new_lanes.see(known)
+        return outlook
 
     async def _reserve(self, rates: Sequence[Rate], wants: Sequence[Want]) -> list[Share]:
         return await self.run(self.ops.reserve(rates, wants))
@@ -193,3 +196,13 @@ class Services:
             return await self.run(self.ops.token(digest))
 
         return Cached(find, TOKEN_SECONDS)
+
+
+async def from_facts(services: Services, derive: Callable[[Facts], T]) -> T:
+    """Return what follows from the counters of the store. In a thread: with thousands of lanes it
+    takes long, and other requests must not wait."""
+    return await asyncio.to_thread(derive, await services.run(services.ops.facts()))
+
+
+def _keys_and_outlook(facts: Facts) -> tuple[set[LaneKey], Outlook]:
+    return {lane.key for lane in facts.lanes.values()}, outlook_of(facts)

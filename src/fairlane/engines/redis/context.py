@@ -90,9 +90,12 @@ def catalogue_of(reply: tuple[bytes, list[bytes], list[bytes], bytes | None]) ->
     return Catalogue(version, _controls(int(version), controls), _lanes(lanes), aging_in(settings))
 
 
+_lane_key = msgspec.json.Decoder(LaneKey)
+
+
 def _lanes(stored: list[bytes]) -> Iterator[Lane]:
     for key, lane_id in pairs(stored):
-        queue, type, capabilities = msgspec.json.decode(key, type=LaneKey)
+        queue, type, capabilities = _lane_key.decode(key)
         yield Lane(int(lane_id), queue, type, capabilities)
 
 

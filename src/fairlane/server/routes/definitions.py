@@ -10,7 +10,7 @@ from fairlane.core.breakdown import types_of
 from fairlane.server.errors import TypeNotFound
 from fairlane.server.operations import OWN, READ, WORKER, Call, Operation
 from fairlane.server.responses import Response
-from fairlane.server.services import Services
+from fairlane.server.services import Services, from_facts
 from fairlane.wire.definitions import (
     DefinitionList,
     DefinitionQuery,
@@ -47,8 +47,8 @@ async def get_type(services: Services, call: Call[None, None]) -> Response:
     """Read a type: its definition, its limits and how many tasks of it there are."""
     type = call.path["type"]
     published = await services.run(services.ops.definition(type))
-    facts = await services.run(services.ops.facts())
-    types = types_of(facts, () if published is None else (type,))
+    defined = () if published is None else (type,)
+    types = await from_facts(services, lambda facts: types_of(facts, defined))
     found = next((each for each in types if each.type == type), None)
     if found is None:
         raise TypeNotFound

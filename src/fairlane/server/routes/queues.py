@@ -9,12 +9,13 @@ import msgspec
 
 from fairlane.core.audit import Action
 from fairlane.core.breakdown import Demand, QueueFacts, demand_of, queues_of, types_of
+from fairlane.core.facts import Facts
 from fairlane.core.flow import Op
 from fairlane.core.lanes import UNRULED, Controls, checked_scope
 from fairlane.core.states import State
 from fairlane.server.operations import ADMIN, READ, Call, Operation
 from fairlane.server.responses import Response
-from fairlane.server.services import Services
+from fairlane.server.services import Services, from_facts
 from fairlane.wire.limits import (
     ControlPatch,
     ControlsView,
@@ -62,8 +63,8 @@ class CapabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def list_queues(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """List queues, and how many tasks are in them."""
-    facts = await services.run(services.ops.facts())
-    return Response(QueueList(tuple(map(queue_of, queues_of(facts)))))
+    found = await from_facts(services, lambda facts: tuple(map(queue_of, queues_of(facts))))
+    return Response(QueueList(found))
 
 
 async def pause(services: Services, call: Call[None, None]) -> Response:
@@ -85,10 +86,13 @@ async def backlog(services: Services, call: Call[None, None]) -> Response:
     """Measure the work in a queue. It is zero for an unknown queue."""
     name = call.path["queue"]
     checked_scope(name)
-    facts = await services.run(services.ops.facts())
     unknown = QueueFacts(name, paused=False, by_status=_EMPTY, oldest_age_seconds=0.0)
-    found = next((each for each in queues_of(facts) if each.queue == name), unknown)
-    paused = found.paused or facts.controls.everything.paused
+
+    def look(facts: Facts) -> tuple[QueueFacts, bool]:
+        found = next((each for each in queues_of(facts) if each.queue == name), unknown)
+        return found, found.paused or facts.controls.everything.paused
+
+    found, paused = await from_facts(services, look)
     queued, executing = found.by_status[State.QUEUED], found.by_status[State.EXECUTING]
     waiting = 0 if paused else queued
     return Response(Backlog(name, executing + waiting, queued, executing, paused))
@@ -98,8 +102,8 @@ async def capability_backlog(services: Services, call: Call[None, CapabilityQuer
     """Measure the work that needs a capability. It is zero for an unknown capability."""
     name = call.path["capability"]
     checked_scope(call.query.queue)
-    facts = await services.run(services.ops.facts())
-    found = demand_of(facts, call.query.queue).get(name, Demand())
+    demand = await from_facts(services, lambda facts: demand_of(facts, call.query.queue))
+    found = demand.get(name, Demand())
     backlog = found.queued - found.paused + found.executing
     return Response(CapabilityBacklog(name, backlog, found.queued, found.executing))
 
@@ -107,8 +111,8 @@ async def capability_backlog(services: Services, call: Call[None, CapabilityQuer
 async def list_types(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """List types, with their limits and how many tasks of them there are."""
     defined = await services.templates.types.get()
-    facts = await services.run(services.ops.facts())
-    return Response(TypeList(tuple(map(type_of, types_of(facts, defined)))))
+    found = await from_facts(services, lambda facts: tuple(map(type_of, types_of(facts, defined))))
+    return Response(TypeList(found))
 
 
 async def patch_type(services: Services, call: Call[TypePatch, None]) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -10,17 +10,17 @@ import msgspec
 from fairlane import __version__
 from fairlane.core.facts import sample_of
 from fairlane.core.model import microseconds_of
-from fairlane.core.stats import Stats
+from fairlane.core.stats import Stats, stats_of
 from fairlane.server.operations import READ, Call, Operation
 from fairlane.server.responses import Response
-from fairlane.server.services import Services
+from fairlane.server.services import Services, from_facts
 from fairlane.telemetry.metrics import CONTENT_TYPE, exposition
 from fairlane.wire.figures import SampleList, SampleQuery, samples_of
 
 
 async def stats(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """Read statistics: depths, ages, workers, throughput, recovery."""
-    return Response(await services.run(services.ops.stats()))
+    return Response(await from_facts(services, stats_of))
 
 
 async def history(services: Services, call: Call[None, SampleQuery]) -> Response:
@@ -28,15 +28,14 @@ async def history(services: Services, call: Call[None, SampleQuery]) -> Response
     given = call.query.since
     since = 0 if isinstance(given, msgspec.UnsetType) else microseconds_of(given)
     samples = await services.run(services.ops.samples(since, call.query.limit))
-    facts = await services.run(services.ops.facts())
-    return Response(samples_of(samples, sample_of(facts.tallies, facts.now)))
+    current = await from_facts(services, lambda facts: sample_of(facts.tallies, facts.now))
+    return Response(samples_of(samples, current))
 
 
 async def metrics(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """Read the store's counters in the text format of Prometheus. Every server returns the same."""
-    facts = await services.run(services.ops.facts())
-    # On a thread: with thousands of types the text is long, and other requests must not wait.
-    return Response(await asyncio.to_thread(exposition, facts, __version__), kind=CONTENT_TYPE)
+    text = await from_facts(services, partial(exposition, version=__version__))
+    return Response(text, kind=CONTENT_TYPE)
 
 
 OPERATIONS: Final = [

@@ -179,7 +179,8 @@ class Hub:
         await asyncio.sleep(FIGURES_SECONDS)
         wanting = [client for client in self._live if client.subscription.figures]
         if wanting:
-            figures = figures_of(await self._store.run(self._store.ops.facts()))
+            facts = await self._store.run(self._store.ops.facts())
+            figures = await asyncio.to_thread(figures_of, facts)
             for client in wanting:
                 client.offer_figures(figures)
 
