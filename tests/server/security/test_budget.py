@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,23 +15,31 @@ from websockets.sync.client import connect
 from fairlane.core import limits
 from fairlane.core.filters import EVERYTHING
 from fairlane.core.ids import new_id
-from fairlane.core.model import TaskError
+from fairlane.core.model import NewWorker, TaskError
 from fairlane.core.outcomes import Failed
+from fairlane.core.states import State
 from fairlane.core.submission import new_task
+from fairlane.server.auth import ANYONE
 from fairlane.server.http.limits import ConnectionLimits
 from fairlane.server.large_bodies import list_body
 from fairlane.server.operations import BATCH_BYTES, Operation
 from fairlane.server.routes import OPERATIONS
+from fairlane.server.workers import new_worker_id
 from fairlane.wire.worker_protocol import MOST_AT_ONCE
-from tests.server.kit import Api
+from tests.conftest import Servers
+from tests.fixtures.stores import opened
+from tests.server.kit import Api, serving
 from tests.server.security.budget import (
+    HELD_SECONDS,
     MEBIBYTE,
     SHAPES,
+    asking,
     check,
     cost_of,
     cost_of_call,
     filled,
     joined,
+    time_of_call,
     without_the_rest,
 )
 from tests.server.security.kit import Scene, name_of, scene
@@ -202,6 +211,31 @@ async def test_pages_of_large_tasks(api: Api) -> None:
         cost = await cost_of(api, method, path, body, {200})
         # What is read, the response, and its copies on the way out.
         check(cost, 2 * limits.PAGE_BYTES, path)
+
+
+@pytest.mark.parametrize("kind", ["postgres-newest", "redis"])
+async def test_large_batches_on_other_engines(servers: Servers, tmp_path: Path, kind: str) -> None:
+    """What an engine does with a batch holds the loop no longer, either. (On SQLite, as in all
+    other tests here, that is done in a thread.)"""
+    async with opened(kind, servers, tmp_path) as world, serving(world) as api:
+        payload = filled("wide", 15_000)
+        tasks = [b'{"task_type":"t","queue":"q","parameters":%s}' % payload] * 1_000
+        path = "/api/v1/tasks/batch"
+        cost = await time_of_call(asking(api, "POST", path, joined("tasks", tasks), {201}))
+        assert cost.held < HELD_SECONDS
+        worker = new_worker_id(ANYONE)
+        await world.run(world.ops.register(NewWorker(worker)))
+        claimed = await world.claim(worker, 480)
+        head = b'{"task_id":"%s","attempt":%d,"status":"completed","result":'
+        result = filled("lists", 32_000) + b"}"
+        results = [head % (each.task_id.encode(), each.attempt) + result for each in claimed]
+        path = f"/internal/workers/{worker}/results"
+        cost = await time_of_call(asking(api, "POST", path, joined("results", results), {200}))
+        assert cost.held < HELD_SECONDS
+        path = "/api/v1/tasks?limit=1000"
+        cost = await time_of_call(asking(api, "GET", path, None, {200}))
+        assert cost.held < HELD_SECONDS
+        assert (await world.census())[State.COMPLETED] == len(claimed)
 
 
 MESSAGE_ROOM = ConnectionLimits().message_bytes - 100
