@@ -10,6 +10,7 @@ scope are public, whatever the host name: health checks, for example.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -207,7 +208,12 @@ def may_keep_reading(tokens: TokenCache, headers: Headers) -> Callable[[], Await
 
 def host_of(headers: Headers) -> str:
     """Return the host name in a request, without the port."""
-    host = headers.get(b"host", b"").decode("latin-1").lower()
+    return _host_name(headers.get(b"host", b""))
+
+
+@lru_cache(maxsize=256)
+def _host_name(header: bytes) -> str:
+    host = header.decode("latin-1").lower()
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdecimal() else host
 

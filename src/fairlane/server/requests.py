@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
@@ -228,6 +228,7 @@ def _bare(type: msgspec.inspect.Type) -> msgspec.inspect.Type:
     return type.type if isinstance(type, msgspec.inspect.Metadata) else type
 
 
+@lru_cache(maxsize=256)
 def _is_json(content_type: bytes) -> bool:
     return content_type.partition(b";")[0].strip().lower() == b"application/json"
 
