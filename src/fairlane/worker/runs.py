@@ -9,6 +9,8 @@ from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from typing import Any
 
+import msgspec
+
 from fairlane.core.backend import Backend
 from fairlane.core.model import Claimed, Report
 from fairlane.runtime.transaction import completing_transaction
@@ -24,44 +26,24 @@ class Stop(Enum):
     """The worker shuts down: the task goes back to its queue."""
 
 
-class CurrentRun:
+class CurrentRun(msgspec.Struct, eq=False):
     """The worker's view of a run, and what its handler's context uses."""
 
-    __slots__ = (
-        "_backend",
-        "_report",
-        "began",
-        "blocked",
-        "consumer",
-        "done",
-        "given_up",
-        "start_reported",
-        "stop",
-        "stopped_at",
-        "task",
-    )
-
-    def __init__(
-        self,
-        task: Claimed,
-        backend: Backend,
-        report: Callable[[Report], None],
-        consumer: asyncio.Task[None],
-    ) -> None:
-        self.task = task
-        self.began = time.monotonic()
-        self.consumer = consumer
-        self.blocked = 0.0
-        """For about how many seconds it has blocked the event loop. Written by `LoopWatch`."""
-        self.stop: Stop | None = None
-        self.stopped_at = 0.0
-        self.start_reported = False
-        self.given_up = False
-        """It ignored its cancellation; its consumer is lost."""
-        self.done = False
-        """Its completing transaction has settled it."""
-        self._backend = backend
-        self._report = report
+    task: Claimed
+    backend: Backend
+    report: Callable[[Report], None]
+    """Takes a progress report."""
+    consumer: asyncio.Task[None]
+    began: float = msgspec.field(default_factory=time.monotonic)
+    blocked: float = 0.0
+    """For about how many seconds it has blocked the event loop. Written by `LoopWatch`."""
+    stop: Stop | None = None
+    stopped_at: float = 0.0
+    start_reported: bool = False
+    given_up: bool = False
+    """It ignored its cancellation; its consumer is lost."""
+    done: bool = False
+    """Its completing transaction has settled it."""
 
     @property
     def cancelled(self) -> bool:
@@ -80,7 +62,7 @@ class CurrentRun:
 
     def progress(self, percent: float | None, message: str | None) -> None:
         if self.stop is None:
-            self._report(Report(self.task.task_id, self.task.attempt, percent, message))
+            self.report(Report(self.task.task_id, self.task.attempt, percent, message))
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        return completing_transaction(self._backend, self)
+        return completing_transaction(self.backend, self)
