@@ -250,5 +250,6 @@ def _for_good(code: str, message: str) -> Failed:
 
 def settlement_of(task: Claimed, outcome: Outcome, seconds: float | None) -> Settlement:
     """Return a run's outcome with its fence."""
-    fence = (task.task_id, task.attempt, task.worker_id)
-    return Settlement(*fence, outcome, task, seconds, random.random())
+    return Settlement(
+        task.task_id, task.attempt, task.worker_id, outcome, task, seconds, random.random()
+    )

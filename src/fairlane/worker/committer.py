@@ -68,11 +68,13 @@ class Committer:
 
     def settle(self, task: Claimed, outcome: Outcome, seconds: float | None) -> None:
         """Settle a run that took `seconds`, or None if it never started."""
+        first = not self._settlements
         self._settlements.append(settlement_of(task, outcome, seconds))
         self._ended.append(task)
         if self._reports:
             self._reports_due = True  # its last report must be stored before its end
-        self._wake()
+        if first:  # a flush takes the others, too
+            self._wake()
 
     def runs(self) -> frozenset[Run]:
         """Return the runs whose settlement the store has not confirmed yet."""

@@ -62,7 +62,7 @@ class Executor:
         self._dismissed = False
         self._origin = Origin()
         self._quiet = asyncio.Event()
-        self._quiet.set()
+        """Set when the last run ends; `idle` clears it."""
         self.long = 0
         """How many runs had taken longer than a second in the last sweep."""
 
@@ -112,7 +112,9 @@ class Executor:
 
     async def idle(self) -> None:
         """Wait until nothing runs."""
-        await self._quiet.wait()
+        while self._running:
+            self._quiet.clear()
+            await self._quiet.wait()
 
     async def release(self) -> None:
         """End all runs. Their tasks go back to their queues."""
@@ -175,7 +177,6 @@ class Executor:
             if key in self._running:
                 continue  # a store that lost its last changes has given it a second time
             run = self._running[key] = CurrentRun(task, self._backend, report, this)
-            self._quiet.clear()
             leave = None if traces is None else traces.enter(task)
             definition = self._tasks[task.type]
             if definition.terms.isolation is None:
