@@ -61,7 +61,8 @@ def build(value: bytes) -> Any:
 
 def may_be_deep(value: bytes) -> bool:
     """Return whether JSON has brackets enough to be nested too deeply."""
-    return value.count(b"{") + value.count(b"[") > limits.JSON_DEPTH
+    most = limits.JSON_DEPTH
+    return len(value) > most and value.count(b"{") + value.count(b"[") > most
 
 
 # -- texts -----------------------------------------------------------------------------------------

@@ -90,25 +90,29 @@ async def enter_lifespans(
 async def execute(definition: TaskFunction[..., Any], run: Run, around: Surroundings) -> Outcome:
     """Run a handler and return its outcome. Never raises."""
     try:
-        return returned(await _call(definition, run, around), definition.codec)
+        payload = run.task.payload
+        if payload.startswith(blobs.OPENING):
+            payload = await _load(run.task, around)
+        return returned(await _call(definition, run, around, payload), definition.codec)
     except (Locked, Elsewhere) as error:
         return put_off(error, run.task, around.notices)
     except BaseException as error:  # noqa: BLE001 (whatever a handler raises is an outcome)
         return raised(error, definition.terms)
 
 
-async def _call(definition: TaskFunction[..., Any], run: Run, around: Surroundings) -> Any:
+def _call(
+    definition: TaskFunction[..., Any], run: Run, around: Surroundings, payload: bytes
+) -> Awaitable[Any]:
+    """Call a handler. Not a coroutine itself: most handlers are, and one is enough."""
     arguments, handler = definition.arguments, definition.handler
-    payload = run.task.payload
-    if payload.startswith(blobs.OPENING):
-        payload = await _load(run.task, around)
     values = arguments.decode(payload)
-    for parameter, name in arguments.shared.items():
-        values[parameter] = around.shared[name]
+    if arguments.shared:
+        values |= {name: around.shared[source] for name, source in arguments.shared.items()}
     if not arguments.wants_context and not around.middleware:
         if definition.is_async:
-            return await handler(**values)
-        return await _call_blocking(definition.name, lambda: handler(**values), around)
+            awaited: Awaitable[Any] = handler(**values)
+            return awaited
+        return _call_blocking(definition.name, lambda: handler(**values), around)
     context = Context(run, definition.app, around.shared, logger.getChild(definition.name))
     given = (context,) if arguments.wants_context else ()
 
@@ -120,7 +124,7 @@ async def _call(definition: TaskFunction[..., Any], run: Run, around: Surroundin
     call: Callable[[], Awaitable[Any]] = innermost
     for middleware in reversed(around.middleware):
         call = _wrapped(middleware, context, call)
-    return await call()
+    return call()
 
 
 class Elsewhere(BlobStoreMissing):
