@@ -37,6 +37,26 @@ def double(n: int) -> dict[str, int]:
     return {"doubled": 2 * n, "pid": os.getpid()}
 
 
+class Hex:
+    """Bytes as text."""
+
+    def encode(self, value: Any) -> Any:
+        return value.hex() if isinstance(value, bytes) else {n: v.hex() for n, v in value.items()}
+
+    def decode(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return bytes.fromhex(value)
+        return {name: bytes.fromhex(each) for name, each in value.items()}
+
+
+app.codec("hex", Hex())
+
+
+@app.task(isolation="process", codec="hex")
+def reverse(image: bytes) -> bytes:
+    return image[::-1]
+
+
 @app.task(isolation="process")
 def has_event_loop() -> bool:
     try:
