@@ -243,11 +243,7 @@ def new_schedule(
     if policy.starts_at is not None and policy.ends_at is not None:
         if policy.ends_at < policy.starts_at:
             raise InvalidSchedule("The schedule ends before it starts: see starts_at and ends_at.")
-    if not is_plain(note, limits.SCHEDULE_NOTE_CHARACTERS):
-        raise InvalidSchedule(
-            f"A note is a text of at most {limits.SCHEDULE_NOTE_CHARACTERS:,} characters on one "
-            f"line. Got {shown(note)}."
-        )
+    checked_note(note)
     template, payload = _template_of(task), task.payload
     said = (rule, template, policy, note)
     digest = blake2b(msgspec.json.encode(said, order="sorted") + payload, digest_size=16).digest()
@@ -269,6 +265,16 @@ def checked_id(schedule_id: object) -> str:
     raise InvalidSchedule(
         f"A schedule's id has {NAME_RULE}, and at most {limits.SCHEDULE_ID_LENGTH} of them. "
         f"Got {shown(schedule_id)}."
+    )
+
+
+def checked_note(note: object) -> str:
+    """Return the note, if a schedule or a pause can have it."""
+    if is_plain(note, limits.SCHEDULE_NOTE_CHARACTERS):
+        return note
+    raise InvalidSchedule(
+        f"A note is a text of at most {limits.SCHEDULE_NOTE_CHARACTERS:,} characters on one line. "
+        f"Got {shown(note)}."
     )
 
 
