@@ -6,10 +6,12 @@ import logging
 import math
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from fairlane.core import limits
-from fairlane.core.model import Claimed
+from fairlane.core.model import Claimed, moment
+from fairlane.core.recurrence import zone_of
 from fairlane.runtime.calls import Application, Handle, Prepared
 
 R = TypeVar("R")
@@ -62,6 +64,15 @@ class Context:
         """1 for the first run, and one more for each further run. With the task's id it is the
         fencing token."""
         return self.task.attempt
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The tick that a schedule submitted the task for, in the schedule's time zone. None if no
+        schedule did."""
+        spec = self.task.spec
+        if spec.tick is None:
+            return None
+        return moment(spec.tick).astimezone(zone_of(spec.zone or "UTC"))
 
     @property
     def cancelled(self) -> bool:
