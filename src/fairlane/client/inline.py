@@ -13,8 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
+from fairlane.client.schedule_clock import MOST_TICKS, fire
 from fairlane.core.backend import Backend
 from fairlane.core.facts import Facts
+from fairlane.core.flow import perform_async
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Claimed, NewWorker, Report
 from fairlane.core.outcomes import TimedOut
@@ -30,7 +32,7 @@ from fairlane.runtime.task import TaskFunction
 from fairlane.runtime.transaction import completing_transaction
 
 MOST_RUNS = 1_000
-"""The most runs of one call of `work`: a task could snooze for ever."""
+"""The most runs of one call of `work`, besides those of ticks: a task could snooze for ever."""
 
 
 class Inline:
@@ -54,33 +56,41 @@ class Inline:
         """Run due tasks and return the number of runs.
 
         The store's clock moves on by `within` seconds: from one due time to the next, so that
-        delayed tasks and retries run when they are due. Without end (`math.inf`) it stops with the
-        last of them.
+        delayed tasks, retries and the tasks of schedules run when they are due. Without end
+        (`math.inf`) it stops with the last delayed task or retry: schedules never end.
         """
         run, ops = self._backend.run, self._backend.ops
+        ticks = 0
         worker = NewWorker(new_id(), types=frozenset(self._tasks))
         async with AsyncExitStack() as stack:
             shared = await enter_lifespans(self._lifespans, self._tasks.values(), stack)
             around = Surroundings(shared, self._middleware, _on_thread, self._load)
             worker_id = await run(ops.register(worker))
-            runs = 0
+            ended = runs = 0
             while runs < MOST_RUNS:
                 able = _capabilities(await run(ops.facts()))
                 ask = Ask(worker_id, new_id(), 1, types=worker.types, capabilities=able)
                 grant = await run(ops.claim(ask))
                 for task in grant.tasks:
                     await self._run(task, around)
-                    runs += 1
-                if not grant.tasks:
-                    if grant.next_due_in is None or grant.next_due_in > within:
-                        break
-                    step = max(grant.next_due_in, 0.001)
-                    await run(ops.shift_clock(step))
-                    within = max(within - step, 0.0)
+                    runs += not _is_of_tick(task)
+                    ended += 1
+                if grant.tasks:
+                    continue
+                tick = await run(ops.due_schedules()) if ticks < MOST_TICKS else None
+                if tick is not None and tick <= 0:
+                    ticks += 1
+                    await perform_async(fire(ops), run)
+                    continue
+                step = _step(grant.next_due_in, tick, within)
+                if step is None:
+                    break
+                await run(ops.shift_clock(step))
+                within = max(within - step, 0.0)
             if 0 < within < math.inf:
                 await run(ops.shift_clock(within))
             await run(ops.forget(worker_id))
-        return runs
+        return ended
 
     async def _run(self, task: Claimed, around: Surroundings) -> None:
         this = InlineRun(task, self._backend)
@@ -112,6 +122,19 @@ class InlineRun:
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         return completing_transaction(self._backend, self)
+
+
+def _is_of_tick(task: Claimed) -> bool:
+    """Return whether this is the first run of a schedule's task: those end with the time."""
+    return task.spec.tick is not None and task.attempt == 1
+
+
+def _step(due: float | None, tick: float | None, within: float) -> float | None:
+    """Return how far the clock moves to the next task or tick. None: not at all."""
+    if due is None and within == math.inf:
+        return None
+    waits = [wait for wait in (due, tick) if wait is not None and wait <= within]
+    return max(min(waits), 0.001) if waits else None
 
 
 def _capabilities(facts: Facts) -> frozenset[str]:

@@ -12,6 +12,7 @@ from fairlane.client import requests
 from fairlane.client.blobs import Blobs
 from fairlane.client.expectations import Expectation, listed
 from fairlane.client.inline import Inline
+from fairlane.client.schedule_clock import advance
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.durations import Seconds, in_seconds
@@ -129,18 +130,16 @@ class MemoryStore:
     # -- time --------------------------------------------------------------------------------------
 
     def advance(self, seconds: Seconds) -> None:
-        """Move the store's clock on. What is due then is queued, and what has expired ends; nothing
-        runs."""
+        """Move the store's clock on. Schedules fire on the way, tick by tick. What is due then is
+        queued, and what has expired ends; nothing runs."""
         backend = self._app.backend
-        backend.run_sync(backend.ops.shift_clock(in_seconds(seconds)))
-        while backend.run_sync(backend.ops.move_due()).more:
-            pass
+        perform(advance(backend.ops, in_seconds(seconds)), backend.run_sync)
 
     async def work(self, within: Seconds = 0.0) -> int:
         """Run the tasks that are due, and return the number of runs.
 
         With `within` the clock moves on by this much, and everything that becomes due on the way
-        runs when it is due, retries included.
+        runs when it is due, retries and the tasks of schedules included.
         """
         return await self._app.runner().work(in_seconds(within))
 
