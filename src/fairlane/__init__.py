@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from fairlane.client.app import Fairlane
     from fairlane.client.memory_store import MemoryStore
+    from fairlane.client.schedules import Schedules
     from fairlane.core import errors
     from fairlane.core.blobs import BlobStore
     from fairlane.core.errors import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from fairlane.runtime.calls import Handle, Prepared
     from fairlane.runtime.context import Context
     from fairlane.runtime.outcomes import Fail, Retry, Snooze
+    from fairlane.runtime.schedules import Schedule
     from fairlane.runtime.task import TaskFunction
     from fairlane.runtime.tasks import Task
     from fairlane.worker.config import Config
@@ -60,6 +62,8 @@ __all__ = [
     "Retention",
     "Retry",
     "RetryPolicy",
+    "Schedule",
+    "Schedules",
     "Shared",
     "Snooze",
     "State",
@@ -98,6 +102,8 @@ _HOMES = {
     "Retention": "fairlane.core.retention",
     "Retry": "fairlane.runtime.outcomes",
     "RetryPolicy": "fairlane.core.retry",
+    "Schedule": "fairlane.runtime.schedules",
+    "Schedules": "fairlane.client.schedules",
     "Shared": "fairlane.runtime.arguments",
     "Snooze": "fairlane.runtime.outcomes",
     "State": "fairlane.core.states",

@@ -20,6 +20,7 @@ from fairlane import (
     InvalidInput,
     MemoryStore,
     ResultTimeout,
+    Schedules,
     State,
     StoreUnavailable,
     TaskFailed,
@@ -36,7 +37,7 @@ def app() -> Iterator[MemoryApp]:
         yield app
 
 
-@pytest.mark.parametrize("cls", [Fairlane, Handle, TaskFunction, Context, MemoryStore])
+@pytest.mark.parametrize("cls", [Fairlane, Handle, TaskFunction, Context, MemoryStore, Schedules])
 def test_what_is_awaited_has_a_twin(cls: type) -> None:
     for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
         if name.startswith("_"):

@@ -20,6 +20,7 @@ from fairlane.client.connection import StoreConnection
 from fairlane.client.definitions import Definitions
 from fairlane.client.inline import Inline, run_in_thread
 from fairlane.client.memory_store import MemoryStore
+from fairlane.client.schedules import InPlace, Schedules
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.blobs import BlobStore
@@ -340,6 +341,14 @@ class Fairlane(Definitions):
             handle.result_sync(None if until is None else max(0.0, until - time.monotonic()))
             for handle in handles
         ]
+
+    # -- schedules ---------------------------------------------------------------------------------
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules in the store: put, get, list, pause, resume, run, backfill, delete."""
+        in_place = InPlace(self._run_in_place, self._run_in_place_sync)
+        return Schedules(self, self._check_own, in_place)
 
     # -- for tests ---------------------------------------------------------------------------------
 

@@ -1,0 +1,71 @@
+"""What callers say about schedules, checked at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal, TypedDict
+
+from fairlane.core import limits, recurrence
+from fairlane.core.durations import Seconds
+from fairlane.core.errors import InvalidSchedule
+from fairlane.core.recurrence import Recurrence
+from fairlane.core.schedules import Missed, NewSchedule, Overlap, checked_time, new_schedule
+from fairlane.runtime.calls import Prepared
+from fairlane.runtime.schedules import Preview, checked_number
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """What happens to the ticks of a schedule, all of it optional. See `core/schedules.py`."""
+
+    missed: Missed | Literal["skip", "once", "all"]
+    most: int
+    within: Seconds
+    overlap: Overlap | Literal["skip", "queue", "replace", "allow"]
+    jitter: Seconds
+    starts_at: datetime | None
+    ends_at: datetime | None
+    count: int | None
+    pause_after_failures: int | None
+    note: str
+
+
+def rule_of(
+    cron: str | None, tz: str | None, every: Seconds | None, offset: Seconds | None
+) -> Recurrence:
+    """Return the rule that a caller names. Raises InvalidSchedule."""
+    if cron is not None and every is None:
+        if offset is not None:
+            raise InvalidSchedule("offset goes with every: a cron expression names its minutes.")
+        return recurrence.cron(cron, "UTC" if tz is None else tz)
+    if every is None or cron is not None:
+        raise InvalidSchedule('Give either cron="…" or every=…: it says when the schedule fires.')
+    if tz is not None:
+        raise InvalidSchedule("tz goes with cron: an interval is counted from 1970 in UTC.")
+    return recurrence.every(every, 0 if offset is None else offset)
+
+
+def schedule_of(
+    schedule_id: str, rule: Recurrence, call: Prepared[Any], options: ScheduleOptions
+) -> NewSchedule:
+    """Return a schedule with everything checked. Raises InvalidSchedule."""
+    unknown = sorted(options.keys() - ScheduleOptions.__annotations__.keys())
+    if unknown:
+        raise InvalidSchedule(
+            f"A schedule has no option {', '.join(unknown)}. There are "
+            f"{', '.join(sorted(ScheduleOptions.__annotations__))}."
+        )
+    if not isinstance(call, Prepared):
+        raise InvalidSchedule("A schedule needs a call of a task: task.prepare(…).")
+    size = len(call.task.payload)
+    if size > limits.PAYLOAD_BYTES:
+        raise InvalidSchedule(
+            f"The payload of a schedule has at most {limits.PAYLOAD_BYTES:,} bytes, not {size:,}: "
+            "keep the data elsewhere, and pass the place."
+        )
+    return new_schedule(schedule_id, rule, call.task, **options)
+
+
+def preview_of(rule: Recurrence, n: int, after: datetime | None) -> Preview:
+    """Return when a rule fires, in words, and its next ticks. Raises InvalidSchedule."""
+    begin = checked_time("after", datetime.now(UTC) if after is None else after)
+    return Preview(rule.in_words(), recurrence.preview(rule, begin, checked_number(n)))
