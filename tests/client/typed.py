@@ -6,9 +6,10 @@ Checked by mypy and pyright in test_typing.py; not run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import NotRequired, TypedDict, assert_type
 
-from fairlane import Context, Fairlane, Handle, RetryPolicy, TaskFunction
+from fairlane import Context, Fairlane, Handle, RetryPolicy, Schedule, TaskFunction
 from fairlane.tq import TaskTypeContext, tq
 
 app = Fairlane()
@@ -44,6 +45,33 @@ async def right() -> None:
     await app.submit_many([bare.prepare("a"), ordinary.prepare(1)])
     low: TaskFunction[[int], str] = ordinary.options(priority="low", delay_seconds=60)
     await low.submit(2)
+
+
+@app.cron("30 2 * * MON-FRI", tz="Europe/Berlin", overlap="queue", within=timedelta(hours=6))
+@app.every(minutes=5, offset=timedelta(seconds=30), id="often", arguments={"n": 2})
+@app.task(priority="low")
+async def scheduled(ctx: Context, n: int = 1) -> list[int]:
+    assert_type(ctx.scheduled_for, datetime | None)
+    return [n]
+
+
+async def right_schedules() -> None:
+    assert_type(await (await scheduled.submit(n=1)).result(), list[int])
+    made = await app.schedules.put("acme", scheduled.prepare(3), cron="@daily", missed="all")
+    assert_type(made, Schedule)
+    assert_type(made.runs[0].tick, datetime)
+    assert_type(app.schedules.get_sync("acme"), Schedule | None)
+    await (await app.schedules.run("acme")).result()
+
+
+async def wrong_schedules() -> None:
+    await scheduled.submit(n="x")  # wrong
+    app.cron(5)  # wrong
+    app.every(minutes="5")  # wrong
+    app.cron("@daily", overlap="perhaps")  # wrong
+    app.every(hours=1, colour="red")  # wrong
+    await app.schedules.put("acme", scheduled, every=60)  # wrong
+    await app.schedules.put("acme", scheduled.prepare(), every=60, missed="never")  # wrong
 
 
 class Crawl(TypedDict):

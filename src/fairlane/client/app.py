@@ -20,6 +20,7 @@ from fairlane.client.connection import StoreConnection
 from fairlane.client.definitions import Definitions
 from fairlane.client.inline import Inline, run_in_thread
 from fairlane.client.memory_store import MemoryStore
+from fairlane.client.schedule_declarations import declare
 from fairlane.client.schedules import InPlace, Schedules
 from fairlane.core import limits
 from fairlane.core.backend import Backend
@@ -72,6 +73,9 @@ class Fairlane(Definitions):
     `include` names modules that define further tasks of this application. Workers import them
     before they start; "shop.tasks.*" stands for all modules in the package `shop.tasks`.
 
+    `name` is the application's, in all its processes and versions: it owns the schedules that its
+    code declares (see `cron`). Applications that share a store need different names.
+
     `aging` and `retention` are settings of the store, which hold for every process that uses it.
     An application that names them sets them when it opens the store; without them the store keeps
     what it has. If two applications disagree, the one that opened the store last is right.
@@ -90,9 +94,10 @@ class Fairlane(Definitions):
         aging: Aging | None = None,
         retention: Retention | None = None,
         include: Iterable[str] = (),
+        name: str = "default",
         **engine: Any,
     ):
-        super().__init__(include)
+        super().__init__(include, name)
         keys = keys_of(encryption_keys)
         settings = changes_to(aging, retention)
         above = None if compress_results is None else compression_limit(compress_results)
@@ -350,17 +355,22 @@ class Fairlane(Definitions):
         in_place = InPlace(self._run_in_place, self._run_in_place_sync)
         return Schedules(self, self._check_own, in_place)
 
+    def _declare_schedules(self) -> None:
+        """Declare the schedules of the code, as a worker does when it starts."""
+        perform(declare(self.backend.ops, self.name, self.declared.values()), self.run_sync)
+
     # -- for tests ---------------------------------------------------------------------------------
 
     @contextmanager
     def in_memory(self) -> Iterator[MemoryStore]:
         """Within this block the application uses an empty store in memory, for a test.
 
-        The test says what it expects to be submitted, moves the store's clock, and runs tasks.
+        The test says what it expects to be submitted, moves the store's clock, and runs tasks. The
+        schedules that the code declares are in the store, and fire when the clock moves.
         Afterwards the application has its own store again, which was not touched.
         """
         with self._connection.elsewhere("sqlite://"):
-            self._connection.prepare()
+            self._declare_schedules()
             yield MemoryStore(self)
 
     @contextmanager

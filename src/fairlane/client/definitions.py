@@ -1,14 +1,19 @@
-"""What an application defines: tasks, lifespans and middleware, with `@app.task` and its like."""
+"""What an application defines: tasks, schedules, lifespans and middleware, with `@app.task` and its
+like."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from datetime import timedelta
 from importlib import import_module
 from pkgutil import walk_packages
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
 
-from fairlane.core import limits
-from fairlane.core.errors import InvalidHandler
+from fairlane.client.schedule_definitions import ScheduleDecorator, ScheduleOptions
+from fairlane.core import limits, recurrence
+from fairlane.core.durations import Seconds
+from fairlane.core.errors import InvalidHandler, InvalidSchedule
+from fairlane.core.schedules import NewSchedule
 from fairlane.core.text import NAME_RULE, is_name, shown
 from fairlane.runtime.calls import Application
 from fairlane.runtime.codecs import Codec, find
@@ -26,13 +31,19 @@ Exceptions = type[BaseException] | tuple[type[BaseException], ...]
 
 
 class Definitions(Application):
-    """The tasks of an application, its lifespans and its middleware. Workers run them."""
+    """The tasks of an application, its schedules, lifespans and middleware. Workers run them."""
 
-    def __init__(self, include: Iterable[str] = ()) -> None:
+    def __init__(self, include: Iterable[str] = (), name: str = "default") -> None:
+        if not is_name(name):
+            raise InvalidHandler(f"{shown(name)} cannot name an application: it has {NAME_RULE}.")
+        self.name = name
+        """Whose schedules those are that its code declares: see `cron`."""
         self._include = (include,) if isinstance(include, str) else tuple(include)
         self.payload_bytes = limits.PAYLOAD_BYTES
         self.codecs = {}
         self.tasks: dict[str, TaskFunction[..., Any]] = {}
+        self.declared: dict[str, NewSchedule] = {}
+        """The schedules that its code declares, by their ids."""
         self.lifespans: list[Lifespan] = []
         self.middleware: list[Middleware] = []
 
@@ -95,6 +106,60 @@ class Definitions(Application):
         )
         decorator = Decorator(self, name, terms, cast(Options, options), codec)
         return decorator if handler is None else decorator(handler)
+
+    def cron(
+        self,
+        expression: str,
+        *,
+        tz: str = "UTC",
+        id: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> ScheduleDecorator:
+        """Submit a task whenever a cron expression of five fields says so, in a time zone. It
+        stands above `@app.task`.
+
+        `id` names the schedule (default: as the task), and `arguments` are those of the task. The
+        options are those of `Schedules.put`. Workers declare the schedules of their application in
+        the store when they start, and every hour. A schedule whose declaration is gone from the
+        code is dropped a day later, so applications that share a store need different names.
+        """
+        rule = recurrence.cron(expression, tz)
+        return ScheduleDecorator(self.declare, rule, id, arguments, options)
+
+    def every(
+        self,
+        *,
+        weeks: float = 0,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        offset: Seconds = 0,
+        id: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> ScheduleDecorator:
+        """Submit a task in intervals, which are counted from 1970, so that no deployment moves
+        them: every hour is on the hour, and `offset` later with an offset. See `cron`."""
+        given = {
+            "weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds,
+        }  # fmt: skip
+        try:
+            interval = timedelta(**given)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidSchedule(f"This is no interval: {shown(given)}.") from None
+        rule = recurrence.every(interval, offset)
+        return ScheduleDecorator(self.declare, rule, id, arguments, options)
+
+    def declare(self, schedule: NewSchedule) -> None:
+        """Add a schedule that workers declare."""
+        if schedule.schedule_id in self.declared:
+            raise InvalidSchedule(
+                f"Two schedules have the id {schedule.schedule_id}: give one of them another, "
+                '@app.cron("…", id="…").'
+            )
+        self.declared[schedule.schedule_id] = schedule
 
     def discover(self) -> None:
         """Import the modules that `include` names, so that their tasks are defined.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlane.client.app import Fairlane
 from fairlane.client.memory_store import MemoryStore
+from fairlane.core.schedules import NewSchedule
 
 
 class MemoryApp(Fairlane):
@@ -21,3 +22,8 @@ class MemoryApp(Fairlane):
         self.submitted = store.submitted
         self.assert_submitted = store.assert_submitted
         self.assert_not_submitted = store.assert_not_submitted
+
+    def declare(self, schedule: NewSchedule) -> None:
+        """Add a schedule. It is in the store at once: there is no worker that declares it."""
+        super().declare(schedule)
+        self._declare_schedules()
