@@ -229,6 +229,16 @@ async def test_what_code_no_longer_declares_is_dropped_after_a_day(store: World)
         assert ids == {"new", "api", "other"} | ({"old"} if hours == 12 else set())
 
 
+@pytest.mark.local
+async def test_an_application_may_declare_nothing_any_more(store: World) -> None:
+    await put(store, declared("old", await hourly(store)), owner="shop")
+    await store.advance(25 * 3600)
+    assert await store.run(store.ops.schedules([])) == []
+    assert await store.run(store.ops.put_schedules([], owner="shop")) == []
+    assert await store.run(store.ops.sweep_schedules()) is None
+    assert await store.run(store.ops.schedules(["old"])) == [None]
+
+
 async def test_a_pause_survives_a_deployment(store: World) -> None:
     rule = await hourly(store)
     await put(store, declared("daily", rule), owner="shop")

@@ -1,3 +1,4 @@
 #!lua flags=no-writes
--- ARGV: kind, ids. Returns the time, and the documents.
-return {now_text, call('HMGET', DOCUMENTS .. ARGV[1], unpack(ARGV, 2))}
+-- ARGV: kind, ids (maybe none). Returns the time, and the documents.
+local stored = #ARGV > 1 and call('HMGET', DOCUMENTS .. ARGV[1], unpack(ARGV, 2)) or {}
+return {now_text, stored}
