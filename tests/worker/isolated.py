@@ -160,3 +160,9 @@ def tell(text: str) -> int:
 async def where(ctx: Context) -> str:
     """The store that submissions of a child would go to."""
     return app.url
+
+
+@app.task(isolation="process")
+def tick_of(ctx: Context) -> str:
+    tick = ctx.scheduled_for
+    return "None" if tick is None else f"{tick} {tick.tzinfo}"

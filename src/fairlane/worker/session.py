@@ -34,6 +34,7 @@ from fairlane.worker.pacemaker import Pacemaker
 from fairlane.worker.processes import Processes
 from fairlane.worker.reconciler import Reconciler
 from fairlane.worker.runners import Threads
+from fairlane.worker.schedules import ScheduleKeeper
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -67,6 +68,7 @@ class WorkerSession:
         worker: NewWorker,
         shared: Mapping[str, Any],
         hanging: Hanging,
+        schedules: ScheduleKeeper,
     ) -> None:
         self._backend = backend = app.backend
         self._config = config
@@ -118,6 +120,7 @@ class WorkerSession:
             hanging,
             self._allow if self._pacemaker is not None else None,
         )
+        self._schedules = schedules
         self._maintenance = Maintenance(backend, worker.worker_id, pace=pace_of(config.lease))
         self._sweeper = None if app.blobs is None else BlobSweeper(app, worker.worker_id)
         self._lost = asyncio.Event()
@@ -188,6 +191,7 @@ class WorkerSession:
             self._health.watch(self._stuck.set),
             self._reconciler.run(),
             self._keep_lease(),
+            self._schedules.run(),
         ]
         if self._isolation is not None:
             works.append(self._isolation.watch())

@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,6 +29,7 @@ from fairlane.worker.config import Config
 from fairlane.worker.hanging import Hanging
 from fairlane.worker.loading import Tasks, check_keys, check_processes, select_tasks
 from fairlane.worker.probe import Probe
+from fairlane.worker.schedules import ScheduleKeeper
 from fairlane.worker.session import SessionEnd, WorkerSession
 
 logger = logging.getLogger("fairlane.worker")
@@ -55,6 +57,7 @@ class Worker:
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
         self._hanging = Hanging()
+        self._schedules = ScheduleKeeper(app)
         self._known = False
         """Whether the store has accepted it as a worker before."""
         self._session: WorkerSession | None = None
@@ -174,12 +177,15 @@ class Worker:
         worker_id = await self._run_patiently(op, unusable=refused)
         self._known = True
         await self._publish(tasks)
+        await self._schedules.declare(
+            partial(self._run_patiently, unusable=(AccessDenied, NotSupported))
+        )
         if self._ready is not None:
             self._ready()
         logger.info("Worker %s is ready for %s", worker_id, ", ".join(tasks))
         worker = msgspec.structs.replace(new, worker_id=worker_id)
         self._session = session = WorkerSession(
-            self._app, self._config, worker, shared, self._hanging
+            self._app, self._config, worker, shared, self._hanging, self._schedules
         )
         try:
             return await session.run(self._stopping, self._at_once)
