@@ -23,6 +23,7 @@ __all__ = [
     "TaskTimeoutError",
     "TaskWorker",
     "aclose",
+    "application",
     "close",
     "get_task",
     "init",
@@ -33,6 +34,7 @@ __all__ = [
 
 init = tasklib.init
 aclose = tasklib.aclose
+application = tasklib.application
 close = tasklib.close
 task = tasklib.task
 submit_task = tasklib.submit_task

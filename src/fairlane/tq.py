@@ -27,6 +27,7 @@ __all__ = [
     "Task",
     "TaskQueue",
     "TaskTypeContext",
+    "application",
     "init",
     "is_paused",
     "is_running",
@@ -39,6 +40,7 @@ __all__ = [
     "unregister_handler",
 ]
 
+application = tq.application
 init = tq.init
 is_paused = tq.is_paused
 is_running = tq.is_running

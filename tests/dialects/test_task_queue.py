@@ -146,6 +146,16 @@ async def test_the_result_is_any_json(queue: TaskQueue) -> None:
     assert task.result == task.payload == [1, "two", None]
 
 
+async def test_a_schedule(queue: TaskQueue) -> None:
+    done, app = Calls(), queue.application()
+    queue.register_handler("work", done)
+    app.schedules.put_sync("hourly", app.tasks["work"].prepare(n=1), every=3600)
+    app.run_sync(app.backend.ops.shift_clock(3600))
+    app.run_sync(app.backend.ops.fire_due())
+    assert await queue.process_batch() == 1
+    assert done.given == [{"n": 1}]
+
+
 async def test_a_batch_has_a_size_and_an_order(url: str) -> None:
     queue = TaskQueue(url=url, batch_size=3, enable_worker=False)
     done = Calls()

@@ -19,6 +19,7 @@ from fairlane.tasklib import (
     TaskTimeoutError,
     TaskWorker,
     aclose,
+    application,
     close,
     get_task,
     init,
@@ -199,6 +200,25 @@ async def test_bad_arguments_are_refused(memory: None, kwargs: dict[str, Any]) -
     with pytest.raises(TaskExecutionError, match="my_task"):
         await submit_task(my_task, **kwargs)
     assert list_tasks() == []
+
+
+async def test_schedules_come_with_the_application(ready: None) -> None:
+    app = application()
+    twice = app.tasks["my_task"].prepare(x=21)
+    await app.schedules.put("daily", twice, cron="@daily", tz="Europe/Berlin")
+    app.every(hours=1, id="hourly", arguments={"name": "ab"})(app.tasks["async_task"])
+    await app.run(app.backend.ops.shift_clock(25 * 3600))  # a day may have 25 hours
+    await app.run(app.backend.ops.fire_due())
+    daily = await app.schedules.get("daily")
+    assert daily is not None
+    assert daily.last_task_id is not None
+    async with working():
+        assert await app.result(daily.last_task_id, 30) == 42
+        handle = await app.schedules.run("hourly")  # which the worker has declared by now
+        assert await handle.result(30) == "ab"
+    hourly = await app.schedules.get("hourly")
+    assert hourly is not None
+    assert hourly.owner == "tasklib"
 
 
 @pytest.fixture

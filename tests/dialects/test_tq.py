@@ -401,6 +401,17 @@ async def test_another_handler_may_follow_at_once(queue: TQ) -> None:
     await other.reach(2)
 
 
+async def test_schedules_come_with_the_application(queue: TQ) -> None:
+    crawled, app = Calls(), module.application()
+    tq("crawl").set_worker(crawled)
+    call = app.tasks["crawl"].prepare(url="https://example.com/")
+    app.schedules.put_sync("hourly", call, every=3600)
+    app.schedules.run_sync("hourly")
+    await crawled.reach(1)
+    assert crawled.given == [{"url": "https://example.com/"}]
+    assert app is queue.application()
+
+
 async def test_what_runs_and_what_is_paused(tmp_path: Path) -> None:
     running = [tq.is_running()]
     tq.init(db=tmp_path / "tasks.db")

@@ -24,6 +24,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Function = Callable[..., Any]
 
+APPLICATION = "tasklib"
+"""The name of the application behind it."""
+
 
 class Definition(msgspec.Struct, frozen=True):
     """A function that was made a task."""
@@ -43,12 +46,17 @@ class TaskLib:
 
     def init(self, config: Config) -> None:
         """Open and prepare the store. Call it once, when the program starts."""
-        app = Fairlane(config.database_url)
+        app = Fairlane(config.database_url, name=APPLICATION)
         for name, definition in self._tasks.items():
             app.tasks[name] = _task(app, name, definition, config)
         app.run_sync(app.backend.ops.controls())
         self.close()
         self._app, self._config = app, config
+
+    def application(self) -> Fairlane:
+        """Return the application behind it, for what this interface does not have: schedules, for
+        example."""
+        return self._initialised()[0]
 
     async def aclose(self) -> None:
         """Close the store. `init` can be called again afterwards."""

@@ -20,6 +20,9 @@ from fairlane.wire.spec import QueueStats, SpecTask
 
 Database = str | os.PathLike[str]
 
+APPLICATION = "tq"
+"""The name of the application behind it."""
+
 
 class TaskQueue:
     """Tasks and their handlers, on a SQLite file (`db`) or on any store (`url`).
@@ -39,7 +42,7 @@ class TaskQueue:
         enable_worker: bool = True,
         task_timeout: float | None = spec.TASK_TIMEOUT,
     ) -> None:
-        self._app = prepare_store(Fairlane(_url(db, url)))
+        self._app = prepare_store(Fairlane(_url(db, url), name=APPLICATION))
         self._batch_size = batch_size
         self._settings = QueueSettings(poll_interval / 1000, task_timeout, enable_worker)
         self._thread = LoopThread("fairlane-tq")
@@ -82,6 +85,11 @@ class TaskQueue:
     def stats(self) -> QueueStats:
         """Return the number of tasks by status and by type."""
         return spec.stats_of(self._app.run_sync(self._app.backend.ops.stats()))
+
+    def application(self) -> Fairlane:
+        """Return the application behind it, for what this interface does not have: schedules,
+        for example. Its tasks are the types that have a handler here."""
+        return self._app
 
     def pause(self) -> None:
         """Let no worker of this store start another task. Tasks that run go on."""
@@ -189,6 +197,10 @@ class TQ:
     def is_paused(self) -> bool:
         """Return whether the workers of this store start no tasks, here or elsewhere."""
         return self._initialised().is_paused()
+
+    def application(self) -> Fairlane:
+        """Return the application behind it. See `TaskQueue.application`."""
+        return self._initialised().application()
 
     def pause(self) -> None:
         """Let no worker start another task. Tasks that run go on."""
