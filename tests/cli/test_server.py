@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from fairlane import Fairlane
 from fairlane.cli.errors import EXIT_USAGE, UsageError
 from fairlane.cli.serving import config_of, is_exposed, is_local
 from fairlane.cli.settings import resolve
@@ -358,6 +359,20 @@ def test_a_shop_to_look_at(ready: Cli) -> None:
             time.sleep(0.1)
         types = {each["type"] for each in site.ask("GET", "/api/v1/types")[1]["types"]}
         assert {"send_email", "charge_card", "deliver_webhook"} <= types
+
+
+def test_the_shop_has_schedules(ready: Cli) -> None:
+    with running("up", "--demo", "--port", "0"), Fairlane("sqlite:///fairlane.db") as app:
+        deadline = time.monotonic() + 10
+        while True:
+            found = {each.schedule_id: each for each in app.schedules.list_sync().schedules}
+            if len(found) == 4 and found["newsletter"].pause is not None:
+                break
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        assert {each.owner for each in found.values()} == {"shop", None}
+        assert found["newsletter"].pause.note == "until the new text is there"
+        assert found["nightly-report"].tz == "Europe/Berlin"
 
 
 def test_the_shop_is_an_application_of_its_own(ready: Cli) -> None:

@@ -15,6 +15,7 @@ from fairlane.client.app import Fairlane
 from fairlane.core.text import shown
 
 BUILT_IN = "fairlane.handlers"
+BUILT_IN_NAME = "built-in"
 _FAIRLANE = str(Path(fairlane.__file__).parent)
 
 
@@ -28,6 +29,7 @@ def load_application(settings: Settings) -> Fairlane:
             token=settings.server_token,
             blobs=settings.blobs,
             remake=settings.remake,
+            name=BUILT_IN_NAME,
         )
         _import_built_in().register(app)
         app.store_settings = settings.store_settings

@@ -4,18 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import random
+from datetime import timedelta
 from typing import Any
 
 from fairlane import Context, Fail, Fairlane, RetryPolicy
+
+NEWSLETTER = "newsletter"
 
 QUICK_RETRIES = RetryPolicy(base=2, factor=2, cap=30)
 """Short delays, so that one can watch retries."""
 
 
 def add_shop(app: Fairlane) -> None:
-    """Add the tasks to an application."""
+    """Add the tasks and the schedules to an application."""
+    app.name = "shop"
     for handler, options in _TASKS.items():
         app.task(**options)(handler)
+    tasks = app.tasks
+    app.every(
+        seconds=15,
+        id="stock-lisbon",
+        arguments={"warehouse": "lisbon"},
+        note="Lisbon is often away: while a retry waits, ticks are skipped",
+    )(tasks["sync_inventory"])
+    app.every(
+        minutes=1,
+        offset=timedelta(seconds=10),
+        id="partners",
+        arguments={"url": "https://partner1.example/hooks", "event": "stock.changed"},
+        overlap="allow",
+        jitter=20,
+    )(tasks["deliver_webhook"])
+    app.cron(
+        "30 2 * * MON-FRI",
+        tz="Europe/Berlin",
+        id="nightly-report",
+        arguments={"month": "the last month"},
+        missed="once",
+        within=timedelta(hours=6),
+        note="Every weekday at half past two in Berlin",
+    )(tasks["build_report"])
+
+
+async def add_newsletter(app: Fairlane) -> None:
+    """Put a schedule into the store that somebody has paused, unless it is there already."""
+    if await app.schedules.get(NEWSLETTER) is not None:
+        return
+    call = app.tasks["send_email"].prepare("all@mail.example", "newsletter")
+    await app.schedules.put(NEWSLETTER, call, cron="*/2 * * * *", tz="America/New_York")
+    await app.schedules.pause(NEWSLETTER, note="until the new text is there")
 
 
 async def send_email(to: str, template: str) -> dict[str, str]:

@@ -6,10 +6,12 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from fairlane import Fairlane, Prepared, StoreError
+from fairlane.demo.shop import add_newsletter
 
 RUSH: Final = 240
 PER_SECOND: Final = 12.0
@@ -25,19 +27,20 @@ EVENTS: Final = ("order.paid", "order.shipped", "refund.created")
 
 async def traffic(app: Fairlane) -> None:
     """Submit tasks until cancelled."""
-    await _submit(app, [_task(app) for _ in range(RUSH)])
+    await _persist(partial(app.submit_many, [_task(app) for _ in range(RUSH)]))
+    await _persist(partial(add_newsletter, app))
     began = time.monotonic()
     while True:
         wave = 1 + 0.8 * math.sin(math.tau * (time.monotonic() - began) / WAVE_SECONDS)
         await asyncio.sleep(random.expovariate(PER_SECOND * wave + 0.5))
-        await _submit(app, [_task(app)])
+        await _persist(partial(app.submit, _task(app)))
 
 
-async def _submit(app: Fairlane, calls: Sequence[Prepared[Any]]) -> None:
-    """Submit calls, and wait for the store if it is unavailable."""
+async def _persist(attempt: Callable[[], Awaitable[object]]) -> None:
+    """Try something, and again for as long as the store is unavailable."""
     while True:
         try:
-            await app.submit_many(calls)
+            await attempt()
         except StoreError:
             await asyncio.sleep(AWAY_SECONDS)
         else:
