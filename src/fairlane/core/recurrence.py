@@ -242,8 +242,10 @@ def newest_tick(rule: Recurrence, after: int, until: int) -> int | None:
     It looks further and further back, so that a million ticks in between cost nothing.
     """
     newest, back = None, MICROSECONDS
-    while newest is None and until - back // 2 > after:
-        for tick in rule.after(max(after, until - back)):
+    begin = until
+    while newest is None and begin > after:
+        begin = max(after, until - back)
+        for tick in rule.after(begin):
             if tick > until:
                 break
             newest = tick
