@@ -99,6 +99,11 @@ def fire(
         return None
     chosen = _chosen(schedule, newest, now)
     runs = _missed(schedule, newest, chosen)
+    left = schedule.standing.left
+    if left is not None and len(chosen) > left:
+        # If one of these is not fired, the schedule goes on: the others are left for the next step.
+        chosen = chosen[:left]
+        newest = chosen[-1]
     if chosen and _is_failing(schedule):
         failures = schedule.standing.failures
         note = f"It was paused after {failures} tasks had failed in a row."
@@ -139,18 +144,26 @@ def first_after(schedule: Schedule) -> int:
     return since if starts_at is None else max(since, starts_at - 1)
 
 
+def _last_until(schedule: Schedule, time: int) -> int:
+    """Return the time up to which there are ticks, if that is before another time."""
+    standing, ends_at = schedule.standing, schedule.policy.ends_at
+    if standing.left == 0:
+        return standing.since
+    return time if ends_at is None else min(time, ends_at)
+
+
 def _chosen(schedule: Schedule, newest: int, now: int) -> Sequence[int]:
     """Return the due ticks that are fired unless something overlaps."""
-    policy, standing = schedule.policy, schedule.standing
+    policy = schedule.policy
     begin = now - int(policy.within * MICROSECONDS) - 1
     chosen = [newest] if newest > begin else []
-    match standing.catch_up or policy.missed:
+    match schedule.standing.catch_up or policy.missed:
         case Missed.SKIP:
             chosen = chosen if now - fire_time(schedule, newest) <= ON_TIME else []
         case Missed.ALL:
             after = max(first_after(schedule), begin)
             chosen = newest_ticks(schedule.rule, after, newest, policy.most)
-    return chosen if standing.left is None else chosen[: standing.left]
+    return chosen
 
 
 def _missed(schedule: Schedule, newest: int, chosen: Sequence[int]) -> list[ScheduleRun]:
