@@ -130,9 +130,8 @@ def _is_failing(schedule: Schedule) -> bool:
 
 def _newest_due(schedule: Schedule, now: int) -> int | None:
     """Return the newest tick that is due and was not handled."""
-    since, ends_at = first_after(schedule), schedule.policy.ends_at
-    until = now if ends_at is None else min(now, ends_at)
-    newest = newest_tick(schedule.rule, since, until)
+    since = first_after(schedule)
+    newest = newest_tick(schedule.rule, since, _last_until(schedule, now))
     if newest is not None and fire_time(schedule, newest) > now:
         newest = newest_tick(schedule.rule, since, newest - 1)
     return newest
@@ -176,7 +175,7 @@ def _missed(schedule: Schedule, newest: int, chosen: Sequence[int]) -> list[Sche
 
 def _passed_over(schedule: Schedule, until: int, outcome: Outcome) -> list[ScheduleRun]:
     """Record the ticks up to a time that are not fired."""
-    since = first_after(schedule)
+    since, until = first_after(schedule), _last_until(schedule, until)
     newest = newest_tick(schedule.rule, since, until)
     if newest is None:
         return []
