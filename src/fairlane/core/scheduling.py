@@ -336,11 +336,13 @@ def sweep_schedules(self: Documents, cursor: str | None = None) -> Flow[str | No
         schedule = known.get(each.id)
         if schedule is None:
             continue
-        aligned = firing.align(schedule)
         if _is_left_out(schedule, alive):
             drops.append(each)
-        elif aligned != schedule:
-            puts.append(_document_of(aligned, each))
+            continue
+        with suppress(InvalidSchedule):  # see `_decided`
+            aligned = firing.align(schedule)
+            if aligned != schedule:
+                puts.append(_document_of(aligned, each))
     if puts or drops:
         yield from write(self, KIND, puts, drops)
     return f"{found[-1].at}:{found[-1].id}" if len(found) == limits.SCHEDULE_PAGE else None
@@ -486,6 +488,9 @@ def due_schedules(self: Documents) -> Flow[float | None]:
     return (found[0].at - now) / MICROSECONDS
 
 
+_POSTPONED: Final = 60 * MICROSECONDS
+
+
 class _Item(NamedTuple):
     """A schedule that is due, and what is to be done about it."""
 
@@ -526,7 +531,12 @@ def _decided(
             idle.append(replace(each, at=firing.NEVER))
             continue
         last = states.get(schedule.standing.last_task or "")
-        decided = firing.fire(schedule, now, last, new_id)
+        try:
+            decided = firing.fire(schedule, now, last, new_id)
+        except InvalidSchedule:
+            # Such as an unknown time zone: another process may know it. Nothing is lost until then.
+            idle.append(replace(each, at=now + _POSTPONED))
+            continue
         if decided is None:
             idle.append(_document_of(firing.align(schedule), each))
         else:
