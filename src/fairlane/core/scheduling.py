@@ -207,6 +207,8 @@ def put_schedules(
     if any(not sealing.is_sealed(each.payload) for each in schedules):
         yield from encryption.refuse_plain(self)
     new = {each.schedule_id: each for each in schedules}
+    if len(new) < len(schedules):
+        raise InvalidSchedule("An id occurs twice in one batch: every schedule needs its own.")
     now, found = yield from self.read_documents(KIND, list(new))
     answers: list[Schedule] = []
     puts: list[Document] = []
