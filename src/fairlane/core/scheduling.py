@@ -214,7 +214,8 @@ def put_schedules(
     puts: list[Document] = []
     for each, stored in zip(new.values(), found, strict=True):
         before = _schedule_of(stored)
-        _check_version(each.schedule_id, before, version, owner)
+        if not _is_repeated(each, before, version):
+            _check_version(each.schedule_id, before, version, owner)
         after = _declared(each, before, now, owner)
         if after is not before:
             puts.append(_document_of(after, stored))
@@ -229,6 +230,14 @@ def put_schedules(
     if owner is not None:
         yield from _note_owner(self, owner, now)
     return answers
+
+
+def _is_repeated(new: NewSchedule, before: Schedule | None, version: int | None) -> bool:
+    """Return whether a change was made before: its answer was lost, and it is sent again."""
+    if before is None or not version:
+        return False
+    standing = before.standing
+    return (standing.fingerprint, standing.version) == (new.fingerprint, version + 1)
 
 
 def _check_version(
