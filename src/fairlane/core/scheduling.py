@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -55,6 +56,7 @@ from fairlane.core.schedules import (
     Source,
     Standing,
     Template,
+    checked_note,
 )
 from fairlane.core.states import State
 from fairlane.core.text import is_name
@@ -385,6 +387,7 @@ def drop_schedule(self: Documents, schedule_id: str, *, version: int | None = No
 def pause_schedule(
     self: Documents, schedule_id: str, *, note: str = "", until: int | None = None
 ) -> Flow[Schedule]:
+    checked_note(note)
     now, stored, schedule = yield from _read(self, schedule_id)
     if until is not None and until <= now:
         raise InvalidSchedule("until lies in the past: a pause ends later than now.")
