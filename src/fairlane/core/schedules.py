@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
@@ -356,7 +356,7 @@ def _time(name: str, value: object) -> int | None:
     if not isinstance(value, datetime) or value.utcoffset() is None:
         raise InvalidSchedule(f"{name} is a datetime with a time zone. Got {shown(value)}.")
     try:
-        return microseconds_of(value)
+        return microseconds_of(value.astimezone(UTC))
     except OverflowError:
         raise InvalidSchedule(f"{name} lies outside the years 1 to 9999 in UTC.") from None
 
