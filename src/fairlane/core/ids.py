@@ -82,8 +82,9 @@ def _reserved(count: int) -> tuple[int, int]:
 
 
 def numbered(id: str, number: int) -> str:
-    """Return the id that comes so many places after another: always the same."""
-    return dashed(f"{int(id.replace('-', ''), 16) + number:032x}")
+    """Return the id that comes so many places after another: always the same. After the last id
+    comes the first."""
+    return dashed(f"{(int(id.replace('-', ''), 16) + number) % 2**128:032x}")
 
 
 def pack(ids: Iterable[str]) -> bytes:
