@@ -239,8 +239,8 @@ class Inspect(Protocol):
         twice. Raises InvalidCursor."""
 
     def due_schedules(self) -> Op[float | None]:
-        """Return in how many seconds a schedule is due: less than 0 if one is late, None if there is
-        none that will be."""
+        """Return in how many seconds a schedule is due: less than 0 if one is late, None if none
+        will be."""
 
     def tick_counts(self) -> Op[TickCounts]:
         """Return how many ticks had which outcome, and the last ones that were not fired."""
