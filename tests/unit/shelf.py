@@ -1,4 +1,4 @@
-"""Documents in memory: what an engine does with them, as plainly as can be."""
+"""Documents and tasks in memory: what an engine does with them, as plainly as can be."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from fairlane.core.documents import Document, Order, Place, Written
-from fairlane.core.flow import Flow, Op, perform
-from tests.unit.make import NOW
+from fairlane.core.errors import UnknownDependency
+from fairlane.core.flow import Flow, Op, perform, reads, writes
+from fairlane.core.model import Cancelled, NewTask, Task
+from fairlane.core.states import LIVE, State
+from tests.unit.make import NOW, stored
 
 T = TypeVar("T")
 
@@ -21,6 +24,11 @@ class Shelf:
         self.now = NOW
         self.kinds: dict[str, dict[str, Document]] = {}
         self.interfere: Callable[[], object] = lambda: None
+        self.tasks: dict[str, NewTask] = {}
+        self.states: dict[str, State] = {}
+        """Of the tasks that were submitted and not deleted."""
+        self.refuse: Callable[[NewTask], object] = lambda _: None
+        """Raises what the store says about a task that it does not take."""
 
     def run(self, op: Op[T]) -> T:
         return perform(op.flow(), lambda call: call)
@@ -83,6 +91,42 @@ class Shelf:
         for id in gone:
             del stored[id]
         return len(gone)
+
+    # -- tasks -------------------------------------------------------------------------------------
+
+    def submit_along(
+        self, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+    ) -> Flow[Written]:
+        for task in tasks:
+            self.refuse(task)
+        known = self.states.keys() | {task.task_id for task in tasks}
+        for task in tasks:
+            if not known.issuperset(task.depends_on):
+                raise UnknownDependency
+        written = yield from self.write_documents(kind, puts)
+        if written is Written.DONE:
+            for task in tasks:
+                self.tasks.setdefault(task.task_id, task)
+                self.states.setdefault(task.task_id, State.QUEUED)
+        return written
+
+    @reads
+    def heads(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+        yield from ()
+        return [
+            stored(task_id=each, state=self.states[each]) if each in self.states else None
+            for each in task_ids
+        ]
+
+    @writes
+    def cancel(
+        self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
+    ) -> Flow[list[Cancelled]]:
+        yield from ()
+        for each in task_ids:
+            if self.states.get(each) in (among or LIVE):
+                self.states[each] = State.CANCELLED
+        return []
 
 
 def once(act: Callable[[], Any]) -> Callable[[], None]:

@@ -11,7 +11,7 @@ import pytest
 
 from fairlane.core import ids
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId
-from fairlane.core.ids import PACKED, checked, checked_all, new_id, new_ids, pack, unpack
+from fairlane.core.ids import PACKED, checked, checked_all, new_id, new_ids, numbered, pack, unpack
 
 MILLISECOND = 1_000_000
 
@@ -214,3 +214,16 @@ def test_many_ids_are_checked_at_once() -> None:
             checked_all([*some[:2], bad], 5)
     with pytest.raises(InvalidTaskId):  # together they are as long as two
         checked_all([some[0][:-1], some[1] + "0"])
+
+
+def test_numbered_ids_follow_one_another() -> None:
+    first = new_id()
+    found = [numbered(first, number) for number in range(1_000)]
+    assert found[0] == first
+    assert ascend(found)
+    assert found == [numbered(found[500], number - 500) for number in range(1_000)]
+
+
+def test_after_the_last_id_comes_the_first() -> None:
+    last = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+    assert checked(numbered(last, 1)) == "00000000-0000-0000-0000-000000000000"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -16,7 +16,19 @@ from hypothesis import strategies as st
 
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.model import microseconds_of, moment
-from fairlane.core.recurrence import Recurrence, cron, every, newest_tick, next_tick, preview
+from fairlane.core.recurrence import (
+    Every,
+    Recurrence,
+    count_ticks,
+    cron,
+    every,
+    newest_tick,
+    newest_ticks,
+    next_tick,
+    preview,
+    ticks_between,
+)
+from tests.unit.make import quick
 
 ZONES = {
     "Africa/Casablanca": 2025,  # an hour back for Ramadan
@@ -158,6 +170,7 @@ def field(least: int, most: int) -> st.SearchStrategy[str]:
     return st.one_of(st.just("*"), steps, lists, spans)
 
 
+@quick
 @given(
     change=st.sampled_from(CHANGES),
     before=st.integers(0, 2 * 24 * 4),
@@ -209,6 +222,7 @@ def test_what_else_can_be_said(expression: str, first: str) -> None:
         ("0 0 5-1 * *", "day of month '5-1'"),
         ("0 0 30 2 *", "never fires"),
         ("0 0 31 2,4,6 *", "never fires"),
+        ("0 0 */31 * MON#3", "never fires"),
         ("0 0 * * * *", "six fields.*every="),
         ("0 0 ? * *", r"Use \* in place of \?"),
         ("@reboot", "@hourly, @daily"),
@@ -260,18 +274,22 @@ def test_intervals_that_are_refused(interval: float, offset: float, message: str
 def test_time_comes_to_an_end(rule: Recurrence) -> None:
     last = microseconds_of(datetime(9999, 12, 31, 23, 59, tzinfo=UTC))
     assert next_tick(rule, last) is None
+    ticks = list(rule.after(last - 2 * 366 * 86_400 * 1_000_000))
+    assert newest_tick(rule, ticks[0], last) == ticks[-1]
+    assert newest_ticks(rule, ticks[0], last, 1_000) == ticks[1:]
 
 
+@quick
 @given(
     rule=st.sampled_from([cron("* * * * *"), cron("30 2 * * *", "Europe/Berlin"), every(7)]),
-    after=st.integers(0, 3_000_000),
-    length=st.integers(0, 3_000_000),
+    after=st.integers(0, 3_000_000_000_000),
+    length=st.integers(0, 5_000_000) | st.integers(0, 3_000_000_000_000),
 )
 def test_the_newest_tick_is_the_last_one_in_between(
     rule: Recurrence, after: int, length: int
 ) -> None:
-    begin = microseconds_of(datetime(2026, 3, 1, tzinfo=UTC)) + after * 1_000_000
-    until = begin + length * 1_000_000
+    begin = microseconds_of(datetime(2026, 3, 1, tzinfo=UTC)) + after
+    until = begin + length
     newest = newest_tick(rule, begin, until)
     if newest is None:
         following = next_tick(rule, begin)
@@ -281,6 +299,25 @@ def test_the_newest_tick_is_the_last_one_in_between(
         following = next_tick(rule, newest)
         assert following is not None
         assert begin < newest <= until < following
+
+
+@quick
+@given(
+    rule=st.sampled_from([cron("*/7 * * * *"), cron("30 2 * * *", "Europe/Berlin"), every(700, 5)]),
+    after=st.integers(0, 300_000),
+    length=st.integers(-10, 300_000),
+    most=st.integers(1, 400),
+)
+def test_ticks_in_between(rule: Recurrence, after: int, length: int, most: int) -> None:
+    """All ways to look at them agree with looking at one after the other."""
+    begin = microseconds_of(datetime(2026, 3, 28, tzinfo=UTC)) + after * 1_000_000
+    until = begin + length * 1_000_000
+    all_of_them = list(takewhile(lambda tick: tick <= until, rule.after(begin)))
+    count = len(all_of_them)
+    assert newest_ticks(rule, begin, until, most) == all_of_them[-most:]
+    counted = count if isinstance(rule, Every) else min(count, most)
+    assert count_ticks(rule, begin, until, most) == counted
+    assert ticks_between(rule, begin + 1, until + 1, most) == all_of_them[:most]
 
 
 def test_the_newest_of_many_ticks_is_found_at_once() -> None:
