@@ -7,7 +7,14 @@ from contextlib import suppress
 
 from fairlane.core import encryption, limits
 from fairlane.core.documents import Document, Overtaken, Written
-from fairlane.core.errors import BatchTooLarge, InvalidTaskId, StoreBusy, StoreUnavailable
+from fairlane.core.errors import (
+    BatchTooLarge,
+    Conflict,
+    InvalidInput,
+    InvalidTaskId,
+    StoreBusy,
+    StoreUnavailable,
+)
 from fairlane.core.flow import Flow, writes
 from fairlane.core.machine import REPLACE
 from fairlane.core.model import Accepted, NewTask
@@ -77,6 +84,10 @@ def submit_along(
     except Overtaken:
         yield ROLLBACK
         return Written.OVERTAKEN
+    except (InvalidInput, Conflict):
+        # The operation goes on: without these tasks, or from its start.
+        yield ROLLBACK
+        raise
     yield from _afterwards(self, answers, awaited)
     return Written.DONE
 
