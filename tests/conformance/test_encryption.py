@@ -102,6 +102,20 @@ async def test_what_was_there_before_the_keys_still_works(store: World) -> None:
     assert ((await world.task(task_id)).payload, (await world.task(task_id)).result) == (JSON, JSON)
 
 
+async def test_a_schedule_goes_on_while_keys_are_rotated(store: World) -> None:
+    """Its tasks have its payload as it was sealed. Declared again, it is sealed anew and no tick
+    moves."""
+    old, new = keyed(store, OLD), keyed(store, NEW, OLD)
+    before = await put(old, daily())
+    await store.advance(86_400)
+    await store.run(store.ops.fire_due())  # without any key
+    worker = await new.worker()
+    assert (await new.claim_one(worker)).payload == JSON
+    after = await put(new, daily())
+    assert (after.payload, after.standing.since) == (JSON, before.standing.tick)
+    assert await payload_of(keyed(store, NEW)) == JSON
+
+
 async def test_keys_are_rotated(store: World) -> None:
     first = await keyed(store, OLD).submit(payload=WORDS)
     both = keyed(store, NEW, OLD)
