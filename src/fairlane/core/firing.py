@@ -130,7 +130,9 @@ def _is_failing(schedule: Schedule) -> bool:
 
 def _newest_due(schedule: Schedule, now: int) -> int | None:
     """Return the newest tick that is due and was not handled."""
-    since = first_after(schedule)
+    since, tick = first_after(schedule), schedule.standing.tick
+    if tick is not None:  # the first one: the same for many schedules, and so computed once
+        since = max(since, tick - 1)
     newest = newest_tick(schedule.rule, since, _last_until(schedule, now))
     if newest is not None and fire_time(schedule, newest) > now:
         newest = newest_tick(schedule.rule, since, newest - 1)

@@ -231,9 +231,18 @@ def zone_of(name: str) -> ZoneInfo:
         ) from None
 
 
+@lru_cache(maxsize=4_096)
+def _next_two(rule: Recurrence, after: int) -> tuple[int, ...]:
+    """Return the first two ticks later than a time, if there are any.
+
+    Thousands of schedules may have the same rule and fire together.
+    """
+    return tuple(islice(rule.after(after), 2))
+
+
 def next_tick(rule: Recurrence, after: int) -> int | None:
     """Return the first tick later than a time, if there is one."""
-    return next(rule.after(after), None)
+    return next(iter(_next_two(rule, after)), None)
 
 
 def newest_tick(rule: Recurrence, after: int, until: int) -> int | None:
@@ -241,11 +250,12 @@ def newest_tick(rule: Recurrence, after: int, until: int) -> int | None:
 
     It looks further and further back, so that a million ticks in between cost nothing.
     """
+    first = [tick for tick in _next_two(rule, after) if tick <= until]
+    if len(first) < 2:  # as nearly always
+        return first[0] if first else None
     newest, back = None, MICROSECONDS
-    begin = until
-    while newest is None and begin > after:
-        begin = max(after, until - back)
-        for tick in rule.after(begin):
+    while newest is None:
+        for tick in rule.after(max(after, until - back)):
             if tick > until:
                 break
             newest = tick
