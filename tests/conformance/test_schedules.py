@@ -33,7 +33,7 @@ from fairlane.core.schedules import (
     Source,
     new_schedule,
 )
-from fairlane.core.scheduling import KIND
+from fairlane.core.scheduling import KIND, Fired
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
@@ -571,6 +571,11 @@ async def test_runs_are_bounded(store: World, monkeypatch: pytest.MonkeyPatch) -
         await store.advance(3600)
     standing = (await get(store, "daily")).standing
     assert (len(standing.runs), standing.fired) == (3, 5)
+
+
+async def test_nothing_is_put_in_order_where_nothing_is(store: World) -> None:
+    assert await store.run(store.ops.sweep_schedules()) is None
+    assert await store.run(store.ops.fire_due()) == Fired([])
 
 
 async def test_there_is_a_limit_to_schedules(store: World, monkeypatch: pytest.MonkeyPatch) -> None:

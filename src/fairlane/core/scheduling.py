@@ -338,11 +338,7 @@ def sweep_schedules(self: Documents, cursor: str | None = None) -> Flow[str | No
     after = _place_of(cursor)
     _, found = yield from self.list_documents(KIND, Order.OLDEST, limits.SCHEDULE_PAGE, after)
     known = {each.id: schedule for each in found if (schedule := _schedule_of(each)) is not None}
-    owners = sorted({schedule.standing.owner for schedule in known.values()})
-    _, declared = yield from self.read_documents(_OWNER, owners)
-    alive = {
-        owner: each.at for owner, each in zip(owners, declared, strict=True) if each is not None
-    }
+    alive = yield from _alive(self, known.values())
     puts: list[Document] = []
     drops: list[Document] = []
     for each in found:
@@ -359,6 +355,15 @@ def sweep_schedules(self: Documents, cursor: str | None = None) -> Flow[str | No
     if puts or drops:
         yield from write(self, KIND, puts, drops)
     return f"{found[-1].at}:{found[-1].id}" if len(found) == limits.SCHEDULE_PAGE else None
+
+
+def _alive(self: Documents, schedules: Iterable[Schedule]) -> Flow[dict[str, int]]:
+    """Return when the applications of these schedules declared any of theirs last."""
+    owners = {each.standing.owner for each in schedules if each.standing.source is Source.CODE}
+    if not owners:
+        return {}
+    _, found = yield from self.read_documents(_OWNER, sorted(owners))
+    return {each.id: each.at for each in found if each is not None}
 
 
 def _is_left_out(schedule: Schedule, alive: dict[str, int]) -> bool:
