@@ -573,6 +573,21 @@ async def test_runs_are_bounded(store: World, monkeypatch: pytest.MonkeyPatch) -
     assert (len(standing.runs), standing.fired) == (3, 5)
 
 
+async def test_many_that_are_due_are_fired_in_parts(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SCHEDULE_PAGE", 4)
+    monkeypatch.setattr(limits, "BATCH", 8)
+    rule = await hourly(store)
+    for start in range(0, 18, 3):
+        numbers = range(start, start + 3)
+        batch = [declared(f"s{number}", rule) for number in numbers]
+        await store.run(store.ops.put_schedules(batch))
+    await store.advance(LEAD + 1)
+    parts = [await store.run(store.ops.fire_due()) for _ in range(3)]
+    assert [(len(part.handled), part.more) for part in parts] == [(8, True), (8, True), (2, False)]
+
+
 async def test_nothing_is_put_in_order_where_nothing_is(store: World) -> None:
     assert await store.run(store.ops.sweep_schedules()) is None
     assert await store.run(store.ops.fire_due()) == Fired([])

@@ -520,35 +520,43 @@ class _Item(NamedTuple):
 
 @rewrites
 def fire_due(self: Scheduled) -> Flow[Fired]:
-    now, found = yield from self.list_documents(KIND, Order.OLDEST, limits.SCHEDULE_PAGE)
-    due = [each for each in found if each.at <= now]
+    now, due, more = yield from _due(self)
     if not due:
         return Fired([])
     items, idle = yield from _decided(self, due, now)
     fitting = _fitting(items)
     handled = yield from _commit(self, now, fitting, idle)
-    return Fired(handled, more=len(due) == limits.SCHEDULE_PAGE or len(fitting) < len(items))
+    return Fired(handled, more=more or len(fitting) < len(items))
+
+
+def _due(self: Documents) -> Flow[tuple[int, list[Document], bool]]:
+    """Read schedules that are due, up to 500 or about 8 MiB. Also return whether there are more."""
+    due: list[Document] = []
+    size = 0
+    after: Place | None = None
+    while True:
+        now, page = yield from self.list_documents(KIND, Order.OLDEST, limits.SCHEDULE_PAGE, after)
+        found = [each for each in page if each.at <= now]
+        due += found
+        size += sum(len(each.value) for each in found)
+        if len(found) < limits.SCHEDULE_PAGE:
+            return now, due, False
+        if len(due) >= limits.BATCH or size >= limits.PAGE_BYTES:
+            return now, due, True
+        after = (found[-1].at, found[-1].id)
 
 
 def _decided(
     self: Scheduled, due: Sequence[Document], now: int
 ) -> Flow[tuple[list[_Item], list[Document]]]:
     """Decide about schedules that are due. Also return documents to be put where they belong."""
-    known = [(each, _schedule_of(each)) for each in due]
-    last_tasks = {
-        schedule.standing.last_task: None
-        for _, schedule in known
-        if schedule is not None and schedule.standing.last_task is not None
-    }
-    tasks = (yield from self.heads(list(last_tasks)).flow()) if last_tasks else []
-    states = {task.task_id: task.state for task in tasks if task is not None}
+    documents = {each.id: each for each in due}
+    readable = [schedule for each in due if (schedule := _schedule_of(each)) is not None]
+    states = yield from _states(self, readable)
     items: list[_Item] = []
     idle: list[Document] = []
-    for each, schedule in known:
-        if schedule is None:
-            # Another version of Fairlane wrote it. It must not stand before the others.
-            idle.append(replace(each, at=firing.NEVER))
-            continue
+    for schedule in readable:
+        stored = documents.pop(schedule.schedule_id)
         last = states.get(schedule.standing.last_task or "")
         try:
             decided = firing.fire(schedule, now, last, new_id)
@@ -557,10 +565,23 @@ def _decided(
             idle.append(replace(each, at=now + _POSTPONED))
             continue
         if decided is None:
-            idle.append(_document_of(firing.align(schedule), each))
+            idle.append(_document_of(firing.align(schedule), stored))
         else:
-            items.append(_Item(each, schedule, decided))
+            items.append(_Item(stored, schedule, decided))
+    # Another version of Fairlane wrote the others. They must not stand before these.
+    idle += [replace(each, at=firing.NEVER) for each in documents.values()]
     return items, idle
+
+
+def _states(self: Scheduled, schedules: Iterable[Schedule]) -> Flow[dict[str, State]]:
+    """Return the states of the last tasks of schedules."""
+    last_tasks = dict.fromkeys(
+        schedule.standing.last_task
+        for schedule in schedules
+        if schedule.standing.last_task is not None
+    )
+    tasks = (yield from self.heads(list(last_tasks)).flow()) if last_tasks else []
+    return {task.task_id: task.state for task in tasks if task is not None}
 
 
 def _fitting(items: Sequence[_Item]) -> list[_Item]:

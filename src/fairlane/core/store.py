@@ -240,7 +240,7 @@ class Inspect(Protocol):
 
     def due_schedules(self) -> Op[float | None]:
         """Return in how many seconds a schedule is due: less than 0 if one is late, None if none
-        will be."""
+        ever will be."""
 
     def tick_counts(self) -> Op[TickCounts]:
         """Return how many ticks had which outcome, and the last ones that were not fired."""
@@ -428,7 +428,7 @@ class Control(Protocol):
         """
 
     def fire_due(self) -> Op[Fired]:
-        """Handle the ticks of up to 100 schedules that are due: submit their tasks, or record why
+        """Handle the ticks of up to 500 schedules that are due: submit their tasks, or record why
         not. A tick is handled once, however many processes call this."""
 
     def put_token(self, token: NewToken) -> Op[Token]:
