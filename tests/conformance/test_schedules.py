@@ -573,6 +573,32 @@ async def test_runs_are_bounded(store: World, monkeypatch: pytest.MonkeyPatch) -
     assert (len(standing.runs), standing.fired) == (3, 5)
 
 
+async def test_runs_that_are_kept_elsewhere(store: World) -> None:
+    """Where they are stored is nobody's business: reading gives all of them, in their order."""
+    policy: dict[str, Any] = {"missed": "all", "within": 20 * 86_400, "overlap": "allow"}
+    before = await put(store, declared("daily", await hourly(store), **policy))
+    first = before.standing.tick or 0
+    await store.advance(LEAD + 1)
+    for hours in (30, 30, 5, 60):
+        await store.advance(hours * 3600)
+        await fire(store)
+        schedule = await get(store, "daily")
+        standing = schedule.standing
+        expected = [first + HOUR * number for number in range(standing.fired)]
+        assert [run.tick for run in standing.runs] == expected[-limits.SCHEDULE_RUNS :]
+        assert (await store.run(store.ops.schedule_page())).schedules == [schedule]
+    task_id = new_id()
+    for _ in range(2):
+        await store.run(store.ops.run_schedule("daily", task_id))
+    runs = (await get(store, "daily")).standing.runs
+    assert [run.task_id for run in runs].count(task_id) == 1
+    changed = await put(store, declared("daily", await hourly(store), **policy, note="new"))
+    assert changed.standing.runs == runs
+    await store.run(store.ops.drop_schedule("daily"))
+    again = await put(store, declared("daily", await hourly(store), **policy))
+    assert again.standing.runs == (await get(store, "daily")).standing.runs == ()
+
+
 async def test_many_that_are_due_are_fired_in_parts(
     store: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

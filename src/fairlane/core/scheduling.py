@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from fairlane.core import encryption, firing, limits, sealing
+from fairlane.core import schedule_history as history
 from fairlane.core import tick_counts as counting
 from fairlane.core.documents import (
     Document,
@@ -145,7 +146,7 @@ def _document_of(schedule: Schedule, stored: Document | None) -> Document:
 def _read(self: Documents, schedule_id: str) -> Flow[tuple[int, Document, Schedule]]:
     """Read a schedule to change it. Raises UnknownSchedule."""
     now, (stored,) = yield from self.read_documents(KIND, [schedule_id])
-    schedule = _schedule_of(stored)
+    (schedule,) = yield from history.joined(self, [_schedule_of(stored)])
     if stored is None or schedule is None:
         raise UnknownSchedule(f"There is no schedule {schedule_id}.")
     return now, stored, schedule
@@ -160,9 +161,9 @@ def schedule_page(
 ) -> Flow[SchedulePage]:
     after = _place_of(cursor)
     _, found = yield from self.list_documents(KIND, Order.OLDEST, limit, after)
-    known = [schedule for each in found if (schedule := _schedule_of(each)) is not None]
-    ends = len(found) < limit
-    return SchedulePage(known, None if ends else f"{found[-1].at}:{found[-1].id}")
+    known = yield from history.joined(self, [_schedule_of(each) for each in found])
+    cursor = f"{found[-1].at}:{found[-1].id}" if len(found) == limit else None
+    return SchedulePage([each for each in known if each is not None], cursor)
 
 
 def _place_of(cursor: str | None) -> Place | None:
@@ -181,7 +182,7 @@ def _place_of(cursor: str | None) -> Place | None:
 def schedules(self: Documents, schedule_ids: Sequence[str]) -> Flow[list[Schedule | None]]:
     _checked_batch(schedule_ids)
     _, found = yield from self.read_documents(KIND, schedule_ids)
-    return [_schedule_of(each) for each in found]
+    return (yield from history.joined(self, [_schedule_of(each) for each in found]))
 
 
 def _checked_batch(items: Sequence[object]) -> None:
@@ -212,10 +213,10 @@ def put_schedules(
     if len(new) < len(schedules):
         raise InvalidSchedule("An id occurs twice in one batch: every schedule needs its own.")
     now, found = yield from self.read_documents(KIND, list(new))
+    known = yield from history.joined(self, [_schedule_of(each) for each in found])
     answers: list[Schedule] = []
     puts: list[Document] = []
-    for each, stored in zip(new.values(), found, strict=True):
-        before = _schedule_of(stored)
+    for each, stored, before in zip(new.values(), found, known, strict=True):
         if not _is_repeated(each, before, version):
             _check_version(each.schedule_id, before, version, owner)
         after = _declared(each, before, now, owner)
@@ -352,6 +353,7 @@ def sweep_schedules(self: Documents, cursor: str | None = None) -> Flow[str | No
             aligned = firing.align(schedule)
             if aligned != schedule:
                 puts.append(_document_of(aligned, each))
+    yield from history.drop(self, [each.id for each in drops])
     if puts or drops:
         yield from write(self, KIND, puts, drops)
     return f"{found[-1].at}:{found[-1].id}" if len(found) == limits.SCHEDULE_PAGE else None
@@ -384,6 +386,7 @@ def drop_schedule(self: Documents, schedule_id: str, *, version: int | None = No
         return False
     if version is not None:
         _check_version(schedule_id, _schedule_of(stored), version, "")
+    yield from history.drop(self, [schedule_id])
     yield from write(self, KIND, [], [stored])
     return True
 
@@ -552,17 +555,18 @@ def _decided(
     """Decide about schedules that are due. Also return documents to be put where they belong."""
     documents = {each.id: each for each in due}
     readable = [schedule for each in due if (schedule := _schedule_of(each)) is not None]
-    states = yield from _states(self, readable)
+    known = yield from history.moved(self, readable)
+    states = yield from _states(self, known)
     items: list[_Item] = []
     idle: list[Document] = []
-    for schedule in readable:
+    for schedule in known:
         stored = documents.pop(schedule.schedule_id)
         last = states.get(schedule.standing.last_task or "")
         try:
             decided = firing.fire(schedule, now, last, new_id)
         except InvalidSchedule:
             # Such as an unknown time zone: another process may know it. Nothing is lost until then.
-            idle.append(replace(each, at=now + _POSTPONED))
+            idle.append(replace(stored, at=now + _POSTPONED))
             continue
         if decided is None:
             idle.append(_document_of(firing.align(schedule), stored))
