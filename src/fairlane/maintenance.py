@@ -2,6 +2,8 @@
 
 Every worker and server is a candidate; a lease in the store elects one of them. All of it can be
 repeated and the store checks it again, so two that both believe to be elected do no harm.
+
+Schedules are fired beside it (see `scheduler`), so that no tick waits for what takes longer.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from fairlane.core.errors import InvalidBlobStore, StoreError
 from fairlane.core.ids import new_id
 from fairlane.core.model import Verdict
 from fairlane.core.settlement import reaped
+from fairlane.scheduler import Scheduler
 from fairlane.telemetry.failures import FailureLog
 
 if TYPE_CHECKING:
@@ -81,9 +84,15 @@ class Maintenance:
         self._suspects: set[str] = set()
         self._looked_at = float("-inf")
         self._prune_at = float("-inf")
+        self._scheduler = Scheduler(backend, pace, clock)
 
     async def run(self) -> None:
-        """Stand for election, and do the work while elected, until cancelled."""
+        """Stand for election, and do the work while elected, until cancelled. Fire schedules."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._scheduler.run())
+            group.create_task(self._stand())
+
+    async def _stand(self) -> None:
         while True:
             pause = jitter(self._pace, 0.2)
             try:
@@ -98,8 +107,11 @@ class Maintenance:
             await asyncio.sleep(pause)
 
     async def _elected(self) -> bool:
-        op = self._backend.ops.elect(ROLE, self._candidate, TERM_ROUNDS * self._pace)
-        return await self._backend.run(op)
+        term = TERM_ROUNDS * self._pace
+        until = self._clock() + term  # which ends for this process first
+        elected = await self._backend.run(self._backend.ops.elect(ROLE, self._candidate, term))
+        self._scheduler.lead(until if elected else float("-inf"))
+        return elected
 
     async def round(self) -> None:
         """Do everything that is due."""
