@@ -73,6 +73,7 @@ SCHEDULE_SECONDS = 86_400.0  # after an application has stopped declaring one of
 SCHEDULE_SEEN_SECONDS = 3_600.0  # between two notes that it still does
 TICKS_COUNTED = 1_000  # that were not fired: more are a lower bound
 CRON_LENGTH = 200
+SCHEDULE_COUNT = 1_000_000_000  # of ticks until a schedule ends, or of failures until it is paused
 
 # Access: tokens and the sessions made from them together, and where no further session is made.
 TOKENS = 10_000

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
 
@@ -235,18 +235,17 @@ def new_schedule(
         jitter=_seconds("jitter", jitter, 0.0),
         starts_at=_time("starts_at", starts_at),
         ends_at=_time("ends_at", ends_at),
-        count=None if count is None else _whole("count", count, _COUNT),
+        count=None if count is None else _whole("count", count, limits.SCHEDULE_COUNT),
         pause_after_failures=None
         if pause_after_failures is None
-        else _whole("pause_after_failures", pause_after_failures, _COUNT),
+        else _whole("pause_after_failures", pause_after_failures, limits.SCHEDULE_COUNT),
     )
     if policy.starts_at is not None and policy.ends_at is not None:
         if policy.ends_at < policy.starts_at:
             raise InvalidSchedule("The schedule ends before it starts: see starts_at and ends_at.")
     checked_note(note)
     template, payload = _template_of(task), task.payload
-    said = (rule, template, policy, note)
-    digest = blake2b(msgspec.json.encode(said, order="sorted") + payload, digest_size=16).digest()
+    said = msgspec.json.encode([_said(rule), _said(template), _said(policy), note], order="sorted")
     return NewSchedule(
         schedule_id=checked_id(schedule_id),
         rule=rule,
@@ -254,13 +253,31 @@ def new_schedule(
         payload=payload,
         policy=policy,
         note=note,
-        fingerprint=digest,
+        fingerprint=blake2b(said + payload, digest_size=16).digest(),
     )
+
+
+def _said(value: object) -> object:
+    """Return a struct without the fields that have their defaults, so that a field that is added
+    one day changes no fingerprint.
+
+    The encoder leaves out what is the default itself, and not always what equals it.
+    """
+    if not isinstance(value, msgspec.Struct):
+        return value
+    fields = msgspec.structs.fields(value)
+    values = ((field, getattr(value, field.name)) for field in fields)
+    return {field.name: _said(each) for field, each in values if each != field.default}
+
+
+def is_schedule_id(value: object) -> TypeGuard[str]:
+    """Return whether a schedule can have this id."""
+    return is_name(value) and len(value) <= limits.SCHEDULE_ID_LENGTH
 
 
 def checked_id(schedule_id: object) -> str:
     """Return the id, if a schedule can have it."""
-    if is_name(schedule_id) and len(schedule_id) <= limits.SCHEDULE_ID_LENGTH:
+    if is_schedule_id(schedule_id):
         return schedule_id
     raise InvalidSchedule(
         f"A schedule's id has {NAME_RULE}, and at most {limits.SCHEDULE_ID_LENGTH} of them. "
@@ -269,7 +286,7 @@ def checked_id(schedule_id: object) -> str:
 
 
 def checked_note(note: object) -> str:
-    """Return the note, if a schedule or a pause can have it."""
+    """Return the note, if a schedule or its pause can have it."""
     if is_plain(note, limits.SCHEDULE_NOTE_CHARACTERS):
         return note
     raise InvalidSchedule(
@@ -312,9 +329,6 @@ def _template_of(task: NewTask) -> Template:
         delay=task.delay,
         spec=task.spec,
     )
-
-
-_COUNT: Final = 1_000_000_000
 
 
 def _whole(name: str, value: object, most: int) -> int:
