@@ -352,6 +352,8 @@ class TaskFields(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy
     workflow_id: str | None = None
     schedule_id: str | None = None
+    scheduled_for: datetime | None = None
+    """The tick of its schedule that it was submitted for."""
     owner: str | None = None
     depends_on: tuple[str, ...] = ()
     tolerant: bool = False

@@ -123,6 +123,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
             retry=spec.retry,
             workflow_id=spec.workflow_id,
             schedule_id=spec.schedule_id,
+            scheduled_for=moment_or_none(spec.tick),
             owner=spec.owner,
             depends_on=spec.depends_on,
             tolerant=spec.tolerant,

@@ -72,6 +72,8 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
     on_parent_failure: OnParentFailure
     workflow_id: str | None
     schedule_id: str | None
+    scheduled_for: Moment | None = None
+    """The tick of its schedule that it was submitted for."""
     owner: str | None
     """The subject of the token that it was submitted with."""
 
@@ -141,6 +143,7 @@ FIELDS: Final = (
     ),
     Field("workflow_id", "workflow_id"),
     Field("schedule_id", "schedule_id"),
+    Field("scheduled_for", "scheduled_for", iso_or_none, time_or_none),
     Field("owner", "owner"),
     Field("parameters", "payload", msgspec.Raw, bytes),
     Field("result", "result", raw_result, bytes),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from fairlane.core.model import moment
+from fairlane.core.model import microseconds_of, moment
 
 Moment = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
 """ISO 8601, UTC, with microseconds: always 27 characters."""
@@ -28,6 +28,11 @@ def iso_of(microseconds: int) -> Moment:
     return iso(moment(microseconds))
 
 
+def iso_of_or_none(microseconds: int | None) -> Moment | None:
+    """`iso_of` a time that may be None."""
+    return None if microseconds is None else iso_of(microseconds)
+
+
 def iso_or_none(time: datetime | None) -> Moment | None:
     """`iso` of a time that may be None."""
     return None if time is None else iso(time)
@@ -36,6 +41,11 @@ def iso_or_none(time: datetime | None) -> Moment | None:
 def time_of(text: Moment) -> datetime:
     """Return the time that JSON shows."""
     return datetime.fromisoformat(text)
+
+
+def microseconds_or_none(text: Moment | None) -> int | None:
+    """Return the time that JSON shows as engines have it; None stays None."""
+    return None if text is None else microseconds_of(time_of(text))
 
 
 def time_or_none(text: Moment | None) -> datetime | None:

@@ -19,6 +19,7 @@ from fairlane.core.outcomes import Completed, Failed, Outcome
 from fairlane.core.raw_json import NotJson, TooDeep, build, check_json
 from fairlane.core.states import State
 from fairlane.core.text import storable
+from fairlane.wire.times import Moment, iso_of_or_none
 from fairlane.wire.values import Capacity, Line, NameText, TaskId, WorkerName
 
 POLL_INTERVAL_MS: Final = 1_000
@@ -112,6 +113,10 @@ class HandedTask(msgspec.Struct, frozen=True):
     attempt: int
     trace_id: str
     traceparent: str | None
+    scheduled_for: Moment | None
+    """The tick of its schedule, for the task of a schedule."""
+    scheduled_tz: str | None
+    """The time zone of its schedule."""
 
     @classmethod
     def of(cls, task: Claimed) -> HandedTask:
@@ -124,6 +129,8 @@ class HandedTask(msgspec.Struct, frozen=True):
             task.attempt,
             task.trace_id,
             task.spec.traceparent,
+            iso_of_or_none(task.spec.tick),
+            task.spec.zone,
         )
 
 

@@ -28,7 +28,7 @@ from fairlane.core.model import (
 from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed, TimedOut
 from fairlane.core.settlement import Settled
 from fairlane.wire.policies import RetryView
-from fairlane.wire.times import Moment, iso_of
+from fairlane.wire.times import Moment, iso_of, iso_of_or_none, microseconds_or_none
 from fairlane.wire.values import NameText, TaskId
 from fairlane.wire.worker_protocol import MOST_AT_ONCE, Seconds, checked_result
 
@@ -77,6 +77,11 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
     tags: Mapping[str, str]
     trace_id: str
     traceparent: str | None
+    schedule_id: str | None = None
+    scheduled_for: Moment | None = None
+    """The tick of its schedule, for the task of a schedule."""
+    scheduled_tz: str | None = None
+    """The time zone of its schedule."""
 
     @classmethod
     def of(cls, task: Claimed) -> ClaimedTask:
@@ -99,6 +104,9 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
             tags=spec.tags,
             trace_id=task.trace_id,
             traceparent=spec.traceparent,
+            schedule_id=spec.schedule_id,
+            scheduled_for=iso_of_or_none(spec.tick),
+            scheduled_tz=spec.zone,
         )
 
     def claimed(self, worker_id: str) -> Claimed:
@@ -122,6 +130,9 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
                 tags=dict(self.tags),
                 trace_id=self.trace_id,
                 traceparent=self.traceparent,
+                schedule_id=self.schedule_id,
+                tick=microseconds_or_none(self.scheduled_for),
+                zone=self.scheduled_tz,
             ),
         )
 
