@@ -23,6 +23,7 @@ from fairlane.wire.values import (
     NameText,
     PriorityName,
     PriorityText,
+    ScheduleId,
     TagPair,
     Tags,
     TaskIds,
@@ -46,6 +47,7 @@ class FilterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tag: tuple[TagPair, ...] = ()
     worker: NameText | UnsetType = UNSET
     owner: Key | UnsetType = UNSET
+    schedule_id: ScheduleId | UnsetType = UNSET
     since: Instant | UnsetType = UNSET
     until: Instant | UnsetType = UNSET
     ended_before: Instant | UnsetType = UNSET
@@ -59,6 +61,7 @@ class FilterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             tags=_tags(self.tag) or UNSET,
             worker=self.worker,
             owner=self.owner,
+            schedule_id=self.schedule_id,
             since=self.since,
             until=self.until,
             ended_before=self.ended_before,
@@ -122,6 +125,7 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tags: Tags | UnsetType = UNSET
     worker: NameText | UnsetType = UNSET
     owner: Key | UnsetType = UNSET
+    schedule_id: ScheduleId | UnsetType = UNSET
     since: Instant | UnsetType = UNSET
     until: Instant | UnsetType = UNSET
     ended_before: Instant | UnsetType = UNSET
@@ -137,6 +141,7 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             tags=self.tags,
             worker=self.worker,
             owner=self.owner,
+            schedule_id=self.schedule_id,
             since=self.since,
             until=self.until,
             ended_before=self.ended_before,

@@ -13,6 +13,7 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.priority import ALIASES, HIGHEST, LOWEST, NAMES
+from fairlane.core.recurrence import INTERVAL_SECONDS_LEAST, INTERVAL_SECONDS_MOST
 
 _PLAIN: Final = r"[^\x00-\x1f\x7f-\x9f]"
 _PRIORITIES: Final = [*NAMES, *ALIASES]
@@ -72,3 +73,22 @@ BreakerTime = Annotated[float, _schema(exclusiveMinimum=0, maximum=limits.BREAKE
 
 Due = Annotated[datetime, _schema(format="date-time")]
 """A time with its time zone."""
+
+ScheduleId = Annotated[
+    str, _schema(pattern=rf"^[A-Za-z0-9_.:\-]{{1,{limits.SCHEDULE_ID_LENGTH}}}$")
+]
+CronText = Annotated[
+    str,
+    _schema(minLength=1, maxLength=limits.CRON_LENGTH, examples=["30 2 * * MON-FRI", "@daily"]),
+]
+"""A cron expression of five fields, or a macro."""
+ZoneName = Annotated[str, _schema(minLength=1, examples=["Europe/Berlin", "UTC"])]
+Interval = Annotated[
+    float,
+    _schema(minimum=INTERVAL_SECONDS_LEAST, maximum=INTERVAL_SECONDS_MOST, examples=[300]),
+]
+Offset = Annotated[float, _schema(minimum=0, maximum=INTERVAL_SECONDS_MOST)]
+Window = Annotated[float, _schema(minimum=1, maximum=limits.DELAY_SECONDS)]
+MostTicks = Annotated[int, _schema(minimum=1, maximum=limits.SUBMIT_BATCH)]
+Count = Annotated[int, _schema(minimum=1, maximum=limits.SCHEDULE_COUNT)]
+Note = Annotated[str, _schema(pattern=rf"^{_PLAIN}{{0,{limits.SCHEDULE_NOTE_CHARACTERS}}}$")]

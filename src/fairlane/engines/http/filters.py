@@ -35,8 +35,8 @@ def body_of(filter: Filter, cursor: str | None) -> dict[str, Any]:
 
 
 def _parameters(filter: Filter) -> dict[str, Any]:
-    if filter.workflow_id is not None or filter.schedule_id is not None:
-        raise NotSupported("A server cannot filter tasks by workflow or schedule yet.")
+    if filter.workflow_id is not None:
+        raise NotSupported("A server cannot filter tasks by workflow yet.")
     given: dict[str, Any] = {
         "status": None if filter.states is None else sorted(filter.states),
         "type": None if filter.types is None else sorted(filter.types),
@@ -45,6 +45,7 @@ def _parameters(filter: Filter) -> dict[str, Any]:
         "tags": dict(filter.tags) or None,
         "worker": filter.worker_id,
         "owner": filter.owner,
+        "schedule_id": filter.schedule_id,
     }
     for name in ("since", "until", "ended_before"):
         time = getattr(filter, name)
