@@ -19,7 +19,7 @@ async def record(services: Services, action: Action, call: Call[Any, Any]) -> No
     """Write an audit entry for a request. The change is already made: if the entry cannot be
     written, log that and go on."""
     asked = [part for part in (call.query, call.body) if part is not None]
-    detail = {name: value for part in asked for name, value in msgspec.to_builtins(part).items()}
+    detail = {name: value for part in asked for name, value in _said(part).items()}
     entry = NewAudit.of(
         call.identity.name,
         action,
@@ -32,3 +32,23 @@ async def record(services: Services, action: Action, call: Call[Any, Any]) -> No
         await services.run(services.ops.record([entry]))
     except StoreError as error:
         logger.warning("Not written to the audit log: %s %s: %s", entry.actor, entry.action, error)
+
+
+def _said(request: msgspec.Struct) -> dict[str, Any]:
+    """Return what a request says, without the payloads in it: those are for handlers only."""
+    fields = zip(
+        request.__struct_encode_fields__, msgspec.structs.asdict(request).values(), strict=True
+    )
+    return {
+        name: _plain(value)
+        for name, value in fields
+        if value is not msgspec.UNSET and not isinstance(value, msgspec.Raw)
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return _said(value)
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return msgspec.to_builtins(value)

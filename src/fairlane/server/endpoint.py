@@ -76,7 +76,7 @@ class Endpoint:
         bounds = identity.bounds
         services = self._services if bounds is None else within(self._services, bounds)
         response = await operation.handler(services, call)
-        if operation.action is not None:
+        if operation.action is not None and response.changed:
             await record(self._services, operation.action, call)
         return response
 

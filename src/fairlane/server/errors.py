@@ -21,6 +21,7 @@ from fairlane.core.errors import (
     ResultTooLarge,
     StoreError,
     StoreUnavailable,
+    UnknownSchedule,
 )
 from fairlane.server.responses import Headers, Response
 
@@ -197,6 +198,8 @@ def _status_of(error: FairlaneError, invalid: int) -> int:
             return 400
         case OutOfBounds():
             return 403
+        case UnknownSchedule():
+            return 404
         case InvalidInput() | IdempotencyConflict():
             return invalid
         case Conflict():

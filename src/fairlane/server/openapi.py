@@ -14,7 +14,7 @@ from fairlane.wire.values import NAME_PATTERN
 
 VERSION: Final = "3.1.0"
 _PARAMETER: Final = re.compile(r"{(\w+)(?::\w+)?}")
-_NAMED: Final = frozenset({"queue", "type"})
+_NAMED: Final = frozenset({"queue", "type", "schedule_id"})
 _TEMPLATE: Final = "#/components/schemas/{name}"
 
 

@@ -38,6 +38,8 @@ class Response(msgspec.Struct, frozen=True):
     headers: Headers = ()
     kind: bytes = JSON
     guards: Headers = GUARDS
+    changed: bool = True
+    """False: the operation was asked to change nothing, so that there is nothing to record."""
 
     async def send(self, send: Send, *, bodiless: bool = False) -> None:
         """Send the response. `bodiless`: without its body, as for HEAD."""

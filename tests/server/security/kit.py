@@ -13,6 +13,8 @@ from fairlane.core.filters import EVERYTHING
 from fairlane.core.model import Claimed, NewWorker, TaskError
 from fairlane.core.outcomes import Failed
 from fairlane.core.ownership import Bounds
+from fairlane.core.recurrence import cron
+from fairlane.core.schedules import new_schedule
 from fairlane.core.submission import new_task
 from fairlane.core.tokens import Scope, digest_of, issued
 from fairlane.dashboard.assets import assets
@@ -26,6 +28,9 @@ from tests.server.kit import CALM, Api, serving
 
 EXPIRED, REVOKED = "expired", "revoked"
 WRONG = "fl_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+SCHEDULE = "nightly"
+HOURLY: dict[str, Any] = {"every_seconds": 3600.0, "task": {"task_type": "intruder"}}
+DAY = {"since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
 
 
 async def new_token(world: World, *scopes: str, **options: Any) -> tuple[str, str]:
@@ -73,6 +78,7 @@ class Scene(NamedTuple):
         }
         path = operation.path.replace("{task_id}", task_id).replace("{worker_id}", self.worker)
         path = path.replace("{queue}", "default").replace("{type}", "work")
+        path = path.replace("{schedule_id}", SCHEDULE)
         path = path.replace("{version}", assets().version).replace("{path:path}", "main.js")
         return path + queries.get((operation.method, operation.path), "")
 
@@ -105,12 +111,22 @@ class Scene(NamedTuple):
                 "progress_percent": 50,
             },
             "/auth/session": {"token": WRONG},
+            "/api/v1/schedules/preview": {"cron": "@daily"},
+            "/api/v1/schedules/{schedule_id}/backfill": DAY,
+            "/internal/store/schedules": {"schedules": [{"schedule_id": "intruder", **HOURLY}]},
+            "/internal/workers/schedules": {
+                "owner": "intruder",
+                "schedules": [{"schedule_id": "intruder", **HOURLY}],
+            },
+            "/api/v1/schedules": {"schedule_id": "intruder", **HOURLY},
+            "/api/v1/schedules/{schedule_id}": HOURLY,
         }
         return None if operation.body is None else bodies.get(operation.path, {})
 
 
 async def scene(world: World, owner: Identity = ANYONE, whose: Bounds | None = None) -> Scene:
-    """Tasks in several states, and a worker, of whoever has this token, that holds one.
+    """Tasks in several states, and a worker, of whoever has this token, that holds one. And a
+    schedule.
 
     `whose`: they are within the bounds of a token, and in a queue that others do not use.
     """
@@ -119,6 +135,8 @@ async def scene(world: World, owner: Identity = ANYONE, whose: Bounds | None = N
     worker = new_worker_id(owner)
     await world.run(world.ops.register(NewWorker(worker, queues=queues)))
     await world.run(world.ops.publish([Definition(type="work")]))
+    nightly = new_schedule(SCHEDULE, cron("30 2 * * *"), new_task("work"))
+    await world.run(world.ops.put_schedules([nightly]))
 
     async def submit(**options: Any) -> str:
         task = new_task("work", queue=queue, **options)
@@ -145,6 +163,7 @@ async def snapshot(world: World) -> Any:
         sorted((task.task_id, task.status, task.progress) for task in page.tasks),
         sorted((worker.worker_id, worker.status) for worker in workers),
         (await world.run(world.ops.controls()), await world.run(world.ops.definitions())),
+        (await world.run(world.ops.schedule_page())).schedules,
         [token.token_id for token in await world.run(world.ops.tokens())],
         await audit_log(world),
     )

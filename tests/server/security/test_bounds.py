@@ -56,6 +56,13 @@ REFUSED = {
     "POST /api/v1/workers/{worker_id}/drain",
     *("GET /api/tasks/stats", "POST /api/tasks/pause", "POST /api/tasks/resume"),
     "POST /api/tasks/rate-limit",
+    *("GET /api/v1/schedules", "POST /api/v1/schedules", "POST /api/v1/schedules/preview"),
+    *(f"{method} /api/v1/schedules/{{schedule_id}}" for method in ("GET", "PATCH", "DELETE")),
+    *(
+        f"POST /api/v1/schedules/{{schedule_id}}/{verb}"
+        for verb in ("pause", "resume", "run", "backfill")
+    ),
+    *("POST /internal/store/schedules", "POST /internal/workers/schedules"),
 }
 ONE_TASK = {
     *("GET /api/v1/tasks/{task_id}", "GET /api/v1/tasks/{task_id}/result"),
@@ -154,7 +161,7 @@ async def test_what_concerns_others_is_refused(server: Guarded) -> None:
             assert b"This token is bound to " in reply.body, name
     refused(await knock(api, **kinds[0]), 403, "forbidden")
     after = await snapshot(api.world)
-    assert (after[:3], after[4:]) == (before[:3], before[4:])
+    assert (after[:4], after[5:]) == (before[:4], before[5:])
 
 
 async def test_a_task_of_others_is_like_one_that_does_not_exist(server: Guarded) -> None:
@@ -168,7 +175,7 @@ async def test_a_task_of_others_is_like_one_that_does_not_exist(server: Guarded)
         ]
         assert theirs == none, name
         assert name not in ONE_TASK or theirs[0] == 404, name
-    assert (await snapshot(api.world))[:4] == before[:4]
+    assert (await snapshot(api.world))[:5] == before[:5]
 
 
 async def test_lists_and_sweeps_leave_others_alone(server: Guarded) -> None:
@@ -186,7 +193,7 @@ async def test_lists_and_sweeps_leave_others_alone(server: Guarded) -> None:
         for chosen in ({"all": True}, {"queue": "default"}, {"type": ["work"]}):
             answer = await api.ask("POST", f"/api/v1/tasks/{verb}", chosen, **headers)
             assert told(answer, 200) == {"matched": 0, "applied": 0, "next_cursor": None}
-    assert (await snapshot(api.world))[:3] == before[:3]
+    assert (await snapshot(api.world))[:4] == before[:4]
 
 
 @pytest.mark.parametrize("name", sorted(set(CLOSED) - REFUSED - WORKER))

@@ -36,6 +36,19 @@ export interface AuditList {
   next_cursor: string | null;
 }
 
+export interface BackfillReply {
+  count: number;
+  task_ids: Array<string>;
+}
+
+export interface BackfillRequest {
+  since: string;
+  until: string;
+  overlap?: Overlap | null;
+  dry_run?: boolean;
+  task_id?: string | null;
+}
+
 export interface Backlog {
   queue: string;
   backlog: number;
@@ -112,6 +125,7 @@ export interface DeadReplay {
   tags?: Record<string, string>;
   worker?: string;
   owner?: string;
+  schedule_id?: string;
   since?: string;
   until?: string;
   ended_before?: string;
@@ -196,9 +210,40 @@ export interface LiveEvent {
   cursor?: string;
 }
 
+export type Missed = "all" | "once" | "skip";
+
 export type Mode = "existing" | "reject" | "replace";
 
 export type OnParentFailure = "cancel" | "continue";
+
+export type Outcome = "fired" | "manual" | "missed" | "overlap" | "paused" | "refused";
+
+export type Overlap = "allow" | "queue" | "replace" | "skip";
+
+export interface PauseRequest {
+  note?: string;
+  until?: string | null;
+}
+
+export interface PauseView {
+  since: string;
+  until: string | null;
+  note: string;
+}
+
+export interface PreviewRequest {
+  cron?: string | null;
+  tz?: string | null;
+  every_seconds?: number | null;
+  offset_seconds?: number | null;
+  count?: number;
+  after?: string | null;
+}
+
+export interface PreviewView {
+  in_words: string;
+  ticks: Array<TickView>;
+}
 
 export interface ProgressView {
   percent: number | null;
@@ -251,6 +296,10 @@ export interface ReplayedView {
   previous_status: State;
 }
 
+export interface ResumeRequest {
+  missed?: Missed;
+}
+
 export interface Retention {
   completed?: number;
   failed?: number;
@@ -276,6 +325,23 @@ export interface RulesView {
   open_until: string | null;
 }
 
+export interface RunReply {
+  task_id: string;
+}
+
+export interface RunRequest {
+  at?: string | null;
+  task_id?: string | null;
+}
+
+export interface RunView {
+  tick: string;
+  outcome: Outcome;
+  task_id: string | null;
+  count: number;
+  reason: string;
+}
+
 export interface SampleList {
   samples: Array<SampleView>;
   current: SampleView;
@@ -292,6 +358,119 @@ export interface SampleView {
   stale_results: number;
   execution_seconds: number;
   depths: Record<string, number>;
+}
+
+export interface ScheduleList {
+  schedules: Array<ScheduleView>;
+  next_cursor: string | null;
+}
+
+export interface SchedulePatch {
+  cron?: string | null;
+  tz?: string | null;
+  every_seconds?: number | null;
+  offset_seconds?: number | null;
+  task?: ScheduledTask;
+  missed?: Missed;
+  most?: number;
+  within_seconds?: number;
+  overlap?: Overlap;
+  jitter_seconds?: number;
+  starts_at?: string | null;
+  ends_at?: string | null;
+  count?: number | null;
+  pause_after_failures?: number | null;
+  note?: string;
+}
+
+export interface ScheduleRequest {
+  cron?: string | null;
+  tz?: string | null;
+  every_seconds?: number | null;
+  offset_seconds?: number | null;
+  task: ScheduledTask;
+  missed?: Missed;
+  most?: number;
+  within_seconds?: number;
+  overlap?: Overlap;
+  jitter_seconds?: number;
+  starts_at?: string | null;
+  ends_at?: string | null;
+  count?: number | null;
+  pause_after_failures?: number | null;
+  note?: string;
+  schedule_id: string;
+}
+
+export type ScheduleState = "active" | "ended" | "paused";
+
+export interface ScheduleView {
+  schedule_id: string;
+  cron: string | null;
+  tz: string | null;
+  every_seconds: number | null;
+  offset_seconds: number | null;
+  in_words: string;
+  task: ScheduledTaskView;
+  missed: Missed;
+  most: number;
+  within_seconds: number;
+  overlap: Overlap;
+  jitter_seconds: number;
+  starts_at: string | null;
+  ends_at: string | null;
+  count: number | null;
+  pause_after_failures: number | null;
+  note: string;
+  version: number;
+  fingerprint: string;
+  source: Source;
+  owner: string | null;
+  declared_at: string;
+  state: ScheduleState;
+  pause: PauseView | null;
+  next_at: string | null;
+  upcoming: Array<TickView>;
+  handled_until: string;
+  last_at: string | null;
+  last_task_id: string | null;
+  failures: number;
+  remaining: number | null;
+  totals: Totals;
+  created_at: string;
+  updated_at: string;
+  runs: Array<RunView>;
+}
+
+export interface ScheduledTask {
+  task_type: string;
+  parameters?: Record<string, unknown>;
+  queue?: string;
+  priority?: "critical" | "high" | "medium" | "low" | "normal" | number;
+  required_capabilities?: Array<string>;
+  max_retries?: number;
+  timeout_seconds?: number | null;
+  delay_seconds?: number;
+  tags?: Record<string, string>;
+  trace_id?: string;
+  traceparent?: string;
+  retry_policy?: RetryView;
+  use_definition?: boolean;
+}
+
+export interface ScheduledTaskView {
+  task_type: string;
+  parameters: Record<string, unknown>;
+  queue: string;
+  priority: string | number;
+  required_capabilities: Array<string>;
+  max_retries: number;
+  timeout_seconds?: number | null;
+  delay_seconds: number;
+  tags: Record<string, string>;
+  trace_id?: string;
+  traceparent?: string;
+  retry_policy: RetryView;
 }
 
 export type Scope = "admin" | "read" | "submit" | "worker";
@@ -312,6 +491,8 @@ export interface SettingsPatch {
 export interface SignIn {
   token: string;
 }
+
+export type Source = "api" | "code";
 
 export type State = "cancelled" | "completed" | "dead_letter" | "executing" | "failed" | "queued" | "retrying" | "scheduled";
 
@@ -400,6 +581,7 @@ export interface TaskDetail {
   on_parent_failure: OnParentFailure;
   workflow_id: string | null;
   schedule_id: string | null;
+  scheduled_for?: string | null;
   owner: string | null;
   parameters: Record<string, unknown>;
   result: unknown;
@@ -424,6 +606,7 @@ export interface TaskReplay {
   tags?: Record<string, string>;
   worker?: string;
   owner?: string;
+  schedule_id?: string;
   since?: string;
   until?: string;
   ended_before?: string;
@@ -501,6 +684,7 @@ export interface TaskSummary {
   on_parent_failure: OnParentFailure;
   workflow_id: string | null;
   schedule_id: string | null;
+  scheduled_for?: string | null;
   owner: string | null;
 }
 
@@ -511,6 +695,7 @@ export interface TaskSweep {
   tags?: Record<string, string>;
   worker?: string;
   owner?: string;
+  schedule_id?: string;
   since?: string;
   until?: string;
   ended_before?: string;
@@ -555,6 +740,7 @@ export interface TaskView {
   on_parent_failure: OnParentFailure;
   workflow_id: string | null;
   schedule_id: string | null;
+  scheduled_for?: string | null;
   owner: string | null;
   parameters: Record<string, unknown>;
   result: unknown;
@@ -573,9 +759,21 @@ export interface Throughput {
   completed_last_hour: number;
 }
 
+export interface TickView {
+  at: string;
+  local: string;
+  note: string | null;
+}
+
 export interface Total {
   count: number;
   exact: boolean;
+}
+
+export interface Totals {
+  fired: number;
+  skipped: number;
+  missed: number;
 }
 
 export interface TypeDetails {
@@ -703,17 +901,19 @@ export interface Get {
   "api/v1/control": { query: never; body: {}; answer: ControlsView };
   "api/v1/definitions": { query: "limit" | "cursor"; body: {}; answer: DefinitionList };
   "api/v1/definitions/{}": { query: never; body: {}; answer: DefinitionView };
-  "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "failure" | "limit" | "cursor"; body: {}; answer: TaskPage };
+  "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "schedule_id" | "since" | "until" | "ended_before" | "failure" | "limit" | "cursor"; body: {}; answer: TaskPage };
   "api/v1/dlq/analysis": { query: never; body: {}; answer: AnalysisView };
   "api/v1/events": { query: "cursor" | "type" | "task_id" | "queue" | "limit"; body: {}; answer: EventPage };
   "api/v1/queue/stats": { query: never; body: {}; answer: Stats };
   "api/v1/queues": { query: never; body: {}; answer: QueueList };
   "api/v1/queues/{}/backlog": { query: never; body: {}; answer: Backlog };
+  "api/v1/schedules": { query: "limit" | "cursor"; body: {}; answer: ScheduleList };
+  "api/v1/schedules/{}": { query: never; body: {}; answer: ScheduleView };
   "api/v1/settings": { query: never; body: {}; answer: StoreSettings };
   "api/v1/stats/history": { query: "since" | "limit"; body: {}; answer: SampleList };
-  "api/v1/tasks": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "status" | "limit" | "cursor"; body: {}; answer: TaskPage };
-  "api/v1/tasks/count": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "status"; body: {}; answer: Total };
-  "api/v1/tasks/summaries": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "status" | "limit" | "cursor"; body: {}; answer: SummaryPage };
+  "api/v1/tasks": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "schedule_id" | "since" | "until" | "ended_before" | "status" | "limit" | "cursor"; body: {}; answer: TaskPage };
+  "api/v1/tasks/count": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "schedule_id" | "since" | "until" | "ended_before" | "status"; body: {}; answer: Total };
+  "api/v1/tasks/summaries": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "schedule_id" | "since" | "until" | "ended_before" | "status" | "limit" | "cursor"; body: {}; answer: SummaryPage };
   "api/v1/tasks/{}": { query: "include_history"; body: {}; answer: TaskDetail };
   "api/v1/tasks/{}/result": { query: "wait"; body: {}; answer: TaskResult };
   "api/v1/tasks/{}/why": { query: never; body: {}; answer: WhyView };
@@ -731,6 +931,12 @@ export interface Post {
   "api/v1/dlq/{}/replay": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/queues/{}/pause": { query: never; body: {}; answer: QueueState };
   "api/v1/queues/{}/resume": { query: never; body: {}; answer: QueueState };
+  "api/v1/schedules": { query: never; body: ScheduleRequest; answer: ScheduleView };
+  "api/v1/schedules/preview": { query: never; body: PreviewRequest; answer: PreviewView };
+  "api/v1/schedules/{}/backfill": { query: never; body: BackfillRequest; answer: BackfillReply };
+  "api/v1/schedules/{}/pause": { query: never; body: PauseRequest; answer: ScheduleView };
+  "api/v1/schedules/{}/resume": { query: never; body: ResumeRequest; answer: ScheduleView };
+  "api/v1/schedules/{}/run": { query: never; body: RunRequest; answer: RunReply };
   "api/v1/tasks": { query: never; body: TaskRequest; answer: TaskAccepted };
   "api/v1/tasks/batch": { query: never; body: BatchRequest; answer: BatchAccepted };
   "api/v1/tasks/cancel": { query: never; body: TaskSweep; answer: SweptView };
@@ -745,12 +951,14 @@ export interface Post {
 }
 
 export interface Patch {
+  "api/v1/schedules/{}": { query: never; body: SchedulePatch; answer: ScheduleView };
   "api/v1/settings": { query: never; body: SettingsPatch; answer: StoreSettings };
   "api/v1/types/{}": { query: never; body: TypePatch; answer: TypeRules };
 }
 
 export interface Delete {
-  "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "since" | "until" | "ended_before" | "failure" | "all" | "cursor"; body: {}; answer: SweptView };
+  "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "schedule_id" | "since" | "until" | "ended_before" | "failure" | "all" | "cursor"; body: {}; answer: SweptView };
+  "api/v1/schedules/{}": { query: never; body: {}; answer: null };
   "api/v1/tasks/{}": { query: never; body: {}; answer: CancelledView };
   "auth/session": { query: never; body: {}; answer: null };
 }
