@@ -285,6 +285,13 @@ def checked_id(schedule_id: object) -> str:
     )
 
 
+def checked_owner(owner: object) -> str | None:
+    """Return the name of the application that declares schedules, if one does."""
+    if owner is None or is_name(owner):
+        return owner
+    raise InvalidSchedule(f"The name of an application has {NAME_RULE}. Got {shown(owner)}.")
+
+
 def checked_note(note: object) -> str:
     """Return the note, if a schedule or its pause can have it."""
     if is_plain(note, limits.SCHEDULE_NOTE_CHARACTERS):

@@ -58,9 +58,11 @@ from fairlane.core.schedules import (
     Standing,
     Template,
     checked_note,
+    checked_owner,
+    is_schedule_id,
 )
 from fairlane.core.states import State
-from fairlane.core.text import is_name
+from fairlane.core.text import is_name, shown
 from fairlane.core.tick_counts import TickCounts
 
 replace = msgspec.structs.replace
@@ -145,11 +147,18 @@ def _document_of(schedule: Schedule, stored: Document | None) -> Document:
 
 def _read(self: Documents, schedule_id: str) -> Flow[tuple[int, Document, Schedule]]:
     """Read a schedule to change it. Raises UnknownSchedule."""
+    if not is_schedule_id(schedule_id):
+        raise unknown(schedule_id)
     now, (stored,) = yield from self.read_documents(KIND, [schedule_id])
     (schedule,) = yield from history.joined(self, [_schedule_of(stored)])
     if stored is None or schedule is None:
-        raise UnknownSchedule(f"There is no schedule {schedule_id}.")
+        raise unknown(schedule_id)
     return now, stored, schedule
+
+
+def unknown(schedule_id: object) -> UnknownSchedule:
+    """Return the error for a schedule that does not exist."""
+    return UnknownSchedule(f"There is no schedule {shown(schedule_id)}.")
 
 
 # Operations, see `store`.
@@ -180,12 +189,16 @@ def _place_of(cursor: str | None) -> Place | None:
 
 @reads
 def schedules(self: Documents, schedule_ids: Sequence[str]) -> Flow[list[Schedule | None]]:
-    _checked_batch(schedule_ids)
-    _, found = yield from self.read_documents(KIND, schedule_ids)
-    return (yield from history.joined(self, [_schedule_of(each) for each in found]))
+    checked_batch(schedule_ids)
+    asked = [each for each in schedule_ids if is_schedule_id(each)]
+    _, found = yield from self.read_documents(KIND, asked)
+    known = yield from history.joined(self, [_schedule_of(each) for each in found])
+    by_id = dict(zip(asked, known, strict=True))
+    return [by_id.get(each) for each in schedule_ids]
 
 
-def _checked_batch(items: Sequence[object]) -> None:
+def checked_batch(items: Sequence[object]) -> None:
+    """Raise BatchTooLarge if these are too many at once."""
     if len(items) > limits.SCHEDULE_PAGE:
         raise BatchTooLarge(
             f"At most {limits.SCHEDULE_PAGE} schedules are handled at once, not {len(items):,}."
@@ -206,7 +219,8 @@ def put_schedules(
     owner: str | None = None,
     version: int | None = None,
 ) -> Flow[list[Schedule]]:
-    _checked_batch(schedules)
+    checked_batch(schedules)
+    checked_owner(owner)
     if any(not sealing.is_sealed(each.payload) for each in schedules):
         yield from encryption.refuse_plain(self)
     new = {each.schedule_id: each for each in schedules}
@@ -379,7 +393,7 @@ def _is_left_out(schedule: Schedule, alive: dict[str, int]) -> bool:
 
 @rewrites
 def drop_schedule(self: Documents, schedule_id: str, *, version: int | None = None) -> Flow[bool]:
-    if schedule_id == _COUNTS:
+    if not is_schedule_id(schedule_id):
         return False
     _, (stored,) = yield from self.read_documents(KIND, [schedule_id])
     if stored is None:
