@@ -86,9 +86,11 @@ OWN = {
     "http": {
         "address": "a URL, and the headers of a token",
         "decode": "what the API answers",
+        "decode_schedules": "the same about schedules",
         "driver_async": "requests from asyncio",
         "driver_sync": "requests from threads",
         "filters": "filters as the API takes them",
+        "schedules": "written once for the others, with documents",
         "unsupported": "what a server does not offer",
         "workers": "the worker protocol: claim, settle, heartbeat in one",
     },

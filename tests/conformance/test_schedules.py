@@ -23,7 +23,8 @@ from fairlane.core.flow import writes
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError, microseconds_of, moment
 from fairlane.core.outcomes import Failed
-from fairlane.core.recurrence import Every, every
+from fairlane.core.recurrence import Every, Recurrence, cron, every
+from fairlane.core.retry import RetryPolicy
 from fairlane.core.schedules import (
     Missed,
     NewSchedule,
@@ -37,8 +38,6 @@ from fairlane.core.scheduling import KIND, Fired
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World
-
-pytestmark = pytest.mark.local
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
@@ -56,7 +55,7 @@ async def hourly(store: World, lead: float = LEAD) -> Every:
     return every(3600, (now // SECOND + lead) % 3600)
 
 
-def declared(schedule_id: str, rule: Every, type: str = "work", **options: Any) -> NewSchedule:
+def declared(schedule_id: str, rule: Recurrence, type: str = "work", **options: Any) -> NewSchedule:
     task = new_task(type, options.pop("payload", {"a": "é"}), **options.pop("task", {}))
     return new_schedule(schedule_id, rule, task, **options)
 
@@ -83,7 +82,7 @@ async def tasks_of(store: World, schedule_id: str) -> list[str]:
 
 
 async def fire(store: World) -> list[tuple[str, Outcome]]:
-    fired = await store.run(store.ops.fire_due())
+    fired = await store.behind.run(store.behind.ops.fire_due())
     return [(schedule_id, run.outcome) for schedule_id, run in fired.handled]
 
 
@@ -98,12 +97,12 @@ async def test_a_tick_submits_a_task(store: World) -> None:
         ),
     )
     assert (before.standing.source, before.standing.version) == (Source.API, 1)
-    wait = await store.run(store.ops.due_schedules())
+    wait = await store.behind.run(store.behind.ops.due_schedules())
     assert wait is not None
     assert LEAD - 10 < wait <= LEAD
     assert await fire(store) == []
     await store.advance(LEAD + 1)
-    late = await store.run(store.ops.due_schedules())
+    late = await store.behind.run(store.behind.ops.due_schedules())
     assert late is not None
     assert -10 < late <= 0
     assert await fire(store) == [("daily", Outcome.FIRED)]
@@ -129,7 +128,9 @@ async def test_the_handler_knows_the_tick(store: World) -> None:
     await store.advance(LEAD + 1)
     await fire(store)
     task = await store.claim_one(await store.worker())
-    assert (task.spec.tick, task.spec.zone) == (schedule.standing.tick, "UTC")
+    spec = task.spec
+    assert (spec.tick, spec.zone, spec.schedule_id) == (schedule.standing.tick, "UTC", "daily")
+    assert (await store.task(task.task_id)).scheduled_for == moment(schedule.standing.tick or 0)
 
 
 async def test_many_schedulers_fire_every_tick_once(store: World) -> None:
@@ -140,12 +141,12 @@ async def test_many_schedulers_fire_every_tick_once(store: World) -> None:
         await store.run(store.ops.put_schedules(batch))
     for seconds in (LEAD + 1, 3600, 3600, 3600):
         await store.advance(seconds)
-        backends = store.processes(4)
+        backends = store.behind.processes(4)
         await asyncio.gather(*(each.run(each.ops.fire_due()) for each in backends))
     for each in ids:
         assert await outcomes(store, each) == [(Outcome.FIRED, 1)] * 4
         assert len(await tasks_of(store, each)) == 4
-    counts = await store.run(store.ops.tick_counts())
+    counts = await store.behind.run(store.behind.ops.tick_counts())
     assert counts.outcomes == {Outcome.FIRED: 120}
     assert sum(counts.lags) == 120
 
@@ -173,6 +174,16 @@ async def test_the_same_again_moves_nothing(store: World) -> None:
     assert (changed.payload, changed.standing.version) == (b'{"b":1}', 2)
     assert changed.standing.tick == first.standing.tick  # another payload loses no tick
     assert await fire(store) == [("daily", Outcome.FIRED)]
+
+
+async def test_a_declaration_is_the_same_on_every_way(store: World) -> None:
+    options = {"timeout_seconds": 600, "retry_policy": RetryPolicy(), "tags": {"a": "b"}}
+    schedule = declared("daily", cron("0 4 * * *", "Asia/Tokyo"), task=options, within=86_400)
+    first = await put(store, schedule, owner="shop")
+    assert first.standing.fingerprint == schedule.fingerprint
+    behind = store.behind
+    (again,) = await behind.run(behind.ops.put_schedules([schedule], owner="shop"))
+    assert (again.standing.version, again.template) == (1, first.template)
 
 
 async def test_another_rule_goes_on_from_now(store: World) -> None:
@@ -222,7 +233,7 @@ async def test_what_code_no_longer_declares_is_dropped_after_a_day(store: World)
     for hours in (12, 13):
         await store.advance(hours * 3600)
         await put(store, declared("new", rule), owner="shop")
-        assert await store.run(store.ops.sweep_schedules()) is None
+        assert await store.behind.run(store.behind.ops.sweep_schedules()) is None
         found = await store.run(store.ops.schedule_page())
         ids = {schedule.schedule_id for schedule in found.schedules}
         # Nobody declares anything for `elsewhere`: that may be an outage.
@@ -239,6 +250,30 @@ async def test_an_application_may_declare_nothing_any_more(store: World) -> None
     assert await store.run(store.ops.schedules(["old"])) == [None]
 
 
+@pytest.mark.parametrize("odd", ["", "a b", "\0", "\udcff", "#ticks", "é", "x" * 201, "..%2f"])
+async def test_nothing_is_called_so(store: World, odd: str) -> None:
+    rule = await hourly(store)
+    await put(store, declared("daily", rule))
+    found = await store.run(store.ops.schedules(["daily", odd]))
+    assert [schedule is None for schedule in found] == [False, True]
+    assert not await store.run(store.ops.drop_schedule(odd))
+    now = await clock(store)
+    for op in (
+        store.ops.pause_schedule(odd),
+        store.ops.resume_schedule(odd),
+        store.ops.run_schedule(odd, new_id()),
+        store.ops.backfill_schedule(odd, new_id(), now - HOUR, now),
+    ):
+        with pytest.raises(UnknownSchedule):
+            await store.run(op)
+    with pytest.raises(InvalidSchedule, match="application"):
+        await put(store, declared("other", rule), owner=odd.replace("x", " "))
+    with pytest.raises(InvalidSchedule, match="A note"):
+        await store.run(store.ops.pause_schedule("daily", note=odd + "\n"))
+    page = await store.run(store.ops.schedule_page())
+    assert [schedule.standing.pause for schedule in page.schedules] == [None]
+
+
 async def test_a_pause_survives_a_deployment(store: World) -> None:
     rule = await hourly(store)
     await put(store, declared("daily", rule), owner="shop")
@@ -248,13 +283,13 @@ async def test_a_pause_survives_a_deployment(store: World) -> None:
     changed = await put(store, declared("daily", rule, payload={}), owner="shop")
     assert changed.standing.pause == paused.standing.pause
     await store.advance(3 * 3600)
-    assert await store.run(store.ops.due_schedules()) is None
+    assert await store.behind.run(store.behind.ops.due_schedules()) is None
     assert await fire(store) == []
     resumed = await store.run(store.ops.resume_schedule("daily"))
     assert resumed.standing.pause is None
     assert await outcomes(store, "daily") == [(Outcome.PAUSED, 3)]
     assert await tasks_of(store, "daily") == []
-    assert (await store.run(store.ops.tick_counts())).outcomes == {Outcome.PAUSED: 3}
+    assert (await store.behind.run(store.behind.ops.tick_counts())).outcomes == {Outcome.PAUSED: 3}
     await store.advance(3600)
     assert await fire(store) == [("daily", Outcome.FIRED)]
 
@@ -400,7 +435,7 @@ async def test_a_count_and_an_end(store: World) -> None:
     for each in ("twice", "until"):
         assert len(await tasks_of(store, each)) == 2
         assert (await get(store, each)).standing.tick is None
-    assert await store.run(store.ops.due_schedules()) is None
+    assert await store.behind.run(store.behind.ops.due_schedules()) is None
     with pytest.raises(InvalidSchedule, match="never fire"):
         await put(store, declared("late", rule, ends_at=ends_at))
 
@@ -502,7 +537,7 @@ async def test_a_schedule_that_is_refused_does_not_hold_up_others(
     ]
     (run,) = (await get(store, "bad")).standing.runs
     assert "too_many_lanes" in run.reason
-    skip = (await store.run(store.ops.tick_counts())).recent[-1]
+    skip = (await store.behind.run(store.behind.ops.tick_counts())).recent[-1]
     assert (skip.number, skip.schedule_id, skip.run) == (1, "bad", run)
     await store.advance(3600)
     assert ("bad", Outcome.FIRED) in await fire(store)
@@ -515,7 +550,7 @@ async def test_documents_that_cannot_be_read_hold_up_nobody(store: World) -> Non
     def damage(self: Any) -> Any:
         return (yield from self.write_documents(KIND, [Document("old", b"[1]\n{}", 0)]))
 
-    assert await store.run(damage(store.ops)) is Written.DONE
+    assert await store.behind.run(damage(store.behind.ops)) is Written.DONE
     await put(store, declared("daily", await hourly(store)))
     await store.advance(LEAD + 1)
     assert await fire(store) == [("daily", Outcome.FIRED)]
@@ -529,7 +564,7 @@ async def test_a_schedule_that_changes_while_it_is_fired(store: World) -> None:
     rule = await hourly(store)
     await put(store, declared("daily", rule))
     await store.advance(LEAD + 1)
-    one, other = store.processes(2)
+    (one,), (other,) = store.processes(1), store.behind.processes(1)
     await asyncio.gather(
         one.run(one.ops.put_schedules([declared("daily", rule, payload={"b": 2})])),
         other.run(other.ops.fire_due()),

@@ -200,9 +200,11 @@ async def test_one_that_is_not_there(served: Api) -> None:
     unknown = ("other", "HOURLY", "x" * 201, "x" * 10_240, "a%20b", "%00", "%ff", "%23ticks")
     for each in unknown:
         path = f"{SCHEDULES}/{each}"
-        requests = [("GET", path, None), ("PATCH", path, {"note": "a"}), ("DELETE", path, None)]
-        requests += [("POST", f"{path}/{verb}", {}) for verb in ("pause", "resume", "run")]
-        days: dict[str, Any] = {"since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
+        requests: list[tuple[str, str, Any]] = [
+            *(("GET", path, None), ("PATCH", path, {"note": "a"}), ("DELETE", path, None)),
+            *(("POST", f"{path}/{verb}", {}) for verb in ("pause", "resume", "run")),
+        ]
+        days = {"since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
         requests += [
             ("POST", f"{path}/backfill", {**days, "dry_run": dry}) for dry in (True, False)
         ]

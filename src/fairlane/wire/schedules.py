@@ -158,16 +158,12 @@ class ScheduleBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     version: int | None = None
 
 
-class Declarations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Up to 100 schedules that the code of an application declares. Nobody else may change them;
-    those that it no longer declares go away after a day."""
+class Declarations(ScheduleBatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Up to 100 schedules that the code of an application declares, all or none. Nobody else may
+    change them; those that it no longer declares go away after a day."""
 
     owner: NameText
     """The name of the application."""
-    schedules: Annotated[
-        tuple[ScheduleRequest, ...],
-        msgspec.Meta(extra_json_schema={"maxItems": limits.SCHEDULE_PAGE}),
-    ]
 
 
 def rule_of(

@@ -36,6 +36,8 @@ class Call(NamedTuple):
     path: str
     body: bytes | None = None
     seconds: float = 0.0
+    headers: tuple[tuple[str, str], ...] = ()
+    """Further ones."""
 
 
 class Head:
@@ -56,7 +58,8 @@ class Head:
         headers, body = self._headers, call.body or b""
         if call.method != "GET":
             length = ("content-length", str(len(body)))
-            headers = [*headers, length, ("content-type", "application/json")]
+            kind = ("content-type", "application/json")
+            headers = [*headers, length, kind, *call.headers]
         target = self.address.prefix + call.path
         return Request(call.method, target, headers, body)
 

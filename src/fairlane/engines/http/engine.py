@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from fairlane.core import definitions, queries
 from fairlane.core.backend import Backend
-from fairlane.engines.http import control, events, inspect, submit, workers
+from fairlane.engines.http import control, events, inspect, schedules, submit, workers
 from fairlane.engines.http.driver import HttpDriver
 from fairlane.engines.http.unsupported import (
     AUDIT,
     BLOBS,
     ENCRYPTION,
     OWN,
-    SCHEDULES,
     TOKENS,
     unsupported,
 )
@@ -55,6 +54,14 @@ class HttpOperations:
     samples = inspect.samples
     why = inspect.why
     dlq_analysis = inspect.dlq_analysis
+    put_schedules = schedules.put_schedules
+    schedule_page = schedules.schedule_page
+    drop_schedule = schedules.drop_schedule
+    pause_schedule = schedules.pause_schedule
+    resume_schedule = schedules.resume_schedule
+    run_schedule = schedules.run_schedule
+    backfill_schedule = schedules.backfill_schedule
+    schedules = schedules.schedules
     facts = events.facts
     tail = events.tail
     audit = events.audit
@@ -85,14 +92,6 @@ class HttpOperations:
     encryption = unsupported("encryption", ENCRYPTION)
     set_encryption = unsupported("set_encryption", ENCRYPTION)
     trim_audit = unsupported("trim_audit", OWN)
-    schedules = unsupported("schedules", SCHEDULES)
-    schedule_page = unsupported("schedule_page", SCHEDULES)
-    put_schedules = unsupported("put_schedules", SCHEDULES)
-    drop_schedule = unsupported("drop_schedule", SCHEDULES)
-    pause_schedule = unsupported("pause_schedule", SCHEDULES)
-    resume_schedule = unsupported("resume_schedule", SCHEDULES)
-    run_schedule = unsupported("run_schedule", SCHEDULES)
-    backfill_schedule = unsupported("backfill_schedule", SCHEDULES)
     put_blob = unsupported("put_blob", BLOBS)
     blob = unsupported("blob", BLOBS)
     drop_blob = unsupported("drop_blob", BLOBS)

@@ -13,7 +13,6 @@ AUDIT = "A server writes its audit log itself."
 TOKENS = "A server does not manage tokens over HTTP: use the store's own URL."
 BLOBS = "A server does not offer its blobs over HTTP: use the store's own URL."
 ENCRYPTION = "A server does not decide about encryption over HTTP: use the store's own URL."
-SCHEDULES = "A server does not offer schedules over HTTP: use the store's own URL."
 
 
 def unsupported(name: str, why: str) -> Callable[..., Op[Any]]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from fairlane.core import scheduling
 from fairlane.core.audit import Action
-from fairlane.core.errors import ScheduleConflict, UnknownSchedule
+from fairlane.core.errors import ScheduleConflict
 from fairlane.core.ids import new_id
 from fairlane.core.recurrence import preview
-from fairlane.core.schedules import Schedule, checked_time, is_schedule_id
-from fairlane.core.text import shown
+from fairlane.core.schedules import Schedule, checked_time
+from fairlane.core.scheduling import backfilled, unknown
 from fairlane.server.errors import InvalidRequest
 from fairlane.server.operations import ADMIN, BATCH_BYTES, READ, WORKER, Call, Operation
 from fairlane.server.responses import Response
@@ -84,7 +84,7 @@ async def delete_schedule(services: Services, call: Call[None, None]) -> Respons
     changed (409)."""
     op = services.ops.drop_schedule(_id_of(call), version=_version_of(call))
     if not await services.run(op):
-        raise _unknown(call)
+        raise unknown(_id_of(call))
     return Response(status=204)
 
 
@@ -117,7 +117,7 @@ async def backfill(services: Services, call: Call[BackfillRequest, None]) -> Res
     request, schedule_id = call.body, _id_of(call)
     since, until = checked_time("since", request.since), checked_time("until", request.until)
     if request.dry_run:
-        ticks = scheduling.backfilled(await _find(services, call), since, until)
+        ticks = backfilled(await _find(services, call), since, until)
         return Response(BackfillReply(len(ticks), ()), changed=False)
     task_id = new_id() if request.task_id is None else request.task_id
     op = services.ops.backfill_schedule(schedule_id, task_id, since, until, overlap=request.overlap)
@@ -139,34 +139,30 @@ async def put_schedules(services: Services, call: Call[ScheduleBatch, None]) -> 
     templates = await services.templates.get()
     new = [each.schedule(templates) for each in call.body.schedules]
     found = await services.run(services.ops.put_schedules(new, version=call.body.version))
-    return Response(SchedulesReply(encode_listed(found)))
+    return Response(_reply(found))
 
 
 async def declare(services: Services, call: Call[Declarations, None]) -> Response:
     """Declare the schedules of an application: a worker does so when it starts, and every hour. One
     that is the same stays as it is."""
-    templates = await services.templates.get()
-    new = [each.schedule(templates) for each in call.body.schedules]
-    op = services.ops.put_schedules(new, owner=call.body.owner)
-    return Response(SchedulesReply(encode_listed(await services.run(op))))
+    batch, templates = call.body, await services.templates.get()
+    new = [each.schedule(templates) for each in batch.schedules]
+    op = services.ops.put_schedules(new, owner=batch.owner, version=batch.version)
+    return Response(_reply(await services.run(op)))
+
+
+def _reply(schedules: Sequence[Schedule]) -> SchedulesReply:
+    return SchedulesReply(tuple(encode_schedule(each, upcoming=1) for each in schedules))
 
 
 def _id_of(call: Call[Any, None]) -> str:
-    """Return the id of the schedule that a request names. Raises UnknownSchedule for what cannot be
-    one."""
-    if not is_schedule_id(call.path["schedule_id"]):
-        raise _unknown(call)
     return call.path["schedule_id"]
-
-
-def _unknown(call: Call[Any, None]) -> UnknownSchedule:
-    return UnknownSchedule(f"There is no schedule {shown(call.path['schedule_id'])}.")
 
 
 async def _find(services: Services, call: Call[Any, None]) -> Schedule:
     (found,) = await services.run(services.ops.schedules([_id_of(call)]))
     if found is None:
-        raise _unknown(call)
+        raise unknown(_id_of(call))
     return found
 
 
