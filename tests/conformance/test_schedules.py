@@ -256,6 +256,8 @@ async def test_nothing_is_called_so(store: World, odd: str) -> None:
     await put(store, declared("daily", rule))
     found = await store.run(store.ops.schedules(["daily", odd]))
     assert [schedule is None for schedule in found] == [False, True]
+    assert await store.run(store.ops.schedules([odd])) == [None]
+    assert await store.run(store.ops.schedules([])) == []
     assert not await store.run(store.ops.drop_schedule(odd))
     now = await clock(store)
     for op in (
