@@ -28,6 +28,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "server": Entry("server", "Serve the REST API, the worker protocol and the dashboard."),
         "worker": Entry("worker", "Run tasks until stopped."),
         "submit": Entry("submit", "Submit a task, or a file of tasks."),
+        "schedule": Entry("schedule", "Submit tasks again and again: by a cron rule, or every 5m."),
     },
     "Tasks": {
         "status": Entry("tasks", "Show everything about a task."),

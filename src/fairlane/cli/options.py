@@ -72,7 +72,7 @@ def filter_options(*, states: bool = True) -> Callable[[F], F]:
 
 
 _NAMES = (
-    *("status", "type", "queue", "priority", "tag", "worker", "owner"),
+    *("status", "type", "queue", "priority", "tag", "worker", "owner", "schedule_id"),
     *("since", "until", "ended_before"),
 )
 
@@ -97,6 +97,7 @@ def _filters(*, states: bool) -> list[Callable[[F], F]]:
         click.option("--tag", multiple=True, metavar="K=V", help="Only tasks with this tag."),
         click.option("--worker", metavar="ID", help="Only tasks that this worker holds."),
         click.option("--owner", metavar="SUBJECT", help="Only tasks submitted with its tokens."),
+        click.option("--schedule", "schedule_id", metavar="ID", help="Only its tasks."),
         click.option(
             "--since",
             type=past,

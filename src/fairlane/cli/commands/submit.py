@@ -17,20 +17,29 @@ from fairlane.cli.bulk_changes import progress
 from fairlane.cli.errors import CommandFailed, UsageError, note
 from fairlane.cli.escapes import harmless_json
 from fairlane.cli.options import json_option, store_option
-from fairlane.cli.parsing import duration, instant, payload_of, seconds_of, tags_of
+from fairlane.cli.parsing import duration, instant, payload_of
 from fairlane.cli.render import console
 from fairlane.cli.settings import resolve
 from fairlane.cli.store import open_store
+from fairlane.cli.task_options import (
+    as_is_option,
+    capability_option,
+    delay_option,
+    options_of,
+    priority_option,
+    queue_option,
+    retries_option,
+    tag_option,
+    templates_of,
+    timeout_option,
+)
 from fairlane.client import wait_notes
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
-from fairlane.core.definitions import Template
-from fairlane.core.errors import AccessDenied, FairlaneError
+from fairlane.core.errors import FairlaneError
 from fairlane.core.model import Accepted, NewTask
-from fairlane.core.priority import priority_of
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
-from fairlane.core.text import shown
 from fairlane.runtime.calls import not_yet
 from fairlane.runtime.tasks import Task
 from fairlane.wire.tasks import encode_task
@@ -44,27 +53,19 @@ GLANCE_SECONDS = 0.5
 @click.command("submit")
 @click.argument("type", required=False)
 @click.argument("payload", metavar="[JSON|@FILE|-]", required=False)
-@click.option("--priority", metavar="P", help="critical, high, medium, low, or 0 to 10.")
-@click.option("--queue", metavar="NAME", help="The queue. [default: default]")
-@click.option(
-    "--delay", type=duration, metavar="TIME", help="Run it after 90 (seconds), 10m, 1.5h, 2d."
-)
+@priority_option
+@queue_option
+@delay_option
 @click.option("--run-at", type=instant, metavar="TIME", help="Run it at 2026-01-31T12:00Z.")
 @click.option("--expires-at", type=instant, metavar="TIME", help="Do not start it after this time.")
 @click.option("--key", metavar="TEXT", help="Idempotency key: the same key, the same task.")
-@click.option("--max-retries", type=int, metavar="N", help="How often it is retried.")
-@click.option("--timeout", metavar="TIME", help="How long a run may take: 90, 10m, or none.")
-@click.option("--tag", multiple=True, metavar="K=V", help="A tag. May be repeated.")
-@click.option(
-    "--capability", multiple=True, metavar="NAME", help="A capability that a worker must have."
-)
+@retries_option
+@timeout_option
+@tag_option
+@capability_option
 @click.option("--depends-on", multiple=True, metavar="ID", help="Run it after this task.")
 @click.option("--unique", is_flag=True, help="Only if the same task neither waits nor runs.")
-@click.option(
-    "--as-is",
-    is_flag=True,
-    help="Leave out the defaults and the check that workers have published for the type.",
-)
+@as_is_option
 @click.option("--wait", is_flag=True, help="Wait for it and print its result.")
 @click.option("--timeout-wait", type=duration, metavar="TIME", help="Wait no longer than this.")
 @click.option(
@@ -118,7 +119,7 @@ def submit_command(
     content = payload_of(payload)
     new_task(type, content, **options)  # what is wrong in itself needs no store to be refused
     with open_store(store, prepare=True) as app:
-        templates = {} if as_is else _templates(app, type)
+        templates = {} if as_is else templates_of(app, type)
         task = task_files.submission_of(type, content, options, templates)
         (accepted,) = app.submit_tasks_sync([task])
         if accepted.known:
@@ -133,58 +134,22 @@ def submit_command(
 
 
 def _options(
-    priority: str | None,
-    queue: str | None,
-    delay: float | None,
     run_at: datetime | None,
     expires_at: datetime | None,
     key: str | None,
-    max_retries: int | None,
-    timeout: str | None,
-    tag: tuple[str, ...],
-    capability: tuple[str, ...],
     depends_on: tuple[str, ...],
     unique: bool,
+    **given: Any,
 ) -> dict[str, Any]:
     """Return the options that were given, with the names of `new_task`."""
-    options: dict[str, Any] = {
-        "priority": None if priority is None else priority_of(priority),
-        "queue": queue,
-        "delay_seconds": delay,
+    own: dict[str, Any] = {
         "run_at": run_at,
         "expires_at": expires_at,
         "idempotency_key": key,
-        "max_retries": max_retries,
-        "tags": tags_of(tag) or None,
-        "required_capabilities": capability or None,
         "depends_on": depends_on or None,
         "unique": unique or None,
     }
-    options = {name: value for name, value in options.items() if value is not None}
-    if timeout is not None:
-        options["timeout_seconds"] = None if timeout == "none" else _seconds(timeout)
-    return options
-
-
-def _seconds(timeout: str) -> float:
-    seconds = seconds_of(timeout)
-    if seconds is None:
-        raise UsageError(f"--timeout is a duration like 90 or 10m, or none. Got {shown(timeout)}.")
-    return seconds
-
-
-def _templates(app: Fairlane, type: str | None = None) -> task_files.Templates:
-    """Return how tasks of a type are submitted, or of all types that workers have published."""
-    ops = app.backend.ops
-    try:
-        if type is None:
-            found = app.run_sync(ops.definitions())
-        else:
-            one = app.run_sync(ops.definition(type))
-            found = [] if one is None else [one]
-    except AccessDenied:  # the token may submit tasks, but not read what is known about types
-        found = []
-    return {each.definition.type: Template(each.definition.type, each.definition) for each in found}
+    return options_of(**given) | {name: value for name, value in own.items() if value is not None}
 
 
 def _submit_file(
@@ -194,7 +159,7 @@ def _submit_file(
     with task_files.open_twice(path) as file:
         task_files.check(file, path, defaults, {})  # before a store is needed
         with open_store(store, prepare=True) as app:
-            templates = {} if as_is else _templates(app)
+            templates = {} if as_is else templates_of(app)
             file.seek(0)
             total = task_files.check(file, path, defaults, templates)
             with progress("submitted", total) as advance:

@@ -230,5 +230,7 @@ def _facts(task: Task, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
     yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(task.tags.items()))
     yield "key", task.idempotency_key or ""
     yield "owner", task.owner or ""
+    yield "schedule", task.schedule_id or ""
+    yield "tick", when(task.scheduled_for, utc=utc)
     yield "depends on", ", ".join(task.depends_on)
     yield "trace", "" if task.traceparent is None else task.trace_id
