@@ -17,13 +17,13 @@ logger = logging.getLogger("fairlane.audit")
 
 async def record(services: Services, action: Action, call: Call[Any, Any]) -> None:
     """Write an audit entry for a request. The change is already made: if the entry cannot be
-    written, log that and go on."""
+    written, log that and go on. What was changed is named by the path, or by the body's `names`."""
     asked = [part for part in (call.query, call.body) if part is not None]
     detail = {name: value for part in asked for name, value in _said(part).items()}
     entry = NewAudit.of(
         call.identity.name,
         action,
-        " ".join(call.path.values()),
+        " ".join(call.path.values()) or getattr(call.body, "names", ""),
         detail,
         address=call.address,
     )

@@ -140,6 +140,11 @@ class ScheduleRequest(SchedulePatch, frozen=True, kw_only=True, forbid_unknown_f
     schedule_id: ScheduleId
     task: ScheduledTask
 
+    @property
+    def names(self) -> str:
+        """What is to be changed, for the audit log."""
+        return self.schedule_id
+
     def schedule(self, templates: Mapping[str, Template] = _NONE) -> NewSchedule:
         """Return the schedule, checked. `templates`: of the types that are defined."""
         said = _given(self)
@@ -156,6 +161,11 @@ class ScheduleBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         msgspec.Meta(extra_json_schema={"maxItems": limits.SCHEDULE_PAGE}),
     ]
     version: int | None = None
+
+    @property
+    def names(self) -> str:
+        """What is to be changed, for the audit log."""
+        return " ".join(each.schedule_id for each in self.schedules)
 
 
 class Declarations(ScheduleBatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
