@@ -1,7 +1,8 @@
 """RELIABILITY 4.d as a table: every row that a request can reach, and how it is answered.
 
-Rows 41 to 43 are about schedules, 61 to 67 and 70 about the transport (see `http/`). Where that
-document and SPEC differ, SPEC stands: what is JSON but does not fit is 422, not 400.
+Row 43 (the night on which the clock is set) is in `test_schedules`, 61 to 67 and 70 are about the
+transport (see `http/`). Where that document and SPEC differ, SPEC stands: what is JSON but does not
+fit is 422, not 400.
 """
 
 from __future__ import annotations
@@ -66,6 +67,13 @@ def get(row: int, status: int, *paths: str, **headers: str) -> Iterator[Bad]:
 
 def worker(row: int, status: int, call: str, *bodies: Any) -> Iterator[Bad]:
     yield from post(row, status, *bodies, path=f"/internal/workers/{{worker}}/{call}")
+
+
+def rule(row: int, *rules: dict[str, Any]) -> Iterator[Bad]:
+    """A schedule that would fit but for its rule."""
+    for each in rules:
+        body = {"schedule_id": "a", "task": {"task_type": "a"}, **each}
+        yield from post(row, 422, body, path="/api/v1/schedules")
 
 
 FITS = b'{"task_type":"a"}'
@@ -133,6 +141,9 @@ TABLE: list[Bad] = [
     *field(37, "run_at", "2026-02-30T00:00:00Z", "2026-01-01T24:00:01Z", "2026-01-01T00:00:60Z"),
     *field(38, "run_at", "2026-01-01T00:00:00+25:00"),
     *get(38, 422, f"{TASKS}?since=2026-01-01", f"{TASKS}?since=0.5", f"{TASKS}?since=1700000000"),
+    *rule(41, {"cron": "@daily", "tz": "Mars/Base"}, {"cron": "@daily", "tz": "../../etc/passwd"}),
+    *rule(42, *({"cron": each} for each in ("60 * * * *", "* * * *", "*/0 * * * *", "x" * 10_240))),
+    *rule(42, {"cron": "0 0 30 2 *"}, {"cron": "0 0 * * * *"}, {"every_seconds": 0}, {}),
     # Identity.
     *get(44, 404, *(f"{TASKS}/{each}" for each in ("", "..", "%00", "x" * 10_240, "%2e%2e"))),
     *get(44, 404, f"{TASKS}/{new_id().upper()}", f"{TASKS}/{{HELD}}", "/api/tasks/{HELD}"),
