@@ -38,6 +38,8 @@ async def test_a_worker_as_the_seed_has_it(served: Api) -> None:
         "attempt": 1,
         "trace_id": task_id.replace("-", ""),
         "traceparent": None,
+        "scheduled_for": None,
+        "scheduled_tz": None,
     }
     assert await worker.told("heartbeat", {"current_load": 3, "status": "active"}) == {
         "acknowledged": True,
