@@ -4,6 +4,7 @@
 import { get } from "../lib/api.js";
 import { html, useRef } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
+import { loadStyle } from "../lib/stylesheet.js";
 import { Empty } from "../ui/empty.js";
 import { fetched } from "../ui/fetched.js";
 import { Heading } from "../ui/panel.js";
@@ -11,6 +12,8 @@ import { Charts } from "./dead/charts.js";
 import { FailureGroups } from "./dead/failure-groups.js";
 import { LetterList } from "./dead/letter-list.js";
 import { viewOf } from "./dead/query.js";
+
+await loadStyle("folding-tables.css");
 
 // For the analysis the server reads all dead letters: if there are more, it is not fetched after every event.
 const FEW = 500;

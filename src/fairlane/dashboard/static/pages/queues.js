@@ -6,6 +6,7 @@ import { onValue } from "../lib/inputs.js";
 import { html, useCallback } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
 import { link, navigate } from "../lib/router.js";
+import { loadStyle } from "../lib/stylesheet.js";
 import { Empty } from "../ui/empty.js";
 import { fetched } from "../ui/fetched.js";
 import { GlobalControls } from "../ui/global-controls.js";
@@ -18,6 +19,8 @@ import { TypeTable } from "./queues/type-table.js";
  * @import { EventType } from "../../types/api.js"
  * @typedef {{ find: string, queues: string, types: string }} View What names contain, and the tables' orders.
  */
+
+await loadStyle("folding-tables.css");
 
 /** @type {EventType[]} */
 const EVENTS = [
