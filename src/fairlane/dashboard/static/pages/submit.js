@@ -2,7 +2,6 @@
 // Submit a task: a new one, or one like another, with changes.
 
 import { get, segment } from "../lib/api.js";
-import { isObject } from "../lib/json-values.js";
 import { html } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
 import { link } from "../lib/router.js";
@@ -12,6 +11,7 @@ import { Empty } from "../ui/empty.js";
 import { fetched } from "../ui/fetched.js";
 import { TaskLink } from "../ui/links.js";
 import { fetchDefinitions } from "./submit/definitions.js";
+import { unreadable } from "./submit/draft.js";
 import { SubmitForm } from "./submit/form.js";
 
 /**
@@ -19,7 +19,7 @@ import { SubmitForm } from "./submit/form.js";
  * @import { Children } from "../lib/preact.js"
  */
 
-await loadStyle("submit.css");
+await Promise.all(["fields.css", "submit.css"].map(loadStyle));
 
 /** @type {{ on: EventType[], every: number }} Workers publish their types when they start. */
 const REFETCH = { on: ["worker.joined"], every: 30_000 };
@@ -47,7 +47,8 @@ function SubmitPage({ from }) {
     ${fetched(source, (task) => {
       const secret = task && unreadable(task.parameters);
       if (secret) {
-        return html`<${Refusal} title="These parameters cannot be edited" text=${secret}>
+        const text = `${secret} You can replay the task as it is.`;
+        return html`<${Refusal} title="These parameters cannot be edited" text=${text}>
           <a class="button" href=${link(["tasks", from])}>Back to the task</a>
         </${Refusal}>`;
       }
@@ -57,17 +58,6 @@ function SubmitPage({ from }) {
 
 /** @param {string} id @param {AbortSignal} abort @returns {Promise<TaskDetail | null>} */
 const fetchSource = async (id, abort) => (id === "" ? null : get(`api/v1/tasks/${segment(id)}`, {}, abort));
-
-/** Say why parameters cannot be edited; null if they can. @param {unknown} parameters */
-function unreadable(parameters) {
-  if (!isObject(parameters)) return "The server does not show them.";
-  const replay = "You can replay the task as it is.";
-  const names = Object.keys(parameters).filter((name) => name !== "$broken");
-  if (names.length !== 1) return null;
-  if (names[0] === "$sealed") return `They are encrypted, and the server cannot read them. ${replay}`;
-  if (names[0] === "$blob") return `They are stored outside of the task, by reference. ${replay}`;
-  return null;
-}
 
 /** @param {{ children?: Children }} props */
 const Head = ({ children }) => html`<div class="page-heading">

@@ -146,5 +146,15 @@ function isKept(field, entry, value) {
   return !isBlank(field, entry) && !entry.text.includes("\r") && same(parsed(field, entry).value);
 }
 
+/** Say why parameters cannot be edited; null if they can. @param {unknown} parameters */
+export function unreadable(parameters) {
+  if (!isObject(parameters)) return "The server does not show them.";
+  const names = Object.keys(parameters).filter((name) => name !== "$broken");
+  if (names.length !== 1) return null;
+  if (names[0] === "$sealed") return "They are encrypted, and the server cannot read them.";
+  if (names[0] === "$blob") return "They are stored outside of the task, by reference.";
+  return null;
+}
+
 /** @param {Parameters} parameters */
 const written = (parameters) => (Object.keys(parameters).length ? JSON.stringify(parameters, null, 2) : "");

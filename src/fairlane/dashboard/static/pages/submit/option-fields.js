@@ -19,17 +19,18 @@ import { defaultsOf, OPTIONS } from "./options.js";
  * @param {Options} props.options
  * @param {(options: Options, name: OptionName) => void} props.set
  * @param {DefinitionView | null} props.definition
+ * @param {OptionName[]} props.without
  * @param {Errors} props.errors
  * @param {boolean} props.open
  * @param {(open: boolean) => void} props.setOpen
  */
-export function OptionFields({ options, set, definition, errors, open, setOpen }) {
+export function OptionFields({ options, set, definition, without, errors, open, setOpen }) {
   const defaults = defaultsOf(definition);
   return html`<section class="panel body">
     <details class="disclosure" open=${open} onToggle=${onToggled(setOpen)}>
       <summary>More options</summary>
       <div class="field-grid">
-        ${OPTIONS.map(({ name, label, ...about }) => {
+        ${OPTIONS.filter(({ name }) => !without.includes(name)).map(({ name, label, ...about }) => {
           const change = (/** @type {string} */ text) => set({ ...options, [name]: text }, name);
           const note = "unit" in about ? about.unit : undefined;
           return html`<${Field} key=${name} label=${label} note=${note} error=${errors[name]}

@@ -10,6 +10,9 @@ import { splitTag } from "../../lib/task-list.js";
  * @import { Errors } from "./draft.js"
  * @typedef {typeof OPTIONS[number]["name"]} OptionName
  * @typedef {Record<OptionName, string>} Options What was entered. Empty: as the definition says.
+ * @typedef {"queue" | "priority" | "max_retries" | "required_capabilities" | "tags"} Copied
+ * @typedef {{ timeout_seconds?: number | null, delay_seconds?: number }} CopiedTimes
+ * @typedef {Pick<TaskDetail, Copied> & CopiedTimes} CopiedOptions
  */
 
 export const OPTIONS = /** @type {const} */ ([
@@ -31,13 +34,14 @@ function optionsOf(given) {
   return /** @type {Options} */ (Object.fromEntries(all));
 }
 
-/** Return the options of a task, for another one like it. @param {TaskDetail} task */
+/** Return the options of a task, for another one like it. @param {CopiedOptions} task */
 export const copied = (task) =>
   optionsOf({
     queue: task.queue,
     priority: String(task.priority),
+    delay_seconds: task.delay_seconds ? String(task.delay_seconds) : "",
     max_retries: String(task.max_retries),
-    timeout_seconds: String(task.timeout_seconds ?? 0),
+    timeout_seconds: task.timeout_seconds === undefined ? "" : String(task.timeout_seconds ?? 0),
     required_capabilities: task.required_capabilities.join(", "),
     tags: tagText(task.tags),
   });

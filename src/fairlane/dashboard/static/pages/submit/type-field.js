@@ -27,7 +27,8 @@ const UNKNOWN = "No worker has published this type: its parameters are not check
  */
 export function TypeField({ type, set, choose, settled, known, definition, error }) {
   const list = useId();
-  const hint = type === "" ? CHOOSE : settled && UNKNOWN;
+  // There is always a line: when the field is left, nothing below moves away from under the pointer.
+  const hint = type !== "" && settled ? UNKNOWN : CHOOSE;
   return html`<${Panel} title="Task">
     <${Field} label="Type" note="required" hint=${!definition && hint} error=${error}
       input=${(/** @type {Control} */ control) => html`<input ...${control} type="text" list=${list}
