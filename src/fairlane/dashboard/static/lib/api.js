@@ -7,7 +7,8 @@ import { signal } from "./preact.js";
  * @import { Delete, ErrorBody, Get, Patch, Post } from "../../types/api.js"
  * @typedef {string | number | boolean | null | undefined} Value
  * @typedef {Record<string, Value | readonly Value[]>} Query
- * @typedef {{ query?: Query, body?: unknown, abort?: AbortSignal }} RequestOptions
+ * @typedef {{ query?: Query, body?: unknown, abort?: AbortSignal, version?: number }} RequestOptions
+ *   `version`: the server refuses the change if there is another version by now.
  * @typedef {{ status?: number, code?: string, details?: Record<string, unknown> }} Refusal
  */
 
@@ -56,13 +57,12 @@ export function appendQuery(params, query) {
  * @param {RequestOptions} options
  * @returns {Promise<{ status: number, answer: unknown }>}
  */
-export async function send(method, path, { query, body, abort }) {
+export async function send(method, path, { query, body, abort, version }) {
+  const headers = new Headers();
+  if (body !== undefined) headers.set("content-type", "application/json");
+  if (version !== undefined) headers.set("if-match", `"${version}"`);
   /** @type {RequestInit} */
-  const init = { method, signal: abort };
-  if (body !== undefined) {
-    init.headers = { "content-type": "application/json" };
-    init.body = JSON.stringify(body);
-  }
+  const init = { method, headers, signal: abort, body: JSON.stringify(body) };
   const response = await fetch(urlOf(path, query), init).catch((error) => {
     if (error.name === "AbortError") throw error;
     throw new ApiError("The server cannot be reached.");
@@ -104,19 +104,21 @@ export const post = (route, body = {}) =>
  * @template {keyof Patch} R
  * @param {R} route
  * @param {Patch[R]["body"]} body
+ * @param {number} [version]
  * @returns {Promise<Patch[R]["answer"]>}
  */
-export const patch = (route, body) =>
-  /** @type {Promise<Patch[R]["answer"]>} */ (request("PATCH", route, { body }));
+export const patch = (route, body, version) =>
+  /** @type {Promise<Patch[R]["answer"]>} */ (request("PATCH", route, { body, version }));
 
 /**
  * @template {keyof Delete} R
  * @param {R} route
  * @param {Partial<Record<Delete[R]["query"], Query[string]>>} [query]
+ * @param {number} [version]
  * @returns {Promise<Delete[R]["answer"]>}
  */
-export const remove = (route, query) =>
-  /** @type {Promise<Delete[R]["answer"]>} */ (request("DELETE", route, { query }));
+export const remove = (route, query, version) =>
+  /** @type {Promise<Delete[R]["answer"]>} */ (request("DELETE", route, { query, version }));
 
 /**
  * Return a name as a segment of a path. Its type is what the name is called in the types of routes: so

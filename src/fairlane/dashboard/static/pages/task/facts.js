@@ -6,13 +6,11 @@ import { html } from "../../lib/preact.js";
 import { link } from "../../lib/router.js";
 import { Priority, StateBadge } from "../../ui/badges.js";
 import { CopyButton } from "../../ui/copy-button.js";
-import { WorkerLink } from "../../ui/links.js";
+import { Fact, Tags } from "../../ui/facts.js";
+import { ScheduleLink, WorkerLink } from "../../ui/links.js";
 import { Ago } from "../../ui/time.js";
 
-/**
- * @import { RetryView, TaskDetail } from "../../../types/api.js"
- * @import { Children } from "../../lib/preact.js"
- */
+/** @import { RetryView, TaskDetail } from "../../../types/api.js" */
 
 /** @param {{ task: TaskDetail }} props */
 export const Facts = ({ task }) => html`<dl class="facts">
@@ -50,22 +48,8 @@ export const Facts = ({ task }) => html`<dl class="facts">
     <span class="mono">${task.trace_id}</span> <${CopyButton} text=${task.trace_id} what="the trace id" />
   </${Fact}>
   <${Fact} name="Workflow" if=${task.workflow_id}><span class="mono">${task.workflow_id}</span></${Fact}>
-  <${Fact} name="Schedule" if=${task.schedule_id}><span class="mono">${task.schedule_id}</span></${Fact}>
+  <${Fact} name="Schedule" if=${task.schedule_id}><${ScheduleLink} id=${task.schedule_id} /></${Fact}>
 </dl>`;
-
-/** @param {{ name: string, if?: unknown, children: Children }} props */
-const Fact = ({ name, if: applies = true, children }) =>
-  applies ? html`<dt>${name}</dt><dd>${children}</dd>` : null;
-
-/** @param {{ tags: Record<string, string> }} props */
-const Tags = ({ tags }) => html`<span class="row">
-  ${Object.entries(tags).map(
-    ([name, value]) =>
-      html`<a key=${name} class="tag" href=${link("tasks", { tag: `${name}:${value}` })}>
-        <bdi>${name}</bdi>: <bdi>${value}</bdi>
-      </a>`,
-  )}
-</span>`;
 
 /** @param {TaskDetail} task */
 const failures = ({ retry_count: failed, max_retries: most }) =>

@@ -4,6 +4,7 @@
 import { compact, exactTime, spaced } from "../../lib/format.js";
 import { onChecked, onValue } from "../../lib/inputs.js";
 import { fetchLanes, NO_LANES } from "../../lib/lanes.js";
+import { isoTime, localTime } from "../../lib/local-times.js";
 import { html, useId, useState } from "../../lib/preact.js";
 import { useResource } from "../../lib/resource.js";
 import { boundTo } from "../../lib/session.js";
@@ -18,6 +19,9 @@ import { filterOf, isUnfiltered, NAMES, withoutValue, withValue } from "./query.
  * @typedef {{ label: string, add: (value: string) => void }} InputProps
  */
 
+/** Filters that are not shown at first. @type {FilterName[]} */
+const MORE = ["worker", "schedule_id", "since", "until"];
+
 /** @type {{ on: EventType[], every: number }} */
 const REFETCH = { on: ["system.metrics"], every: 10_000 };
 
@@ -27,7 +31,7 @@ export function FilterBar({ filter, set }) {
   const [more, setMore] = useState(false);
   const add = (/** @type {FilterName} */ name) => (/** @type {string} */ value) =>
     set(withValue(filter, name, value));
-  const open = more || filter.worker.length || filter.since.length || filter.until.length;
+  const open = more || MORE.some((name) => filter[name].length > 0);
   return html`<section class="filter-bar" aria-label="Filters">
     <${StateFilter} filter=${filter} set=${set}
       counts=${boundTo.value === null ? countsOf(filter, types, queues) : null} />
@@ -44,6 +48,7 @@ export function FilterBar({ filter, set }) {
       ${
         open
           ? html`<${TextInput} label="Worker" placeholder="worker" add=${add("worker")} />
+          <${TextInput} label="Schedule" placeholder="schedule" add=${add("schedule_id")} />
           <${TimeInput} label="Since" value=${filter.since[0]} add=${add("since")} />
           <${TimeInput} label="Until" value=${filter.until[0]} add=${add("until")} />`
           : html`<button type="button" class="button link" onClick=${() => setMore(true)}>
@@ -121,31 +126,25 @@ function TextInput({ label, placeholder, pattern, add }) {
 function TimeInput({ label, value, add }) {
   const id = useId();
   const change = onValue((text) => {
-    if (text) add(new Date(text).toISOString());
+    const time = isoTime(text);
+    if (time) add(time);
   });
   return html`<span class="inline"><label for=${id}>${label}</label>
     <input id=${id} type="datetime-local" value=${localTime(value)} onChange=${change} />
   </span>`;
 }
 
-/** Return a time as the field takes it: in the viewer's zone, to the minute. @param {string} [iso] */
-function localTime(iso) {
-  const time = new Date(iso ?? "");
-  if (Number.isNaN(time.valueOf())) return "";
-  return new Date(time.valueOf() - 60_000 * time.getTimezoneOffset()).toISOString().slice(0, 16);
-}
-
 /** @param {Props} props */
 function ActiveFilters({ filter, set }) {
   if (isUnfiltered(filter)) return null;
   const all = NAMES.flatMap((name) =>
-    filter[name].map((value) => ({ name, value, text: textOf(name, value) })),
+    filter[name].map((value) => ({ name, value, title: name.replace("_id", ""), text: textOf(name, value) })),
   );
   return html`<ul class="row active-filters" aria-label="Active filters">
     ${all.map(
-      ({ name, value, text }) => html`<li key=${`${name} ${value}`} class="chip">
-        <span class="ellipsis"><span class="muted">${name}</span> ${text}</span>
-        <button type="button" aria-label=${`Remove ${name} ${text}`}
+      ({ name, value, title, text }) => html`<li key=${`${name} ${value}`} class="chip">
+        <span class="ellipsis"><span class="muted">${title}</span> ${text}</span>
+        <button type="button" aria-label=${`Remove ${title} ${text}`}
           onClick=${() => set(withoutValue(filter, name, value))}><${Icon} name="close" /></button>
       </li>`,
     )}

@@ -23,7 +23,7 @@ import { splitTag } from "../../lib/task-list.js";
 
 const MANY = /** @type {const} */ (["status", "type", "queue", "priority", "tag"]);
 /** Of these filters there is only one value. */
-const ONE = /** @type {const} */ (["worker", "since", "until"]);
+const ONE = /** @type {const} */ (["worker", "schedule_id", "since", "until"]);
 export const NAMES = [...MANY, ...ONE];
 
 export const SIZES = [50, 100, 500];
@@ -78,7 +78,7 @@ export const withoutValue = (filter, name, value) => ({
  */
 export function bodyOf(filter) {
   if (isUnfiltered(filter)) return { all: true };
-  const { status, type, queue, priority, tag, worker, since, until } = filter;
+  const { status, type, queue, priority, tag, worker, schedule_id: schedule, since, until } = filter;
   return {
     ...(status.length && { status: /** @type {State[]} */ (status) }),
     ...(type.length && { type }),
@@ -86,6 +86,7 @@ export function bodyOf(filter) {
     ...(priority.length && { priority: priority.map(priorityOf) }),
     ...(tag.length && { tags: Object.fromEntries(tag.map(splitTag)) }),
     ...(worker.length && { worker: worker[0] }),
+    ...(schedule.length && { schedule_id: schedule[0] }),
     ...(since.length && { since: since[0] }),
     ...(until.length && { until: until[0] }),
   };
