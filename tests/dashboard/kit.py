@@ -36,6 +36,9 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, 
 from playwright.async_api import Request as PageRequest
 
 from fairlane.core.model import Task, WorkerStatus
+from fairlane.core.recurrence import Recurrence, cron
+from fairlane.core.schedules import Schedule, new_schedule
+from fairlane.core.submission import new_task
 from fairlane.dashboard.assets import FOLDER
 from tests.conftest import Servers
 from tests.e2e.chaos.arena import FULL, until
@@ -44,6 +47,8 @@ from tests.fixtures.stores import World, opened
 from tests.server.security.kit import new_token
 
 STORES = ("sqlite-file", "postgres-newest", "redis") if FULL else ("sqlite-file",)
+YEARLY = cron("0 3 1 1 *", "Europe/Berlin")
+"""A rule that does not fire while a test runs."""
 PATIENCE_MS = 15_000
 """How long a page may take for what has to come."""
 DESKTOP = (1280, 900)
@@ -51,12 +56,13 @@ PHONE = (360, 740)
 CONCURRENCY = 8
 
 
-def views(task_id: str) -> list[str]:
-    """The pages there are, as the dashboard lists them; the one of a task shows this task."""
+def views(task_id: str, schedule_id: str) -> list[str]:
+    """The pages there are, as the dashboard lists them; those of one task and of one schedule show
+    these."""
     listed = (FOLDER / "pages" / "index.js").read_text()
     names = re.findall(r'\{\s*name: "(\w*)"', listed)
     assert len(names) > 4
-    return [*names, f"tasks/{task_id}"]
+    return [*names, f"tasks/{task_id}", f"schedules/{schedule_id}"]
 
 
 class Site:
@@ -92,6 +98,26 @@ class Site:
         task_id = await self.submit(type, payload, **options)
         await self.reaches(task_id, "completed", "failed", "dead_letter")
         return task_id
+
+    async def schedule(
+        self,
+        schedule_id: str,
+        rule: Recurrence = YEARLY,
+        *,
+        owner: str | None = None,
+        **options: Any,
+    ) -> str:
+        """The id of a new schedule, put straight into the engine. `task`: what `new_task` takes.
+        With an owner it is declared in code."""
+        task = new_task(**{"type": "greet", **options.pop("task", {})})
+        new = new_schedule(schedule_id, rule, task, **options)
+        await self.world.run(self.world.ops.put_schedules([new], owner=owner))
+        return schedule_id
+
+    async def scheduled(self, schedule_id: str) -> Schedule:
+        (found,) = await self.world.run(self.world.ops.schedules([schedule_id]))
+        assert found is not None
+        return found
 
     async def token(self, *scopes: str, **options: Any) -> tuple[str, str]:
         """The id and the secret of a new token. From then on nobody comes in without one, once the

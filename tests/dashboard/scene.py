@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from fairlane import RetryPolicy, State
+from fairlane.core.ids import new_id
 from fairlane.core.model import Beat, WorkerStatus
+from fairlane.core.recurrence import cron, every
 from tests.dashboard.kit import Site
 
 TAGS = {"customer": "Ada Lovelace", "region": "eu-west-1"}
+SCHEDULE = "nightly"
 LATER = RetryPolicy(base=3_600.0, cap=3_600.0)
 
 
 async def furnished(site: Site) -> dict[State, str]:
-    """A task in each state (several of some), workers in several, a limit and a pause."""
+    """A task in each state (several of some), workers in several, a limit, a pause, schedules."""
     world = site.world
     tasks = {
         State.COMPLETED: await site.ran(
@@ -39,6 +44,18 @@ async def furnished(site: Site) -> dict[State, str]:
     await world.run(world.ops.heartbeat(Beat(worker, 1, health={"memory_mb": 812, "cpu": 0.4})))
     leaving = await world.worker(host="build-8:42", queues=frozenset({"reports"}))
     await world.run(world.ops.mark(leaving, WorkerStatus.DRAINING))
+    await site.schedule(
+        SCHEDULE,
+        cron("30 2 28-31 3,10 *", "Europe/Berlin"),
+        task={"type": "idle", "payload": {"customer": "Ada"}, "tags": TAGS, "priority": "low"},
+        pause_after_failures=3,
+        note="The report for the board.",
+    )
+    for _ in range(3):
+        await world.run(world.ops.run_schedule(SCHEDULE, new_id()))
+    await site.schedule("long." + "x" * 120, every(timedelta(hours=5)), owner="shop:app")
+    await site.schedule("paused", count=7, missed="all", jitter=30)
+    await world.run(world.ops.pause_schedule("paused", note="Until the migration is done."))
     for state, task_id in tasks.items():
         await site.reaches(task_id, state)
     return tasks

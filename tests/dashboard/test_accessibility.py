@@ -12,7 +12,7 @@ from playwright.async_api import expect
 from fairlane import State
 from tests.dashboard.axe import judged
 from tests.dashboard.kit import DESKTOP, PHONE, Dashboard, Site, views
-from tests.dashboard.scene import furnished
+from tests.dashboard.scene import SCHEDULE, furnished
 
 BEYOND = """() => {
   const scrolls = (one) =>
@@ -43,6 +43,7 @@ MISSED = """() => {
 }"""
 
 MOST_STEPS = 400
+MORE = ["schedules/paused"]
 
 Scheme = Literal["light", "dark"]
 
@@ -72,7 +73,7 @@ async def test_by_the_rules(
     page = await dashboard.another(size, color_scheme=scheme, bypass_csp=True)
     wrong: list[str] = []
     others = [f"tasks/{tasks[state]}" for state in states]
-    for view in [*views(tasks[State.SCHEDULED]), *others, "nowhere"]:
+    for view in [*views(tasks[State.SCHEDULED], SCHEDULE), *others, *MORE, "nowhere"]:
         await dashboard.visit(page, view)
         wrong += await judged(page, view)
         if size is PHONE and await page.evaluate(
@@ -94,7 +95,7 @@ async def test_by_the_rules(
 async def test_with_a_keyboard_alone(dashboard: Dashboard, tasks: dict[State, str]) -> None:
     """Tab leads to every control, and where one is can be seen."""
     wrong: list[str] = []
-    for view in views(tasks[State.SCHEDULED]):
+    for view in views(tasks[State.SCHEDULED], SCHEDULE):
         page = await dashboard.another()
         await dashboard.visit(page, view)
         await page.evaluate(WATCH)

@@ -13,6 +13,7 @@ from fairlane.core.model import Beat, Report, TaskError
 from fairlane.core.outcomes import Completed, Failed
 from tests.dashboard.kit import Dashboard, Site, views
 
+SCHEDULE = "javascript:ran.schedule"
 TYPE, QUEUE = "javascript:ran.type", "javascript:ran.queue"
 """Names may not look worse than this."""
 
@@ -116,6 +117,16 @@ async def set_out(site: Site) -> dict[str, str]:
             await world.run(world.ops.progress(worker, [report]))
     ids["waiting"] = await site.submit(TYPE, queue=QUEUE, depends_on=[ids["running"]])
     await world.run(world.ops.publish([definition()]))
+    await site.schedule(
+        SCHEDULE,
+        task={
+            "type": TYPE,
+            "payload": {evil("scheduled"): 1},
+            "tags": {evil("tag"): evil("value")},
+        },
+        note=evil("schedule-note"),
+    )
+    await world.run(world.ops.pause_schedule(SCHEDULE, note=evil("pause-note")))
     return ids
 
 
@@ -148,6 +159,7 @@ EVERYWHERE = (
         "value",
     ),
     *("key-dead", "message", "code", "traceback", "result", "end", "progress"),
+    *("scheduled", "schedule-note", "pause-note"),
     *("parameter", "about", "preset", "choice", "option", "described", "source"),
 )
 
@@ -187,13 +199,16 @@ async def test_everything_is_text(dashboard: Dashboard) -> None:
     page.on("dialog", lambda dialog: dashboard.complaints.append(f"dialog: {dialog.message}"))
     await page.context.add_init_script(TRAPS)
     asked: list[tuple[str, dict[str, Any]]] = [
-        *((view, {}) for view in views(ids["dead"])),
+        *((view, {}) for view in views(ids["dead"], SCHEDULE)),
         *((f"tasks/{ids[name]}", {}) for name in ("completed", "running", "waiting")),
         ("tasks", {"tag": f"{evil('tag')}:{evil('value')}"}),
         ("tasks", {"type": evil("typed"), "status": evil("typed"), "worker": evil("typed")}),
         ("dead", {"tag": f"{evil('tag')}:{evil('value')}", "type": evil("typed")}),
         ("queues", {"name": evil("typed"), "sort": evil("typed")}),
         ("workers", {"id": evil("typed")}),
+        ("schedules", {"order": evil("typed")}),
+        ("schedules", {"cursor": evil("typed")}),
+        (f"schedules/{quote(evil('typed'), safe='')}", {}),
         *(("submit", {"from": task_id}) for task_id in (ids["dead"], evil("typed"))),
         (f"tasks/{quote(evil('typed'), safe='')}", {}),
         (quote(evil("typed"), safe=""), {}),

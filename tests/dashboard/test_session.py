@@ -134,12 +134,13 @@ async def test_who_may_only_look(dashboard: Dashboard) -> None:
     site = dashboard.site
     task_id = await site.submit("idle", queue="slow", delay_seconds=3600)
     await site.ran("fail", max_retries=0)
+    schedule_id = await site.schedule("yearly")
     _, secret = await site.token("read", name="reader")
     await locked(site)
     page = await dashboard.another()
     await page.goto(dashboard.link())
     await sign_in(page, secret)
-    for view in views(task_id):
+    for view in views(task_id, schedule_id):
         await dashboard.visit(page, view)
         actions = page.locator("main .action-button button")
         await expect(actions.first, view or "overview").to_be_visible()

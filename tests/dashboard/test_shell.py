@@ -59,6 +59,7 @@ async def shell(site: Site) -> Reply:
 
 async def test_the_first_view_is_small_and_files_are_kept(dashboard: Dashboard) -> None:
     task_id = await dashboard.site.ran("greet")
+    schedule_id = await dashboard.site.schedule("yearly")
     answers: list[Response] = []
 
     def heard(answer: Response) -> None:
@@ -72,7 +73,7 @@ async def test_the_first_view_is_small_and_files_are_kept(dashboard: Dashboard) 
     sizes = {each.url: (await each.request.sizes())["responseBodySize"] for each in code}
     assert sum(sizes.values()) < FIRST_VIEW_BYTES, sizes
     # Everything else comes with the page that needs it, and nothing lies there for nobody.
-    for view in [*views(task_id), "nowhere"]:
+    for view in [*views(task_id, schedule_id), "nowhere"]:
         await dashboard.visit(page, view)
     for keys in ("Control+k", "?"):
         await page.keyboard.press(keys)

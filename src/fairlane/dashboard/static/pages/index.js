@@ -36,6 +36,13 @@ export const PAGES = [
     child: { title: "Task", load: async () => (await import("./task.js")).Task },
   },
   {
+    name: "schedules",
+    title: "Schedules",
+    icon: "schedules",
+    load: async () => (await import("./schedules.js")).Schedules,
+    child: { title: "Schedule", load: async () => (await import("./schedule.js")).Schedule },
+  },
+  {
     name: "queues",
     title: "Queues and types",
     icon: "queues",

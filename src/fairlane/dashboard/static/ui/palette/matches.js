@@ -6,7 +6,7 @@ import { link } from "../../lib/router.js";
 import { STATES } from "../../lib/states.js";
 
 /**
- * @import { QueueView, TaskSummary, TypeView } from "../../../types/api.js"
+ * @import { QueueView, ScheduleView, TaskSummary, TypeView } from "../../../types/api.js"
  * @import { Command } from "./commands.js"
  */
 
@@ -26,6 +26,7 @@ import { STATES } from "../../lib/states.js";
  * @property {Command[]} commands
  * @property {TypeView[]} types
  * @property {QueueView[]} queues
+ * @property {ScheduleView[]} schedules Those that are due next.
  * @property {TaskSummary[]} tasks The newest ones.
  */
 
@@ -70,12 +71,13 @@ function names(wanted, known) {
 }
 
 /** @param {Known} known @returns {Match[]} */
-function everything({ pages, commands, types, queues, tasks }) {
+function everything({ pages, commands, types, queues, schedules, tasks }) {
   return [
     ...pages.map(({ name, title }) => linked("page", name, title, link(name))),
     ...STATES.map((state) => linked("status", state, spaced(state), link("tasks", { status: state }))),
     ...types.map(({ type }) => linked("type", type, type, link("tasks", { type }))),
     ...queues.map(({ queue }) => linked("queue", queue, queue, link("tasks", { queue }))),
+    ...schedules.map(({ schedule_id: id }) => linked("schedule", id, id, link(["schedules", id]))),
     ...tagsOf(tasks).map(tagMatch),
     ...commands.map((command) => ({ key: `command ${command.label}`, kind: "command", ...command })),
   ];

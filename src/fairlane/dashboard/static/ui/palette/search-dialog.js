@@ -7,6 +7,7 @@ import { fetchLanes, NO_LANES } from "../../lib/lanes.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../lib/preact.js";
 import { useResource } from "../../lib/resource.js";
 import { navigate } from "../../lib/router.js";
+import { boundTo } from "../../lib/session.js";
 import { usablePages } from "../../pages/index.js";
 import { Dialog } from "../dialog.js";
 import { commands } from "./commands.js";
@@ -61,7 +62,7 @@ export function SearchDialog({ close, shortcuts }) {
     <input type="text" role="combobox" aria-label="Search" aria-expanded="true" aria-controls="found"
       aria-autocomplete="list" aria-activedescendant=${matches.length ? `found-${current}` : undefined}
       autocomplete="off" spellcheck=${false} value=${text} onInput=${onValue(type)} onKeyDown=${press}
-      placeholder="A page, type, queue, name:value, or the id of a task" />
+      placeholder="A page, type, queue, schedule, name:value, or the id of a task" />
     ${error && html`<p class="error-text" role="alert">${error.message}</p>`}
     <ul id="found" role="listbox" aria-label="Found" ref=${list}>
       ${matches.map(
@@ -81,13 +82,18 @@ export function SearchDialog({ close, shortcuts }) {
   </${Dialog}>`;
 }
 
-const NOTHING = { ...NO_LANES, tasks: [] };
+const NOTHING = { ...NO_LANES, schedules: [], tasks: [] };
 
 /** @param {AbortSignal} abort */
 async function load(abort) {
-  const [lanes, { tasks }] = await Promise.all([
+  const [lanes, { tasks }, schedules] = await Promise.all([
     fetchLanes(abort),
     get("api/v1/tasks/summaries", { limit: RECENT }, abort),
+    fetchSchedules(abort),
   ]);
-  return { ...lanes, tasks };
+  return { ...lanes, tasks, schedules };
 }
+
+/** Viewers with a bound token are not told of schedules. @param {AbortSignal} abort */
+const fetchSchedules = async (abort) =>
+  boundTo.value === null ? (await get("api/v1/schedules", { limit: RECENT }, abort)).schedules : [];
