@@ -43,7 +43,7 @@ MISSED = """() => {
 }"""
 
 MOST_STEPS = 400
-MORE = ["schedules/paused"]
+MORE = ["schedules/paused", "schedule?id=paused"]
 
 Scheme = Literal["light", "dark"]
 

@@ -208,6 +208,7 @@ async def test_everything_is_text(dashboard: Dashboard) -> None:
         ("workers", {"id": evil("typed")}),
         ("schedules", {"order": evil("typed")}),
         ("schedules", {"cursor": evil("typed")}),
+        *(("schedule", {"id": name}) for name in (SCHEDULE, evil("typed"))),
         (f"schedules/{quote(evil('typed'), safe='')}", {}),
         *(("submit", {"from": task_id}) for task_id in (ids["dead"], evil("typed"))),
         (f"tasks/{quote(evil('typed'), safe='')}", {}),

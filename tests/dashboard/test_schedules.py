@@ -288,16 +288,17 @@ async def test_a_schedule_is_deleted(dashboard: Dashboard) -> None:
     await expect(page).to_have_url(dashboard.link("schedules"))
     await expect(row(page, "dropped")).to_have_count(0)
     assert await world.run(world.ops.schedules(["dropped"])) == [None]
-    for view in ("schedules/dropped",):
+    for view in ("schedules/dropped", "schedule?id=dropped"):
         await page.goto(dashboard.link(view))
         await expect(page.get_by_role("heading", name="There is no such schedule")).to_be_visible()
 
 
-async def test_the_palette_finds_schedules(dashboard: Dashboard) -> None:
+async def test_the_palette_finds_schedules_and_creates_them(dashboard: Dashboard) -> None:
     await dashboard.site.schedule("findable")
     page = await dashboard.open()
     for text, address in (
         ("findab", "schedules/findable"),
+        ("create a s", "schedule"),
         ("schedules", "schedules"),
     ):
         await page.keyboard.press("Control+k")

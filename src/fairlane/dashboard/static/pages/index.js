@@ -62,6 +62,12 @@ export const PAGES = [
     bound: true,
     load: async () => (await import("./submit.js")).Submit,
   },
+  {
+    name: "schedule",
+    title: "Create a schedule",
+    scope: "admin",
+    load: async () => (await import("./schedule-form.js")).ScheduleForm,
+  },
 ];
 
 /**

@@ -4,8 +4,9 @@
 import { get } from "../lib/api.js";
 import { html, useCallback } from "../lib/preact.js";
 import { useResource } from "../lib/resource.js";
-import { link } from "../lib/router.js";
+import { link, navigate } from "../lib/router.js";
 import { loadStyle } from "../lib/stylesheet.js";
+import { ActionButton } from "../ui/action-button.js";
 import { fetched } from "../ui/fetched.js";
 import { Heading, Panel } from "../ui/panel.js";
 import { NoSchedules } from "./schedules/empty.js";
@@ -29,7 +30,9 @@ export function Schedules({ query }) {
   });
   const changed = useCallback(() => page.refresh(), [cursor]); // A new function draws all rows again.
   return html`
-    <${Heading} title="Schedules" />
+    <${Heading} title="Schedules">
+      <${ActionButton} primary run=${() => navigate(link("schedule"))}>Create a schedule</${ActionButton}>
+    </${Heading}>
     ${fetched(
       page,
       ({ schedules, next_cursor: next }) =>

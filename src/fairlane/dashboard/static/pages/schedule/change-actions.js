@@ -1,5 +1,5 @@
 // @ts-check
-// Delete a schedule that was not declared in code.
+// Edit and delete a schedule that was not declared in code.
 
 import { remove, segment } from "../../lib/api.js";
 import { html } from "../../lib/preact.js";
@@ -22,5 +22,6 @@ export function ChangeActions({ schedule: { schedule_id: id, version } }) {
   }
   const question = `Delete ${id}? It fires no more, and its history is lost. Tasks that it submitted stay.`;
   return html`
+    <${ActionButton} run=${() => navigate(link("schedule", { id }))}>Edit</${ActionButton}>
     <${ActionButton} danger confirm=${question} run=${drop}>Delete</${ActionButton}>`;
 }

@@ -12,8 +12,8 @@ async def settle_day() -> None: ...`;
 export const NoSchedules = () => html`<${Empty} title="No schedules yet">
   <p>A schedule submits a task again and again. Declare it in code, above the task:</p>
   <pre><code>${CODE}</code></pre>
-  <p>or from a terminal:</p>
+  <p>from a terminal:</p>
   <pre><code>fairlane schedule put nightly --cron "30 2 * * *" --tz Europe/Berlin \\
     --type settle_day --store ${urlOf("").href}</code></pre>
-  <p>It appears here at once.</p>
+  <p>or with the button above. It appears here at once.</p>
 </${Empty}>`;
