@@ -23,11 +23,15 @@ WARM_UP_SECONDS: Final = 60
 PAGES: Final = {
     "overview": "#/",
     "tasks": "#/tasks",
+    "schedules": "#/schedules",
     "queues": "#/queues",
     "workers": "#/workers",
     "dead": "#/dead",
     "submit": "#/submit",
+    "schedule-form": "#/schedule",
 }
+LISTS: Final = {"task": "#/tasks?status=dead_letter", "schedule": "#/schedules"}
+"""Where there is a link to one of them: the first one is followed."""
 LOOKS: Final[dict[str, tuple[str, int, int]]] = {
     "light": ("light", 1280, 1180),
     "dark": ("dark", 1280, 1180),
@@ -82,11 +86,12 @@ def _look(browser: Browser, address: str, look: str) -> None:
         page.goto(f"{address}/{place}")
         _settle(page)
         page.screenshot(path=FOLDER / f"{name}-{look}.png")
-    page.goto(f"{address}/#/tasks?status=dead_letter")
-    _settle(page)
-    page.locator("table a[href*='tasks/']").first.click()
-    _settle(page)
-    page.screenshot(path=FOLDER / f"task-{look}.png")
+    for name, place in LISTS.items():
+        page.goto(f"{address}/{place}")
+        _settle(page)
+        page.locator(f"table a[href*='{name}s/']").first.click()
+        _settle(page)
+        page.screenshot(path=FOLDER / f"{name}-{look}.png")
     page.keyboard.press("Control+k")
     page.wait_for_timeout(500)
     page.screenshot(path=FOLDER / f"palette-{look}.png")

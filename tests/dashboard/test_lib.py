@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -105,3 +107,69 @@ async def test_rates_out_of_counters(dashboard: Dashboard) -> None:
     close = "[0, 0.5, 1.2, 2.1, 2.3].map((s) => ({timestamp: new Date(1000 * s).toISOString()}))"
     asked = f"m.spacedOut({close}).map((each) => Date.parse(each.timestamp) / 1000)"
     assert await computed(dashboard, "lib/samples.js", asked) == [0, 1.2, 2.3]
+
+
+RULES = {
+    "m.parsedRule({...m.ruleOf(null, 'Asia/Tokyo'), cron: ' @daily '}).request": {
+        "cron": "@daily",
+        "tz": "Asia/Tokyo",
+    },
+    "m.parsedRule(m.ruleOf(null, 'UTC')).request": None,
+    "Object.keys(m.parsedRule(m.ruleOf(null, 'UTC')).errors)": ["cron"],
+    "m.parsedRule(m.ruleOf({cron: null, every_seconds: 5400, offset_seconds: 7}, 'UTC'))": {
+        "request": {"every_seconds": 5400, "offset_seconds": 7},
+        "errors": {},
+    },
+    "m.ruleOf({cron: null, every_seconds: 172800, offset_seconds: 0}, 'UTC').unit": "days",
+    "m.ruleOf({cron: null, every_seconds: 0.5, offset_seconds: 0}, 'UTC').every": "0.5",
+    "m.ruleOf({cron: '@daily', tz: 'Asia/Tokyo'}, 'UTC').tz": "Asia/Tokyo",
+    "Object.keys(m.parsedRule({kind: 'every', every: 'x', unit: 'days', offset: '-1'}).errors)": [
+        "every",
+        "offset",
+    ],
+}
+
+
+async def test_rules_of_schedules_as_they_are_entered(dashboard: Dashboard) -> None:
+    asked = ", ".join(RULES)
+    found = await computed(dashboard, "pages/schedule-form/rule.js", f"[{asked}]")
+    assert found == list(RULES.values())
+
+
+async def test_policies_are_sent_if_they_were_changed(dashboard: Dashboard) -> None:
+    """A time keeps its seconds, which the field does not show, unless it is entered anew."""
+    stored = {
+        "overlap": "skip",
+        "missed": "all",
+        "most": 7,
+        "within_seconds": 86_400,
+        "jitter_seconds": 0,
+        "count": 5,
+        "pause_after_failures": None,
+        "starts_at": "2027-01-02T03:04:05.000000Z",
+        "ends_at": None,
+        "note": "old",
+    }
+    asked = f"""(() => {{
+        const before = m.policiesOf({json.dumps(stored)});
+        const change = (said) => m.parsedPolicies({{ ...before, ...said }}, before);
+        return [
+            change({{}}).request,
+            change({{ most: "", count: " ", note: "", starts_at: "" }}).request,
+            change({{ most: "9", jitter_seconds: "1.5", overlap: "queue" }}).request,
+            Object.keys(change({{ count: "many" }}).errors),
+        ];
+    }})()"""
+    assert await computed(dashboard, "pages/schedule-form/policy.js", asked) == [
+        {},
+        {"most": 100, "count": None, "note": "", "starts_at": None},
+        {"most": 9, "jitter_seconds": 1.5, "overlap": "queue"},
+        ["count"],
+    ]
+
+
+async def test_a_local_time_is_that_of_its_own_zone(dashboard: Dashboard) -> None:
+    asked = "['2027-03-28T03:00:00+02:00', '2026-11-01T23:59:30-10:00'].map(m.wallTime)"
+    minute, second = await computed(dashboard, "lib/local-times.js", asked)
+    assert re.fullmatch(r"Sun, Mar 28, 2027, 0?3:00 AM", minute)
+    assert re.fullmatch(r"Sun, Nov 1, 2026, 11:59:30 PM", second)

@@ -187,6 +187,7 @@ async def test_a_run_by_hand_leads_to_its_task_and_back(dashboard: Dashboard) ->
     await row(page, "by-hand").get_by_role("link", name="by-hand").click()
     await panel(page, "Runs").get_by_role("link").click()
     await expect(page).to_have_url(re.compile(f"#/tasks/{run.task_id}$"))
+    await expect(page.locator("dt:text-is('Scheduled for') + dd")).to_contain_text("ago")
     await page.locator("dd").get_by_role("link", name="by-hand").click()
     await page.get_by_role("link", name="All its tasks").click()
     await expect(page).to_have_url(dashboard.link("tasks", schedule_id="by-hand"))

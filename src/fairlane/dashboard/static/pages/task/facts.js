@@ -49,6 +49,7 @@ export const Facts = ({ task }) => html`<dl class="facts">
   </${Fact}>
   <${Fact} name="Workflow" if=${task.workflow_id}><span class="mono">${task.workflow_id}</span></${Fact}>
   <${Fact} name="Schedule" if=${task.schedule_id}><${ScheduleLink} id=${task.schedule_id} /></${Fact}>
+  <${Fact} name="Scheduled for" if=${task.scheduled_for}><${Ago} at=${task.scheduled_for} /></${Fact}>
 </dl>`;
 
 /** @param {TaskDetail} task */
