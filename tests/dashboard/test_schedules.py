@@ -279,10 +279,15 @@ async def test_a_backfill_is_counted_first(dashboard: Dashboard) -> None:
 
 
 async def test_a_schedule_is_deleted(dashboard: Dashboard) -> None:
-    dashboard.expects("404")
+    dashboard.expects("404", "409")
     site, world = dashboard.site, dashboard.site.world
     await site.schedule("dropped")
     page = await dashboard.open("schedules/dropped")
+    dialog = await ask(page.get_by_role("main"), "Delete")
+    await world.run(world.ops.pause_schedule("dropped", note="Do not delete it."))
+    await answer(dialog, "Delete")
+    await expect(page.get_by_role("alert")).to_contain_text("Somebody else has changed")
+    await expect(page.locator(".banner.paused")).to_contain_text("Do not delete it.")
     dialog = await ask(page.get_by_role("main"), "Delete")
     await expect(dialog).to_contain_text("Delete dropped?")
     await answer(dialog, "Delete")
