@@ -232,8 +232,9 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 @lru_cache(maxsize=4_096)
-def _next_two(rule: Recurrence, after: int) -> tuple[int, ...]:
-    """Return the first two ticks later than a time, if there are any.
+def next_two(rule: Recurrence, after: int) -> tuple[int, ...]:
+    """Return the first two ticks later than a time, if there are any: with the second one it is
+    known whether a due tick is the newest.
 
     Thousands of schedules may have the same rule and fire together.
     """
@@ -242,7 +243,7 @@ def _next_two(rule: Recurrence, after: int) -> tuple[int, ...]:
 
 def next_tick(rule: Recurrence, after: int) -> int | None:
     """Return the first tick later than a time, if there is one."""
-    return next(iter(_next_two(rule, after)), None)
+    return next(iter(next_two(rule, after)), None)
 
 
 def newest_tick(rule: Recurrence, after: int, until: int) -> int | None:
@@ -250,7 +251,7 @@ def newest_tick(rule: Recurrence, after: int, until: int) -> int | None:
 
     It looks further and further back, so that a million ticks in between cost nothing.
     """
-    first = [tick for tick in _next_two(rule, after) if tick <= until]
+    first = [tick for tick in next_two(rule, after) if tick <= until]
     if len(first) < 2:  # as nearly always
         return first[0] if first else None
     newest, back = None, MICROSECONDS

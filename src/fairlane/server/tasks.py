@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from fairlane.client import requests
+from fairlane.core.definitions import Template
 from fairlane.core.filters import Filter, Page
 from fairlane.core.flow import Op, perform_async
 from fairlane.core.ids import is_id
@@ -134,6 +135,13 @@ async def sweep_batches(
         cursor = found.cursor
         if cursor is None or services.stopping.is_set() or time.monotonic() > deadline:
             return Response(SweptView(matched=matched, applied=changed, next_cursor=cursor))
+
+
+async def template_of(services: Services, type: str | None) -> Template | None:
+    """Return how tasks of a type are submitted. None: what is published does not matter."""
+    if type is None:
+        return None
+    return services.templates.current(type) or await services.templates.get(type)
 
 
 def submission(

@@ -6,8 +6,6 @@ process makes which uses the store itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -47,7 +45,6 @@ from fairlane.wire.values import (
 UnsetType = msgspec.UnsetType
 UNSET = msgspec.UNSET
 
-_NONE: Final[Mapping[str, Template]] = MappingProxyType({})
 _RULE: Final = ("cron", "tz", "every_seconds", "offset_seconds")
 _OPTIONS: Final = {"within_seconds": "within", "jitter_seconds": "jitter"} | {
     name: name
@@ -78,9 +75,14 @@ class ScheduledTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     retry_policy: RetryView | UnsetType = UNSET
     use_definition: bool | UnsetType = UNSET
 
-    def task(self, templates: Mapping[str, Template] = _NONE) -> NewTask:
-        """Return the model of the tasks, checked. `templates`: of the types that are defined."""
-        return TaskRequest(**_given(self), unique=False).task(templates)
+    @property
+    def defined_type(self) -> str | None:
+        """The type whose definition counts; None if that is not wanted."""
+        return self.task_type if self.use_definition is not False else None
+
+    def task(self, template: Template | None = None) -> NewTask:
+        """Return the model of the tasks, checked. `template`: that of `defined_type`."""
+        return TaskRequest(**_given(self), unique=False).task(template)
 
 
 class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,13 +111,18 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     pause_after_failures: Count | UnsetType | None = UNSET
     note: Note | UnsetType = UNSET
 
-    def applied(self, schedule: Schedule, templates: Mapping[str, Template] = _NONE) -> NewSchedule:
-        """Return the schedule with these changes, checked."""
+    @property
+    def defined_type(self) -> str | None:
+        """The type of its task whose definition counts; None if there is none, or not wanted."""
+        return self.task.defined_type if isinstance(self.task, ScheduledTask) else None
+
+    def applied(self, schedule: Schedule, template: Template | None = None) -> NewSchedule:
+        """Return the schedule with these changes, checked. `template`: that of `defined_type`."""
         if isinstance(self.task, ScheduledTask):
-            task = self.task.task(templates)
+            task = self.task.task(template)
         else:
-            template = schedule.template
-            task = template.task(new_id(), schedule.payload, template.spec)
+            before = schedule.template
+            task = before.task(new_id(), schedule.payload, before.spec)
         options = options_of(schedule.policy, schedule.note) | self._options()
         return new_schedule(schedule.schedule_id, self._rule_after(schedule.rule), task, **options)
 
@@ -145,11 +152,11 @@ class ScheduleRequest(SchedulePatch, frozen=True, kw_only=True, forbid_unknown_f
         """What is to be changed, for the audit log."""
         return self.schedule_id
 
-    def schedule(self, templates: Mapping[str, Template] = _NONE) -> NewSchedule:
-        """Return the schedule, checked. `templates`: of the types that are defined."""
+    def schedule(self, template: Template | None = None) -> NewSchedule:
+        """Return the schedule, checked. `template`: that of `defined_type`."""
         said = _given(self)
         rule = rule_of(**{name: said.get(name) for name in _RULE})
-        return new_schedule(self.schedule_id, rule, self.task.task(templates), **self._options())
+        return new_schedule(self.schedule_id, rule, self.task.task(template), **self._options())
 
 
 class ScheduleBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,12 +11,13 @@ from fairlane.core.audit import Action
 from fairlane.core.errors import ScheduleConflict
 from fairlane.core.ids import new_id
 from fairlane.core.recurrence import preview
-from fairlane.core.schedules import Schedule, checked_time
+from fairlane.core.schedules import NewSchedule, Schedule, checked_time
 from fairlane.core.scheduling import backfilled, unknown
 from fairlane.server.errors import InvalidRequest
 from fairlane.server.operations import ADMIN, BATCH_BYTES, READ, WORKER, Call, Operation
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
+from fairlane.server.tasks import template_of
 from fairlane.wire.schedule_changes import (
     BackfillReply,
     BackfillRequest,
@@ -52,7 +53,7 @@ async def list_schedules(services: Services, call: Call[None, ScheduleQuery]) ->
 
 async def create_schedule(services: Services, call: Call[ScheduleRequest, None]) -> Response:
     """Create a schedule. It goes on from now: its first tick is the next one."""
-    new = call.body.schedule(await services.templates.get())
+    new = call.body.schedule(await template_of(services, call.body.defined_type))
     try:
         (created,) = await services.run(services.ops.put_schedules([new], version=0))
     except ScheduleConflict:
@@ -73,7 +74,7 @@ async def patch_schedule(services: Services, call: Call[SchedulePatch, None]) ->
     (409), nor if code declares it."""
     version = _version_of(call)
     found = await _find(services, call)
-    new = call.body.applied(found, await services.templates.get())
+    new = call.body.applied(found, await template_of(services, call.body.defined_type))
     wanted = found.standing.version if version is None else version
     (changed,) = await services.run(services.ops.put_schedules([new], version=wanted))
     return _shown(changed)
@@ -136,8 +137,7 @@ async def preview_rule(services: Services, call: Call[PreviewRequest, None]) -> 
 
 async def put_schedules(services: Services, call: Call[ScheduleBatch, None]) -> Response:
     """Create or change up to 100 schedules, all or none. One that is the same stays as it is."""
-    templates = await services.templates.get()
-    new = [each.schedule(templates) for each in call.body.schedules]
+    new = await _all_of(services, call.body)
     found = await services.run(services.ops.put_schedules(new, version=call.body.version))
     return Response(_reply(found))
 
@@ -145,10 +145,16 @@ async def put_schedules(services: Services, call: Call[ScheduleBatch, None]) -> 
 async def declare(services: Services, call: Call[Declarations, None]) -> Response:
     """Declare the schedules of an application: a worker does so when it starts, and every hour. One
     that is the same stays as it is."""
-    batch, templates = call.body, await services.templates.get()
-    new = [each.schedule(templates) for each in batch.schedules]
+    batch = call.body
+    new = await _all_of(services, batch)
     op = services.ops.put_schedules(new, owner=batch.owner, version=batch.version)
     return Response(_reply(await services.run(op)))
+
+
+async def _all_of(services: Services, batch: ScheduleBatch) -> list[NewSchedule]:
+    return [
+        each.schedule(await template_of(services, each.defined_type)) for each in batch.schedules
+    ]
 
 
 def _reply(schedules: Sequence[Schedule]) -> SchedulesReply:

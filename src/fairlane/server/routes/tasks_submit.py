@@ -9,7 +9,6 @@ from typing import Final
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.definitions import Template
 from fairlane.core.errors import BatchTooLarge, InvalidInput
 from fairlane.core.estimates import Position
 from fairlane.core.model import NewTask
@@ -21,7 +20,7 @@ from fairlane.server.operations import BATCH_BYTES, SUBMIT, Call, Operation
 from fairlane.server.requests import decode
 from fairlane.server.responses import Headers, Response
 from fairlane.server.services import Services
-from fairlane.server.tasks import submission
+from fairlane.server.tasks import submission, template_of
 from fairlane.wire.submission import (
     BatchAccepted,
     BatchItem,
@@ -40,7 +39,7 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
     """Submit a task. A second request with the same idempotency key returns the same task."""
     request, key = call.body, _key_of(call)
-    template = await _template_of(services, request)
+    template = await template_of(services, request.defined_type)
     if request.payload_size <= LARGE_BYTES:  # the common case, kept fast
         new = request.task(template, key)
     else:
@@ -106,14 +105,6 @@ async def _known(services: Services, task_id: str) -> Response | None:
     return Response(body, 200, REPLAYED)
 
 
-async def _template_of(services: Services, request: TaskRequest) -> Template | None:
-    """Return how tasks of this type are submitted; None if that does not matter here."""
-    type = request.defined_type
-    if type is None:
-        return None
-    return services.templates.current(type) or await services.templates.get(type)
-
-
 async def _batch(services: Services, given: Sequence[msgspec.Raw]) -> list[NewTask]:
     if not given:
         raise InvalidRequest("A batch has at least one task.")
@@ -125,7 +116,7 @@ async def _batch(services: Services, given: Sequence[msgspec.Raw]) -> list[NewTa
     for index, raw in enumerate(given):
         try:
             request: TaskRequest = decode(_reader, bytes(raw))
-            make = partial(request.task, await _template_of(services, request))
+            make = partial(request.task, await template_of(services, request.defined_type))
             tasks.append(await call_aside(request.payload_size, make))
         except (InvalidRequest, InvalidInput, BodyTooLarge) as error:
             errors.append({"index": index, "code": error.code, "message": error.message})
