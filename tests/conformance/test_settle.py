@@ -16,6 +16,7 @@ from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, Released, S
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
+from fairlane.runtime.failures import failure_of
 from tests.fixtures.counters import tallies
 from tests.fixtures.stores import World, settlement, verdicts_of
 
@@ -99,6 +100,21 @@ async def test_what_is_not_retriable_fails_at_once(store: World) -> None:
     task = await store.task(task_id)
     assert (task.status, task.retry_count) == (State.FAILED, 1)
     assert task.error == msgspec.structs.replace(error, reason="not_retriable")
+
+
+async def test_what_the_caller_of_a_task_learns_of_its_failure(store: World) -> None:
+    trace = 'Traceback (most recent call last):\n  File "shop.py", line 7\nshop.Unpaid: no money\n'
+    for retriable, state, reason in (
+        (True, "dead_letter", "max_retries_exceeded"),
+        (False, "failed", "not_retriable"),
+    ):
+        task_id = await store.submit(max_retries=0)
+        error = TaskError("no money", "NO_MONEY", traceback=trace, retriable=retriable)
+        await store.settle(await store.claim_one(await store.worker()), Failed(error))
+        failed = failure_of(await store.task(task_id))
+        assert (failed.task_id, failed.state, failed.attempt) == (task_id, state, 1)
+        assert (failed.error_code, failed.exception_type) == ("NO_MONEY", "shop.Unpaid")
+        assert (failed.reason, failed.traceback) == (reason, trace)
 
 
 async def test_success_after_failure(store: World) -> None:
