@@ -138,11 +138,15 @@ def test_the_tutorial(tools: Path, folder: Path) -> None:
     with shell_in(folder, tools) as shell:
         shell.write("shop.py", program)
         assert shell.type("python shop.py").strip() == promised
+        look = "fairlane top --json --store sqlite:///shop.db"
+        before = json.loads(shell.type(look))["stats"]["by_status"]
         (start,) = re.findall("^fairlane worker .*$", TUTORIAL, re.MULTILINE)
         shell.type(f"{start} &")
         shell.wait_for("is ready for send_invoice")
-        stats = json.loads(shell.type("fairlane top --json --store sqlite:///shop.db"))["stats"]
+        stats = json.loads(shell.type(look))["stats"]
         assert stats["workers"]["active"] == 1
+        # The worker has imported the file, which submitted nothing again.
+        assert sum(stats["by_status"].values()) == sum(before.values()) > 100
 
 
 def test_up_without_anything_else(tools: Path, folder: Path) -> None:
