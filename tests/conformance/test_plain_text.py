@@ -13,7 +13,7 @@ from fairlane.core.sealing import Key
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.conformance.test_encryption import daily, keyed
-from tests.fixtures.stores import World, settlement
+from tests.fixtures.stores import TRANSACTIONAL, World, settlement
 
 KEY = Key("k1", b"1" * 32)
 
@@ -113,9 +113,8 @@ async def test_plain_schedules_and_blobs_are_refused(store: World) -> None:
 
 
 @pytest.mark.local
+@pytest.mark.parametrize("store", TRANSACTIONAL, indirect=True)
 async def test_transactions_of_others_are_refused_too_and_stay_whole(store: World) -> None:
-    if not store.transactional:
-        return
     await store.submit()
     task = await store.claim_one(await store.worker())
     await say(store, Encryption.REQUIRED)

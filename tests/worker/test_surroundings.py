@@ -14,7 +14,7 @@ from fairlane import GIVEN, Context, Fairlane, Handle, Shared, State
 from fairlane.core.errors import InvalidHandler
 from fairlane.worker.config import Config
 from fairlane.worker.worker import Worker
-from tests.fixtures.stores import World
+from tests.fixtures.stores import TRANSACTIONAL, World
 from tests.worker.kit import ended, working
 
 Next = Callable[[], Awaitable[Any]]
@@ -154,6 +154,7 @@ async def test_a_completing_transaction_commits_with_the_handler_s_writes(
     assert fenced.is_set()
 
 
+@pytest.mark.parametrize("world", TRANSACTIONAL, indirect=True)
 async def test_what_follows_is_submitted_in_the_completing_transaction(
     app: Fairlane, world: World
 ) -> None:
@@ -169,8 +170,6 @@ async def test_what_follows_is_submitted_in_the_completing_transaction(
             if fail:
                 raise ValueError("rolled back")
 
-    if not world.transactional or world.url == "sqlite://":
-        return  # memory has but one connection, which cannot be joined
     async with working(app, types=frozenset({"lead"})):
         for fail in (False, True):
             await ended(app, (await lead.submit(fail=fail)).task_id)
