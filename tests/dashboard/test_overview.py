@@ -18,6 +18,11 @@ async def test_a_store_that_has_seen_nothing_says_how_to_begin(alone: Dashboard)
     here = f"{alone.site.address}/"
     for shown in (f"--store {here}", f'app = Fairlane("{here}")', f"worker --server {here}"):
         await expect(page.get_by_text(shown)).to_be_visible()
+    program = await page.locator("pre", has_text="import Fairlane").inner_text()
+    assert program.startswith("# shop.py\n")
+    *_, condition, submission = program.splitlines()
+    assert condition == 'if __name__ == "__main__":', "a worker that imports it submits nothing"
+    assert submission.startswith("    greet.submit_sync(")
     await alone.site.ran("greet")
     await expect(page.get_by_role("heading", name="No tasks yet")).to_have_count(0)
 

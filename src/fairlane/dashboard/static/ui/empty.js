@@ -19,7 +19,8 @@ export const Empty = ({ title, children }) =>
  *
  * @param {string} server
  */
-const first = (server) => `from fairlane import Fairlane
+const first = (server) => `# shop.py
+from fairlane import Fairlane
 
 app = Fairlane("${server}")
 
@@ -27,7 +28,8 @@ app = Fairlane("${server}")
 async def greet(name: str) -> str:
     return f"Hello {name}"
 
-greet.submit_sync("you")`;
+if __name__ == "__main__":
+    greet.submit_sync("you")`;
 
 /** How to submit the first task. */
 export function NoTasks() {
@@ -37,6 +39,7 @@ export function NoTasks() {
     <pre><code>fairlane submit echo '{"say": "hello"}' --store ${server}</code></pre>
     <p>or from Python:</p>
     <pre><code>${first(server)}</code></pre>
-    <p>It appears here at once. To run it: <code>fairlane worker --server ${server}</code></p>
+    <p>It appears here at once. To run it: <code>fairlane worker --app shop:app</code>, or, for echo alone,
+      <code>fairlane worker --server ${server}</code></p>
   </${Empty}>`;
 }
