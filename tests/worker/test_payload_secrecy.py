@@ -123,14 +123,15 @@ async def test_payloads_that_do_not_fit_are_described_without_their_values(
     assert SECRET.encode() not in await written(memory.backend, memory.url)
 
 
-@pytest.mark.parametrize(("handler", "payload", "words"), MISFITS)
+# Python itself names a parameter that does not exist.
+@pytest.mark.parametrize(
+    ("handler", "payload", "words"), [each for each in MISFITS if SECRET not in each[1]]
+)
 def test_nor_does_the_refusal_of_arguments_show_them(
     handler: Any, payload: dict[str, Any], words: str
 ) -> None:
     app = Fairlane("sqlite://")
     task: Any = app.task(name="task")(handler)
-    if SECRET in payload:
-        return  # Python itself names a parameter that does not exist
     with pytest.raises(InvalidArguments) as caught:
         task.prepare(**payload)
     assert words in str(caught.value)
