@@ -14,10 +14,10 @@ from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.fixtures.stores import World, settlement
 
-LANES = 3_000
-IDLE_SECONDS = 0.02
-"""How much longer a claim may take for so many lanes: it took 40 ms and more when it looked at each
-of them, and takes less than one now."""
+LANES = 6_000
+MOST = 5
+"""How many times as long a claim may take with so many lanes. It takes at most twice as long; an
+engine that looks at each of them takes ten times as long (SQLite, Redis), or fifty (PostgreSQL)."""
 GPU = frozenset({"gpu"})
 
 
@@ -130,7 +130,7 @@ async def idle_claim(store: World, worker: str, **options: Any) -> float:
     """Return the seconds that a claim takes which gets nothing: the least of many, because others
     use the machine, too."""
     least = float("inf")
-    for _ in range(20):
+    for _ in range(50):
         began = time.perf_counter()
         assert await store.claim(worker, 1, **options) == []
         least = min(least, time.perf_counter() - began)
@@ -150,12 +150,12 @@ async def test_a_claim_does_not_cost_by_lanes(store: World, limited: bool) -> No
         numbers = range(first, first + 1_000)
         tasks = [new_task(f"type-{n}", required_capabilities=GPU) for n in numbers]
         await store.submit_all(tasks)
-    assert await idle_claim(store, worker) < before + IDLE_SECONDS
+    assert await idle_claim(store, worker) < MOST * before
     for _ in range(LANES // 500):
         held = await store.claim(worker, 500, capabilities=GPU)
         assert len(held) == 500
         await store.run(store.ops.settle([settlement(task) for task in held]))
-    assert await idle_claim(store, worker, capabilities=GPU) < before + IDLE_SECONDS
+    assert await idle_claim(store, worker, capabilities=GPU) < MOST * before
 
 
 async def test_running_tasks_go_on_when_paused(store: World) -> None:

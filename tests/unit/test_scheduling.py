@@ -414,7 +414,7 @@ def test_the_end_of_a_pause_is_counted(shelf: Shelf) -> None:
 @pytest.mark.parametrize("act", [pause, resume])
 def test_an_unknown_schedule(shelf: Shelf, act: Any) -> None:
     damaged(shelf, "odd")
-    with pytest.raises(UnknownSchedule, match="There is no schedule daily"):
+    with pytest.raises(UnknownSchedule, match="There is no schedule 'daily'"):
         act(shelf)
 
 
