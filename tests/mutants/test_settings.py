@@ -113,7 +113,7 @@ REDIS: dict[str, Break] = {
     "claims read something else": lua(
         "lib/documents", "return document and value_of(document)", "return false"
     ),
-    "the one who is overtaken writes": lua("lib/documents", "~= version then", "== '' then"),
+    "the one who is overtaken writes": lua("lib/document_writes", "~= version then", "== '' then"),
     "a process keeps the aging that it knew": replaced(
         redis.Context, "refresh", _refreshes_without_aging
     ),
