@@ -1,0 +1,362 @@
+"""Faults in how the core declares and fires schedules, each beside the test that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from fairlane.core import firing, scheduling
+from fairlane.core.documents import Document, Written, write
+from fairlane.core.flow import Flow
+from fairlane.core.model import NewTask
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.schedules import Missed, Outcome, Overlap, Schedule
+from fairlane.core.states import LIVE, State
+from fairlane.engines.postgres.engine import PostgresOperations
+from fairlane.engines.redis.engine import RedisOperations
+from fairlane.engines.sqlite.engine import SqliteOperations
+from tests.conformance import test_schedule_edges as edges
+from tests.conformance import test_schedule_faults as faults
+from tests.conformance import test_schedules as plain
+from tests.fixtures.stores import World
+from tests.mutants.planting import Break, replaced, together
+
+Check = Callable[[World, pytest.MonkeyPatch], Any]
+Fault = tuple[Break, Check]
+
+
+def shown(test: Any, *parameters: Any) -> Check:
+    """A test, with values for what it is parametrized with."""
+
+    def check(store: World, patch: pytest.MonkeyPatch) -> Any:
+        names = test.__code__.co_varnames[: test.__code__.co_argcount]
+        return test(store, *([patch] if "monkeypatch" in names else parameters))
+
+    return check
+
+
+# -- what is written -------------------------------------------------------------------------------
+
+ENGINES: tuple[Any, ...] = (SqliteOperations, PostgresOperations, RedisOperations)
+SUBMIT_ALONG = {engine: engine.submit_along for engine in ENGINES}
+
+
+def everywhere(
+    faulty: Callable[[Any, Sequence[NewTask], str, Sequence[Document]], Flow[Any]],
+) -> Break:
+    return together(*(replaced(engine, "submit_along", faulty) for engine in ENGINES))
+
+
+def _loses_tasks(self: Any, _: Sequence[NewTask], kind: str, puts: Sequence[Document]) -> Flow[Any]:
+    return (yield from SUBMIT_ALONG[type(self)](self, [], kind, puts))
+
+
+def _moves_nothing_on(
+    self: Any, tasks: Sequence[NewTask], _: str, __: Sequence[Document]
+) -> Flow[Any]:
+    if tasks:
+        yield from self.submit(tasks).flow()
+    return Written.DONE
+
+
+# -- what is decided -------------------------------------------------------------------------------
+
+_fire, _chosen, _judge, _passed_over = (
+    firing.fire,
+    firing._chosen,
+    firing._judge,
+    firing._passed_over,
+)
+_task_of, _after, _decided, _commit = (
+    firing.task_of,
+    firing._after,
+    scheduling._decided,
+    scheduling._commit,
+)
+_newest_due, _declared, _overlapping, _resume, _is_left_out = (
+    firing._newest_due,
+    scheduling._declared,
+    firing._overlapping,
+    firing.resume,
+    scheduling._is_left_out,
+)
+
+
+def _with_policy(decide: Callable[..., Any], schedule: Schedule, *args: Any, **change: Any) -> Any:
+    return decide(replace(schedule, policy=replace(schedule.policy, **change)), *args)
+
+
+def policy(name: str, decide: Callable[..., Any], **change: Any) -> Break:
+    """A decision that goes by another policy than that of the schedule."""
+    return replaced(firing, name, lambda *args: _with_policy(decide, *args, **change))
+
+
+def _unpaused(schedule: Schedule) -> Schedule:
+    return replace(schedule, standing=replace(schedule.standing, pause=None))
+
+
+_due_at = firing.due_at
+_ignores_pauses = together(
+    replaced(scheduling, "due_at", lambda schedule: _due_at(_unpaused(schedule))),
+    replaced(firing, "fire", lambda schedule, *args: _fire(_unpaused(schedule), *args)),
+)
+
+
+def _stays_paused(schedule: Schedule, *args: Any) -> Any:
+    return None if schedule.standing.pause else _fire(schedule, *args)
+
+
+def _declares_the_pause_away(new: Any, before: Schedule | None, *args: Any) -> Schedule:
+    found = _declared(new, before, *args)
+    return found if found is before else _unpaused(found)
+
+
+def _begins_anew(new: Any, before: Schedule | None, now: int, owner: str | None) -> Schedule:
+    found = _declared(new, before, now, owner)
+    return firing.align(replace(found, standing=replace(found.standing, since=now)))
+
+
+def _never_resets_failures(schedule: Schedule, last: State | None) -> Schedule:
+    return _judge(schedule, None if last is State.COMPLETED else last)
+
+
+def _counts_a_failure_again(schedule: Schedule, last: State | None) -> Schedule:
+    standing = replace(schedule.standing, judged=False)
+    return _judge(replace(schedule, standing=standing), last)
+
+
+def _differs() -> Break:
+    """Every process fires it later than the one before."""
+    late = count(60, 60)
+
+    def fire_time(_: Schedule, tick: int) -> int:
+        return tick + next(late) * MICROSECONDS
+
+    return replaced(firing, "fire_time", fire_time)
+
+
+def _waits_for_nobody(
+    schedule: Schedule, task_id: str, tick: int, parent: str | None = None, *, chosen: bool = False
+) -> NewTask:
+    return _task_of(schedule, task_id, tick, None, chosen=chosen)
+
+
+def _forgets_the_last_task(*args: Any, **options: Any) -> Schedule:
+    after = _after(*args, **options)
+    return replace(after, standing=replace(after.standing, last_task=None))
+
+
+def _looks_again(schedule: Schedule, newest: int, *args: Any, **options: Any) -> Schedule:
+    return _after(schedule, newest - 1, *args, **options)
+
+
+def _cancels_nothing(self: Any, now: int, items: Sequence[Any], idle: Any) -> Any:
+    return _commit(
+        self,
+        now,
+        [item._replace(firing=item.firing._replace(cancels=None)) for item in items],
+        idle,
+    )
+
+
+def _raises_refusals(self: Any, now: int, items: Any, idle: Any) -> Any:
+    return (yield from scheduling._carry_out(self, now, items, idle))
+
+
+def _stumbles(self: Any, due: Sequence[Document], now: int) -> Any:
+    for each in due:
+        assert scheduling._schedule_of(each) is not None
+    return (yield from _decided(self, due, now))
+
+
+def _counts_nothing(*_: Any) -> Flow[list[Document]]:
+    yield from ()
+    return []
+
+
+def _answers_without_writing(self: Any, kind: str, puts: Any, *args: Any, **options: Any) -> Any:
+    if kind == scheduling._OWNER:
+        return Written.DONE
+    return (yield from write(self, kind, puts, *args, **options))
+
+
+def _knows_no_bound(self: Any, kind: str, puts: Any, drops: Any = (), **_: Any) -> Any:
+    return write(self, kind, puts, drops)
+
+
+def _repeats(
+    self: Any, now: int, stored: Document, schedule: Schedule, tasks: Any, run: Any
+) -> Any:
+    forgotten = replace(schedule, standing=replace(schedule.standing, runs=()))
+    return _submit_besides(self, now, stored, forgotten, tasks, run)
+
+
+_submit_besides = scheduling._submit_besides
+
+TICK = shown(plain.test_a_tick_submits_a_task)
+MISSED = {
+    each: shown(
+        plain.test_ticks_that_nobody_fired,
+        each,
+        {
+            Missed.SKIP: [(Outcome.MISSED, 5)],
+            Missed.ONCE: [(Outcome.MISSED, 4), (Outcome.FIRED, 1)],
+            Missed.ALL: [(Outcome.MISSED, 2), *[(Outcome.FIRED, 1)] * 3],
+        }[each],
+    )
+    for each in Missed
+}
+OVERLAP = {each: shown(plain.test_a_task_that_has_not_ended, each) for each in Overlap}
+
+CORE: dict[str, Fault] = {
+    "a tick is lost": (everywhere(_loses_tasks), TICK),
+    "a tick is fired again": (everywhere(_moves_nothing_on), TICK),
+    "a tick is not moved on from": (replaced(firing, "_after", _looks_again), TICK),
+    "an overlap is ignored": (
+        policy("_overlapping", _overlapping, overlap=Overlap.ALLOW),
+        OVERLAP[Overlap.SKIP],
+    ),
+    "a task that is retried has ended": (
+        replaced(firing, "LIVE", LIVE - {State.RETRYING}),
+        shown(plain.test_a_task_that_is_retried_overlaps),
+    ),
+    "whatever was fired has ended": (
+        replaced(firing, "_after", _forgets_the_last_task),
+        OVERLAP[Overlap.SKIP],
+    ),
+    "a task that was queued does not wait": (
+        replaced(firing, "task_of", _waits_for_nobody),
+        OVERLAP[Overlap.QUEUE],
+    ),
+    "what is caught up runs at once": (
+        replaced(firing, "task_of", _waits_for_nobody),
+        shown(plain.test_missed_ticks_run_one_after_the_other),
+    ),
+    "what is replaced goes on": (
+        replaced(scheduling, "_commit", _cancels_nothing),
+        OVERLAP[Overlap.REPLACE],
+    ),
+    "a pause is ignored": (_ignores_pauses, shown(plain.test_a_pause_survives_a_deployment)),
+    "a pause ends with a deployment": (
+        replaced(scheduling, "_declared", _declares_the_pause_away),
+        shown(plain.test_a_pause_survives_a_deployment),
+    ),
+    "a pause never ends by itself": (
+        replaced(firing, "fire", _stays_paused),
+        shown(plain.test_a_pause_may_end_by_itself),
+    ),
+    "ticks of a pause are never caught up": (
+        replaced(firing, "resume", lambda schedule, now, _: _resume(schedule, now, Missed.SKIP)),
+        shown(plain.test_ticks_of_a_pause_can_be_caught_up, Missed.ALL, 3),
+    ),
+    "a deployment begins anew": (
+        replaced(scheduling, "_declared", _begins_anew),
+        shown(plain.test_the_same_again_moves_nothing),
+    ),
+    "any change moves the next tick": (
+        replaced(scheduling, "_moments", lambda _: object()),
+        shown(plain.test_the_same_again_moves_nothing),
+    ),
+    "another rule keeps the old ticks": (
+        replaced(scheduling, "_moments", lambda _: ()),
+        shown(plain.test_another_rule_goes_on_from_now),
+    ),
+    **{
+        f"what is missed is always {other}": (
+            policy("_chosen", _chosen, missed=other),
+            MISSED[wanted],
+        )
+        for wanted, other in (
+            (Missed.SKIP, Missed.ONCE),
+            (Missed.ONCE, Missed.ALL),
+            (Missed.ALL, Missed.SKIP),
+        )
+    },
+    "ticks are never too old": (policy("_chosen", _chosen, within=1e9), MISSED[Missed.ALL]),
+    "missed ticks are not cut": (
+        policy("_chosen", _chosen, most=1_000),
+        shown(plain.test_a_million_missed_ticks_are_cut),
+    ),
+    "missed ticks are not told": (
+        replaced(firing, "_passed_over", lambda *_: []),
+        MISSED[Missed.ONCE],
+    ),
+    "an end is ignored": (
+        together(
+            policy("_newest_due", _newest_due, ends_at=None),
+            policy("align", firing.align, ends_at=None),
+        ),
+        shown(edges.test_an_end_is_the_last_moment_at_which_it_fires),
+    ),
+    "a start is ignored": (
+        replaced(firing, "first_after", lambda schedule: schedule.standing.since),
+        shown(plain.test_a_start),
+    ),
+    "a schedule that has ended misses ticks": (
+        replaced(firing, "_last_until", lambda _, time: time),
+        shown(edges.test_a_count_ends_a_schedule_for_good),
+    ),
+    "failures are never forgotten": (
+        replaced(firing, "_judge", _never_resets_failures),
+        shown(edges.test_a_success_ends_a_row_of_failures),
+    ),
+    "failures are not counted": (
+        replaced(firing, "_judge", lambda schedule, _: schedule),
+        shown(plain.test_a_schedule_that_keeps_failing_is_paused),
+    ),
+    "jitter differs": (_differs(), shown(edges.test_jitter_and_a_tick_of_another_process)),
+    "jitter is ignored": (
+        replaced(firing, "fire_time", lambda _, tick: tick),
+        shown(plain.test_jitter_is_the_same_for_everybody),
+    ),
+    "a clock that is set back fires again": (
+        replaced(firing, "first_after", lambda schedule: schedule.standing.since - 7_200_000_000),
+        shown(plain.test_a_clock_that_is_set_fires_nothing_twice),
+    ),
+    "one that is refused holds up the others": (
+        replaced(scheduling, "_commit", _raises_refusals),
+        shown(plain.test_a_schedule_that_is_refused_does_not_hold_up_others),
+    ),
+    "one that cannot be read holds up the others": (
+        replaced(scheduling, "_decided", _stumbles),
+        shown(plain.test_documents_that_cannot_be_read_hold_up_nobody),
+    ),
+    "a run is repeated": (
+        replaced(scheduling, "_submit_besides", _repeats),
+        shown(faults.test_who_runs_it_besides_its_ticks_dies, "run"),
+    ),
+    "nothing is counted": (
+        replaced(scheduling, "_counted", _counts_nothing),
+        shown(plain.test_many_schedulers_fire_every_tick_once),
+    ),
+    "what code no longer declares stays": (
+        replaced(scheduling, "_is_left_out", lambda *_: False),
+        shown(plain.test_what_code_no_longer_declares_is_dropped_after_a_day),
+    ),
+    "what nobody declares is dropped": (
+        replaced(
+            scheduling,
+            "_is_left_out",
+            lambda schedule, alive: _is_left_out(
+                schedule, dict.fromkeys([*alive, schedule.standing.owner], 10**18)
+            ),
+        ),
+        shown(plain.test_what_code_no_longer_declares_is_dropped_after_a_day),
+    ),
+    "nobody notes who declares": (
+        replaced(scheduling, "write", _answers_without_writing),
+        shown(plain.test_what_code_no_longer_declares_is_dropped_after_a_day),
+    ),
+    "anybody changes what code declares": (
+        replaced(scheduling, "_check_version", lambda *_: None),
+        shown(plain.test_nobody_else_changes_what_code_declares),
+    ),
+    "there may be any number": (
+        replaced(scheduling, "write", _knows_no_bound),
+        shown(plain.test_there_is_a_limit_to_schedules),
+    ),
+}
