@@ -29,6 +29,9 @@ _SETTLED_NANOSECONDS: Final = 3_000_000_000
 """The longest step of a file system's clock: a folder changed more recently than this may have
 changed again since, under the same time."""
 
+_FINE_NANOSECONDS: Final = 100_000_000
+"""The same where times have fractions of a second: such clocks step every 10 ms or more often."""
+
 _NEVER: Final = float("-inf")
 
 
@@ -88,7 +91,7 @@ class StoreFiles:
             if not self._intact_one_by_one():
                 self._looked_at = _NEVER
                 return False
-            if folder is not None and time.time_ns() - folder[0] > _SETTLED_NANOSECONDS:
+            if folder is not None and time.time_ns() - folder[0] > _step(folder[0]):
                 self._settled = folder
         self._looked_at = now
         return True
@@ -162,6 +165,11 @@ class StoreFiles:
 
     def _look(self) -> tuple[Identity | None, ...]:
         return tuple(_identity(path) for path in self._all)
+
+
+def _step(time: int) -> int:
+    """Return how long a time of a folder, in nanoseconds, may stay the same while it changes."""
+    return _FINE_NANOSECONDS if time % 1_000_000_000 else _SETTLED_NANOSECONDS
 
 
 def _identity(path: Path) -> Identity | None:
