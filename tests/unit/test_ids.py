@@ -209,7 +209,7 @@ def test_many_ids_are_checked_at_once() -> None:
     checked_all([])
     with pytest.raises(BatchTooLarge, match="At most 4 tasks"):
         checked_all(some, 4)
-    for bad in ("", "x", some[0] + some[1], some[0].upper(), some[0][:-1]):
+    for bad in ("", "x", some[0] + some[1], some[0].upper(), some[0][:-1], some[0][:-1] + "\u0663"):
         with pytest.raises(InvalidTaskId):
             checked_all([*some[:2], bad], 5)
     with pytest.raises(InvalidTaskId):  # together they are as long as two

@@ -20,7 +20,8 @@ from fairlane.core.text import shown
 
 _ID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _SHAPE: Final = re.compile(rf"{_ID}\Z")
-_SHAPES: Final = re.compile(rf"(?:{_ID})*\Z")
+_ZERO: Final = "00000000-0000-0000-0000-000000000000"
+_ZEROS: Final = str.maketrans("0123456789abcdef", "0" * 16)
 
 PACKED: Final = 16
 """Bytes per packed id."""
@@ -113,8 +114,9 @@ def checked_all(task_ids: Sequence[str], most: int = limits.BATCH) -> None:
     """Raise unless these are at most `most` ids, each in canonical form."""
     if len(task_ids) > most:
         raise BatchTooLarge(f"At most {most:,} tasks are handled at once, not {len(task_ids):,}.")
-    # All in one match: this is the hot path.
-    if not _SHAPES.match("".join(task_ids)) or {*map(len, task_ids)} - {36}:
+    # All at once: this is the hot path. With zeros for its digits, every id looks the same.
+    alike = "".join(task_ids).translate(_ZEROS) == _ZERO * len(task_ids)
+    if not alike or {*map(len, task_ids)} - {len(_ZERO)}:
         checked(next(each for each in task_ids if not _SHAPE.match(each)))
 
 
