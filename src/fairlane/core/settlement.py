@@ -105,10 +105,12 @@ COMPLETED = Settled(_APPLIED, COMPLETE)
 
 
 def _decide(item: Settlement) -> FencedMove:
-    outcome = item.outcome
-    move = decide(item.standing, outcome, item.jitter)
-    result = outcome.result if isinstance(outcome, Completed) else None
-    assert move is COMPLETE or allows(move.verb, State.EXECUTING), move
+    outcome, move, result = item.outcome, COMPLETE, None
+    if isinstance(outcome, Completed):  # nearly all of them: nothing is to be decided
+        result = outcome.result
+    else:
+        move = decide(item.standing, outcome, item.jitter)
+        assert allows(move.verb, State.EXECUTING), move
     return FencedMove(item.task_id, item.attempt, item.worker_id, move, item.seconds, result)
 
 

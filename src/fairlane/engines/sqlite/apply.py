@@ -27,6 +27,7 @@ from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "apply")
 
+_COMPLETE = Verb.COMPLETE  # looking it up in its class takes long for the hot path
 _EXECUTING, _COMPLETED = State.EXECUTING.code, State.COMPLETED.code
 _LANE, _ATTEMPT, _WORKER_ID = 2, 4, 7  # in a row of `held`
 _STRANGERS = 64
@@ -55,7 +56,7 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
         lanes.add(row[_LANE])
         if runs is not None:
             runs.add(row[_LANE], item.move)
-        if item.move.verb is Verb.COMPLETE:
+        if item.move.verb is _COMPLETE:
             completions.append((item, row))
             continue
         (task,) = yield from standing([item.task_id])
@@ -137,7 +138,7 @@ def _complete(
         yield ExecuteMany(SQL["forget_errors"], run_before)
     accounts.ends(State.COMPLETED, task_ids)
     for (lane, level, bucket, worker_id), group in groups.items():
-        accounts.mention(group.passage(Verb.COMPLETE, worker_id, lane, level))
+        accounts.mention(group.passage(_COMPLETE, worker_id, lane, level))
         tally = (lane, level, _EXECUTING, _COMPLETED, "", bucket)
         spent = sum(seconds for seconds in group.seconds if seconds)
         accounts.count(tally, len(group.task_ids), spent)
