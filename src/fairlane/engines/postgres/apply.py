@@ -47,6 +47,7 @@ _COMPLETE_ONLY = fill(_APPLY, others="")
 _APPLY_ALL = fill(SQL["apply"], unlinked="", plain="")
 
 _TASK_ID = attrgetter("task_id")
+_COMPLETE = Verb.COMPLETE
 
 Applied = dict[Fence, FencedMove]
 
@@ -122,7 +123,7 @@ def _apply(items: Iterable[FencedMove], waking: Waking, plain: bool) -> Flow[App
     wanted = sorted(items, key=_TASK_ID)
     if not wanted:
         return {}
-    alike = all(item.move.verb is Verb.COMPLETE for item in wanted)
+    alike = all(item.move.verb is _COMPLETE for item in wanted)
     if plain:
         statement = _COMPLETE_PLAIN if alike else _APPLY_PLAIN
     else:
@@ -172,9 +173,10 @@ def _query(statement: str, wanted: list[FencedMove], reaping: bool, *, bare: boo
 
     `wanted` is sorted, so that two batches with the same tasks cannot wait for each other.
     """
-    numbers: dict[tuple[Any, ...], int] = {}
+    numbers: dict[str | tuple[Any, ...], int] = {}
     kinds = [numbers.setdefault(_kind(item), len(numbers) + 1) for item in wanted]
-    columns = [list(column) for column in zip(*numbers, strict=True)]
+    values = [(kind, *_COMPLETED) if isinstance(kind, str) else kind for kind in numbers]
+    columns = [list(column) for column in zip(*values, strict=True)]
     return Query(
         statement,
         (
@@ -191,12 +193,12 @@ def _query(statement: str, wanted: list[FencedMove], reaping: bool, *, bare: boo
     )
 
 
-def _kind(item: FencedMove) -> tuple[Any, ...]:
-    """Return the values that moves of one kind have in common."""
+def _kind(item: FencedMove) -> str | tuple[Any, ...]:
+    """Return the values that moves of one kind have in common; of a completion, the worker."""
     move = item.move
-    if move.verb is Verb.COMPLETE:
+    if move.verb is _COMPLETE:
         # Completions change no counter of a task, so all completions of a worker are of one kind.
-        return (item.worker_id, *_COMPLETE)
+        return item.worker_id
     assert allows(move.verb, State.EXECUTING), move
     # The statement writes out what is cleared.
     assert move.clears == (Clears.ERROR if move.ends else RERUN), move
@@ -219,7 +221,7 @@ def _kind(item: FencedMove) -> tuple[Any, ...]:
 _IN_COMMON = 6
 """How many of these values a completion needs, too."""
 
-_COMPLETE = (
+_COMPLETED = (
     Verb.COMPLETE.value,
     State.COMPLETED.code,
     None,
