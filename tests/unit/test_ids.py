@@ -197,10 +197,10 @@ def test_a_forked_child_goes_its_own_way(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_packed_ids_come_back_as_they_were() -> None:
-    some = new_ids(50)
-    assert len(pack(some)) == 50 * PACKED
-    assert unpack(pack(some)) == some
-    assert unpack(pack([])) == []
+    for count in (0, 1, 15, 16, 50):
+        some = new_ids(count)
+        assert len(pack(some)) == count * PACKED
+        assert unpack(pack(some)) == some
 
 
 def test_many_ids_are_checked_at_once() -> None:

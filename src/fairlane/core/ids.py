@@ -21,6 +21,9 @@ from fairlane.core.text import shown
 _ID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _SHAPE: Final = re.compile(rf"{_ID}\Z")
 _ZERO: Final = "00000000-0000-0000-0000-000000000000"
+_DIGITS: Final = [place for place, character in enumerate(_ZERO) if character == "0"]
+"""Where an id has its digits."""
+_MANY: Final = 16
 _ZEROS: Final = str.maketrans("0123456789abcdef", "0" * 16)
 
 PACKED: Final = 16
@@ -95,7 +98,16 @@ def pack(ids: Iterable[str]) -> bytes:
 
 def unpack(packed: bytes) -> list[str]:
     """Return what `pack` was given."""
-    return [dashed(packed[start : start + PACKED].hex()) for start in range(0, len(packed), PACKED)]
+    if len(packed) < _MANY * PACKED:
+        starts = range(0, len(packed), PACKED)
+        return [dashed(packed[start : start + PACKED].hex()) for start in starts]
+    # One digit of all ids at a time takes a fraction of the time of one id at a time.
+    digits = packed.hex().encode()
+    line = f"{_ZERO} ".encode()
+    lines = bytearray(line * (len(packed) // PACKED))
+    for at, place in enumerate(_DIGITS):
+        lines[place :: len(line)] = digits[at :: len(_DIGITS)]
+    return lines.decode().split()
 
 
 def is_id(value: object) -> TypeGuard[str]:
