@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairlane.core.facts import Facts
+from fairlane.core.tick_counts import TickCounts
 from fairlane.telemetry.metrics import exposition
 
 
@@ -53,6 +54,6 @@ class Scraped:
         }
 
 
-def scraped(facts: Facts) -> Scraped:
+def scraped(facts: Facts, ticks: TickCounts | None = None) -> Scraped:
     """What a server would tell of these facts."""
-    return Scraped(exposition(facts, "1.2.3").decode())
+    return Scraped(exposition(facts, ticks or TickCounts(), "1.2.3").decode())

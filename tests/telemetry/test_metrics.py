@@ -11,8 +11,10 @@ from fairlane.core.breaker import Breaker
 from fairlane.core.facts import Stream
 from fairlane.core.lanes import Controls, Lane, Rules
 from fairlane.core.model import WorkerStatus
+from fairlane.core.schedules import Outcome, ScheduleRun
 from fairlane.core.states import State
 from fairlane.core.tally import BUCKETS, LOST_WORKERS, MOVED, STALE_RESULTS, Tally, TallyKey, apart
+from fairlane.core.tick_counts import TickCounts
 from tests.telemetry.kit import Scraped, scraped
 from tests.unit.make import NOW, SECOND, facts, worker
 
@@ -360,3 +362,19 @@ def test_what_dropped_lanes_counted_stays() -> None:
     found = of(Tally(TallyKey(0, MEDIUM, 0, QUEUED), 3, 0.0), ran(State.COMPLETED, 2, lane=0))
     assert found.by("taskqueue_tasks_submitted_total", "type") == {"other": 3}
     assert found.by("taskqueue_tasks_completed_total", "type") == {"other": 2}
+
+
+def test_ticks_of_schedules() -> None:
+    run = ScheduleRun(NOW, Outcome.FIRED, "t1")
+    handled = [
+        ("a", run),
+        ("a", ScheduleRun(NOW, Outcome.MISSED, None, 7)),
+        ("a", ScheduleRun(NOW, Outcome.MANUAL, "t2")),
+    ]
+    told = scraped(facts(), TickCounts().counted(NOW, handled, [300_000]))
+    assert told.by("fairlane_schedule_ticks_total", "outcome") == {"fired": 1, "missed": 7}
+    assert told("fairlane_schedule_ticks_total", outcome="refused") == 0
+    assert told("fairlane_schedule_lag_seconds_bucket", le="0.25") == 0
+    assert told("fairlane_schedule_lag_seconds_bucket", le="0.5") == 1
+    assert told("fairlane_schedule_lag_seconds_bucket", le="+Inf") == 1
+    assert told("fairlane_schedule_lag_seconds_sum") == 0.3

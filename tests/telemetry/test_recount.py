@@ -13,7 +13,9 @@ from fairlane.core.filters import EVERYTHING
 from fairlane.core.model import Event, NewTask, Task, TaskError, Verdict, microseconds_of
 from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed, TimedOut
 from fairlane.core.priority import Aging, Band, band_of
+from fairlane.core.recurrence import every
 from fairlane.core.retention import Retention
+from fairlane.core.schedules import new_schedule
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.conformance.test_accounting import history
@@ -133,8 +135,48 @@ async def test_metrics_are_what_a_recount_finds(store: World) -> None:
     assert (await scrape(store)).counters() == counted
 
 
+async def test_ticks_are_what_a_recount_finds(store: World) -> None:
+    rng = random.Random(19)
+    policies = [("once", "skip"), ("skip", "queue"), ("all", "allow"), ("once", "replace")]
+    new = [
+        new_schedule(
+            f"s{number}",
+            every(600, 60 * number),
+            new_task("a"),
+            missed=missed,
+            overlap=overlap,
+            within=3_600,
+            jitter=30,
+        )
+        for number, (missed, overlap) in enumerate(policies)
+    ]
+    await store.run(store.ops.put_schedules(new))
+    ids = [each.schedule_id for each in new]
+    before = await scrape(store)
+    for turn in range(15):
+        await store.advance(rng.choice([30, 300, 900, 9_000]))
+        if turn == 4:
+            await store.run(store.ops.pause_schedule("s1"))
+        if turn == 10:
+            await store.run(store.ops.resume_schedule("s1"))
+        await store.run(store.ops.fire_due())
+        after = await scrape(store)
+        grown(before, after)
+        before = after
+    schedules = await store.run(store.ops.schedules(ids))
+    recounted: Counter[str] = Counter()
+    for schedule in schedules:
+        assert schedule is not None
+        for run in schedule.standing.runs:
+            recounted[run.outcome] += run.count
+    assert before.by("fairlane_schedule_ticks_total", "outcome") == recounted
+    assert recounted.keys() >= {"fired", "missed", "overlap", "paused"}
+    assert before("fairlane_schedule_lag_seconds_count") == recounted["fired"]
+
+
 async def scrape(store: World) -> Scraped:
-    return scraped(await store.run(store.ops.facts()))
+    facts = await store.run(store.ops.facts())
+    return scraped(facts, await store.run(store.ops.tick_counts()))
 
 
 def grown(before: Scraped, after: Scraped) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fairlane.core import limits
 from fairlane.core.facts import Facts
@@ -39,24 +39,30 @@ def labels_of(sizes: Mapping[str, int]) -> dict[str, str]:
 
 
 class Durations:
-    """A histogram: the number of runs in each bucket, and their total duration."""
+    """A histogram: the number of durations in each bucket, and their sum."""
 
-    __slots__ = ("_buckets", "seconds")
+    __slots__ = ("_bounds", "_buckets", "seconds")
 
-    def __init__(self) -> None:
-        self._buckets = [0] * (len(BUCKETS) + 1)
+    def __init__(self, bounds: Sequence[float] = BUCKETS) -> None:
+        self._bounds = (*bounds, float("inf"))
+        self._buckets = [0] * len(self._bounds)
         self.seconds = 0.0
 
     def add(self, bucket: int, times: int, seconds: float) -> None:
         self._buckets[bucket] += times
         self.seconds += seconds
 
+    def add_all(self, buckets: Sequence[int], seconds: float) -> None:
+        """Add numbers of durations, one for each bucket, and their sum."""
+        for bucket, times in enumerate(buckets):
+            self._buckets[bucket] += times
+        self.seconds += seconds
+
     def cumulative(self) -> list[tuple[float, int]]:
-        """Return (upper bound, number of runs up to it), the last bound being infinity."""
-        bounds = (*BUCKETS, float("inf"))
+        """Return (upper bound, number of durations up to it), the last bound being infinity."""
         total = 0
         found = []
-        for bound, times in zip(bounds, self._buckets, strict=True):
+        for bound, times in zip(self._bounds, self._buckets, strict=True):
             total += times
             found.append((bound, total))
         return found

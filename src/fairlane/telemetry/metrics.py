@@ -34,8 +34,10 @@ from fairlane.core.machine import (
     WORKER_LOST,
 )
 from fairlane.core.priority import Band, band_of
+from fairlane.core.schedules import Outcome
 from fairlane.core.states import State
 from fairlane.core.stats import Stats, age_percentile, at_risk, stats_of
+from fairlane.core.tick_counts import LAG_BOUNDS, TickCounts
 from fairlane.core.unserved import unserved
 from fairlane.telemetry.counts import NO_STATE, Counts, Durations, labels_of
 
@@ -58,9 +60,9 @@ Value = tuple[Sequence[str], float]
 """Label values and a number."""
 
 
-def exposition(facts: Facts, version: str) -> bytes:
+def exposition(facts: Facts, ticks: TickCounts, version: str) -> bytes:
     """Return the metrics of a store in Prometheus' text format."""
-    return generate_latest(_Collected(families(facts, version)))
+    return generate_latest(_Collected(families(facts, ticks, version)))
 
 
 class _Collected(Collector):
@@ -73,7 +75,7 @@ class _Collected(Collector):
         return self._metrics
 
 
-def families(facts: Facts, version: str) -> list[Metric]:
+def families(facts: Facts, ticks: TickCounts, version: str) -> list[Metric]:
     """Return all metrics. `version` is that of the program."""
     stats, counts = stats_of(facts), Counts(facts)
     return [
@@ -82,6 +84,7 @@ def families(facts: Facts, version: str) -> list[Metric]:
         *_workers(stats, counts),
         *_taskqueue(stats, counts),
         *_controls(facts),
+        *_schedules(ticks),
         _gauge("fairlane_build_info", "What runs.", ["version"], [((version,), 1)]),
     ]
 
@@ -320,6 +323,27 @@ def _paused(controls: Controls) -> Iterator[Value]:
     for type, rules in sorted(controls.types.items()):
         if rules.paused:
             yield ("type", type), 1
+
+
+def _schedules(ticks: TickCounts) -> Iterator[Metric]:
+    outcomes = dict.fromkeys(_TICK_OUTCOMES, 0) | ticks.outcomes
+    yield _counter(
+        "fairlane_schedule_ticks_total",
+        "Ticks of schedules, by what became of them.",
+        ["outcome"],
+        [((outcome,), outcomes[outcome]) for outcome in _TICK_OUTCOMES],
+    )
+    lags = Durations(LAG_BOUNDS)
+    lags.add_all(ticks.lags, ticks.lag_sum)
+    yield _histogram(
+        "fairlane_schedule_lag_seconds",
+        "How late ticks were when their tasks were stored.",
+        [],
+        {(): lags},
+    )
+
+
+_TICK_OUTCOMES: Final = [outcome for outcome in Outcome if outcome is not Outcome.MANUAL]
 
 
 def _one(value: float) -> list[Value]:

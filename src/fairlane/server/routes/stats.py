@@ -34,7 +34,8 @@ async def history(services: Services, call: Call[None, SampleQuery]) -> Response
 
 async def metrics(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """Read the store's counters in the text format of Prometheus. Every server returns the same."""
-    text = await from_facts(services, partial(exposition, version=__version__))
+    ticks = await services.run(services.ops.tick_counts())
+    text = await from_facts(services, partial(exposition, ticks=ticks, version=__version__))
     return Response(text, kind=CONTENT_TYPE)
 
 
