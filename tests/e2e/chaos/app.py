@@ -92,6 +92,12 @@ def in_process(
     return blocking(ctx, n, seconds, fails, gate)
 
 
+@app.task(name="on-tick")
+async def on_tick(ctx: Context) -> int | None:
+    """Of a schedule: its result is the tick."""
+    return ctx.task.spec.tick
+
+
 @app.task(name="in-transaction")
 async def in_transaction(ctx: Context, n: int, seconds: float = 0.0, fails: int = 0) -> None:
     """Leaves an effect and completes, or neither. Its end is told before either is known."""
