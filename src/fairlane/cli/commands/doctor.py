@@ -20,6 +20,7 @@ from fairlane.cli.errors import CommandFailed, scrubbed
 from fairlane.cli.options import json_option, store_option
 from fairlane.cli.parsing import setting_text
 from fairlane.cli.render import Cell, console, fields, span
+from fairlane.cli.schedule_checks import check_schedules
 from fairlane.cli.settings import resolve
 from fairlane.cli.store import open_store
 from fairlane.client.app import Fairlane
@@ -100,6 +101,8 @@ async def _check_store(app: Fairlane, url: str, checks: list[Check]) -> None:
         facts = await backend.run(backend.ops.facts())
         checks.append(clock_check(facts.now / MICROSECONDS, before, time.time()))
         checks += _check_work(facts, stats_of(facts), await _overdue(backend))
+        if not backend.driver.remote:
+            checks += await check_schedules(backend, facts.now)
     finally:
         await app.aclose()
 
