@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairlane.server.stream.figures import DepthData, MetricsData
+from fairlane.server.stream.skips import SkipData
 from fairlane.wire import events
 from fairlane.wire.events import TYPES, EventType, LiveEvent, Notice, TaskData, WorkerData
 from tools.reference.code import attribute_docs
@@ -13,6 +14,7 @@ from tools.reference.markdown import code, page, sentence, table
 _FIGURES: dict[EventType, type[msgspec.Struct]] = {
     EventType.DEPTH: DepthData,
     EventType.METRICS: MetricsData,
+    EventType.SKIPPED: SkipData,
 }
 
 
@@ -43,7 +45,7 @@ def render() -> str:
         "## Data",
         *(
             f"### {each.__name__}\n\n{_struct(each)}"
-            for each in (TaskData, WorkerData, DepthData, MetricsData)
+            for each in (TaskData, WorkerData, DepthData, MetricsData, SkipData)
         ),
         "## Notices",
         "About the stream itself. They have the shape of events.",

@@ -37,6 +37,7 @@ class EventType(StrEnum):
     DEAD = "worker.dead"
     DEPTH = "queue.depth"
     METRICS = "system.metrics"
+    SKIPPED = "schedule.skipped"
 
 
 class Notice(StrEnum):
@@ -51,7 +52,9 @@ class Notice(StrEnum):
     ERROR = "error"
 
 
-FIGURES: Final = frozenset({EventType.DEPTH, EventType.METRICS})
+STATES: Final = frozenset({EventType.DEPTH, EventType.METRICS})
+"""The current state; sent if it changed."""
+FIGURES: Final = STATES | {EventType.SKIPPED}
 """Not from the journal; sent only to clients that name these types."""
 
 TYPES: Final[Mapping[str, EventType]] = {

@@ -10,7 +10,9 @@ from typing import Any
 
 from fairlane.core.model import Beat, Report, TaskError, WorkerStatus
 from fairlane.core.outcomes import Failed, Released, Snoozed
+from fairlane.core.recurrence import every
 from fairlane.core.retention import Retention
+from fairlane.core.schedules import new_schedule
 from fairlane.core.submission import new_task
 from tests.server.kit import Api, serving
 from tests.server.stream.kit import listening
@@ -246,3 +248,28 @@ async def test_nobody_is_told_figures_unasked(api: Api) -> None:
         await api.world.submit("last")
         await listener.until("task.submitted")
     assert {event["type"] for event in listener.heard} == {"ready", "task.submitted"}
+
+
+async def test_ticks_that_were_not_fired_for_those_who_ask(api: Api) -> None:
+    world = api.world
+    facts = await world.run(world.ops.facts())
+    new = new_schedule("hourly", every(3600, (facts.now // 1_000_000 + 30) % 3600), new_task("a"))
+    await world.run(world.ops.put_schedules([new]))
+
+    async def miss() -> None:
+        """Again and again: what happened before somebody listened is not told."""
+        while True:
+            await world.advance(3 * 3600)
+            await world.run(world.ops.fire_due())
+            await asyncio.sleep(0.1)
+
+    async with listening(api, query="type=schedule.skipped") as listener:
+        missing = asyncio.create_task(miss())
+        heard = [(await listener.until("schedule.skipped"))["data"] for _ in range(5)]
+        missing.cancel()
+        await asyncio.gather(missing, return_exceptions=True)
+    numbers = [data["number"] for data in heard]
+    assert numbers == list(range(numbers[0], numbers[0] + 5))
+    assert {data["schedule_id"] for data in heard} == {"hourly"}
+    assert {data["outcome"] for data in heard} == {"missed", "overlap"}
+    assert all(data["tick"].endswith("Z") and data["count"] >= 1 for data in heard)

@@ -11,10 +11,13 @@ from fairlane.core.ids import new_id
 from fairlane.core.journal import place_of
 from fairlane.core.machine import TRANSITIONS
 from fairlane.core.model import Event, moment
+from fairlane.core.schedules import Outcome, ScheduleRun
+from fairlane.core.tick_counts import TickCounts
 from fairlane.server.stream.clients import MOST_BYTES, SLOW, Client, Closing
 from fairlane.server.stream.items import Item, items_of, live_item, notice
+from fairlane.server.stream.skips import Skips
 from fairlane.server.stream.subscriptions import Subscription
-from fairlane.wire.events import TYPES, EventType, Notice, tasks_with_progress
+from fairlane.wire.events import FIGURES, TYPES, EventType, Notice, tasks_with_progress
 from fairlane.wire.runs import ProgressView
 
 ONE, OTHER = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
@@ -27,8 +30,7 @@ def event(cursor: str, verb: str, task_id: str | None = ONE, **fields: Any) -> E
 
 def test_every_transition_has_a_type_and_every_type_an_origin() -> None:
     assert set(TRANSITIONS) <= set(TYPES)
-    from_elsewhere = {EventType.DEPTH, EventType.METRICS}
-    assert set(TYPES.values()) | from_elsewhere == set(EventType)
+    assert set(TYPES.values()) | FIGURES == set(EventType)
 
 
 def test_a_cursor_is_given_away_only_when_all_before_it_was_told() -> None:
@@ -148,3 +150,29 @@ async def test_last_words_are_sent_before_the_end() -> None:
     assert [item.type for item in await listener.take()] == ["error"]
     assert await listener.take() == []
     assert listener.closing == Closing(1008)
+
+
+def test_each_tick_that_was_not_fired_is_told_once() -> None:
+    counts, skips = TickCounts(), Skips()
+
+    def skip(tick: int) -> list[int]:
+        nonlocal counts
+        missed = ScheduleRun(tick, Outcome.MISSED, None, 3)
+        counts = counts.counted(tick, [("daily", missed)], [])
+        return told()
+
+    def told() -> list[int]:
+        return [item.event.data.number for item in skips.take(counts)]
+
+    assert told() == []
+    assert skip(1_000_000) == [1]
+    assert told() == []
+    assert skip(2_000_000) == [2]
+    skips.forget()
+    assert skip(3_000_000) == []
+    for _ in range(150):
+        counts = counts.counted(1, [("daily", ScheduleRun(1, Outcome.PAUSED))], [])
+    assert told() == list(range(54, 154))
+    counts = TickCounts()  # the store was made again
+    assert told() == []
+    assert skip(4_000_000) == [1]

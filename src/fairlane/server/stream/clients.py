@@ -85,6 +85,12 @@ class Client:
             if wants(item):
                 self.put(item)
 
+    def offer_apart(self, items: Iterable[Item]) -> None:
+        """Queue those of these events that the client wants. They are not from the journal."""
+        for item in items:
+            if self.subscription.wants(item):
+                self.put(item)
+
     def offer_figures(self, figures: Iterable[tuple[Item, int]]) -> None:
         """Queue the figures that changed. Each comes with a hash of its content."""
         for item, digest in figures:

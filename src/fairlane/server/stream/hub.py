@@ -29,7 +29,8 @@ from fairlane.server.stream.clients import (
 from fairlane.server.stream.figures import figures_of
 from fairlane.server.stream.items import notice
 from fairlane.server.stream.reader import Reader, Stretch
-from fairlane.wire.events import Notice
+from fairlane.server.stream.skips import Skips
+from fairlane.wire.events import STATES, EventType, Notice
 
 logger = logging.getLogger("fairlane.server")
 
@@ -39,6 +40,7 @@ ALLOWED_SECONDS: Final = 2.0
 """How often the hub checks whether clients may still listen."""
 CURSOR_SECONDS: Final = 10.0
 """How often clients without events get a new cursor."""
+_SKIPPED: Final = frozenset({EventType.SKIPPED})
 READERS: Final = 4
 """How many clients may read the past at the same time."""
 
@@ -58,6 +60,7 @@ class Hub:
         self._beginning = asyncio.Lock()
         self._past = asyncio.Semaphore(READERS)
         self._work: list[asyncio.Task[None]] = []
+        self._skips = Skips()
 
     @property
     def listening(self) -> int:
@@ -131,6 +134,7 @@ class Hub:
         await asyncio.gather(*work, return_exceptions=True)
 
     def _stop_work(self) -> None:
+        self._skips.forget()
         for task in self._work:
             task.cancel()
         self._work = []
@@ -177,12 +181,20 @@ class Hub:
 
     async def _measure(self) -> None:
         await asyncio.sleep(FIGURES_SECONDS)
-        wanting = [client for client in self._live if client.subscription.figures]
-        if wanting:
+        if wanting := self._wanting(STATES):
             facts = await self._store.run(self._store.ops.facts())
             figures = await asyncio.to_thread(figures_of, facts)
             for client in wanting:
                 client.offer_figures(figures)
+        if wanting := self._wanting(_SKIPPED):
+            skips = self._skips.take(await self._store.run(self._store.ops.tick_counts()))
+            for client in wanting:
+                client.offer_apart(skips)
+        else:
+            self._skips.forget()
+
+    def _wanting(self, types: frozenset[EventType]) -> list[Client]:
+        return [client for client in self._live if client.subscription.names_any(types)]
 
     async def _check_allowed(self) -> None:
         await asyncio.sleep(ALLOWED_SECONDS)

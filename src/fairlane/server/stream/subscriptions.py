@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fairlane.server.stream.items import Item
-from fairlane.wire.events import FIGURES, EventQuery, EventType, Subscribe
+from fairlane.wire.events import EventQuery, EventType, Subscribe
 
 
 class Subscription(msgspec.Struct, frozen=True):
@@ -36,11 +36,6 @@ class Subscription(msgspec.Struct, frozen=True):
     def names_any(self, types: frozenset[EventType]) -> bool:
         """Return whether one of these types is named."""
         return self.types is not None and not self.types.isdisjoint(types)
-
-    @property
-    def figures(self) -> bool:
-        """Whether figures are wanted, which are not in the journal."""
-        return self.names_any(FIGURES)
 
     @property
     def progress(self) -> bool:
