@@ -19,12 +19,15 @@ from fairlane.backoff import Backoff, jitter, warn
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.flow import Op
+from fairlane.core.ids import new_id
 from fairlane.telemetry.ticks import TickLog
 
 T = TypeVar("T")
 
 logger = logging.getLogger("fairlane.schedules")
 
+ROLE: Final = "schedules"
+"""Of the one that fires what is late."""
 LOOK_SECONDS: Final = 1.0
 """How often the leader looks for schedules that became due sooner than it knew."""
 LATE_SECONDS: Final = 2.0
@@ -51,6 +54,7 @@ class Scheduler:
         self._backend = backend
         self._pace = pace
         self._clock = clock
+        self._candidate = new_id()
         self._log = TickLog()
         self._leads_until = float("-inf")
         self._begun = asyncio.Event()
@@ -90,6 +94,8 @@ class Scheduler:
         grace = 0.0 if leads else LATE_SECONDS
         due_in = await self._run(self._backend.ops.due_schedules())
         if due_in is not None and due_in + grace <= 0:
+            if not leads and not await self._stands_in():
+                return SPREAD_SECONDS
             fired = await self._run(self._backend.ops.fire_due())
             self._log.log(fired.handled)
             return 0.0 if fired.handled or fired.more else AGAIN_SECONDS
@@ -100,6 +106,12 @@ class Scheduler:
             return longest
         spread = 0.0 if leads else random.uniform(0.0, SPREAD_SECONDS)
         return min(longest, due_in + grace + spread)
+
+    async def _stands_in(self) -> bool:
+        """Return whether this is the one that helps out. Many that fire the same schedules at the
+        same time would mostly repeat what another one has done already."""
+        op = self._backend.ops.elect(ROLE, self._candidate, LATE_SECONDS)
+        return await self._run(op)
 
     async def _sweep(self) -> bool:
         """Put some schedules in order if it is time. Return whether there are more.

@@ -79,6 +79,20 @@ async def test_the_leader_fires_and_the_others_when_that_is_late(world: World) -
     assert await fired(world) == 2
 
 
+async def test_one_at_a_time_helps_out(world: World) -> None:
+    first, second = (Scheduler(world.backend, 2.5, world.monotonic) for _ in range(2))
+    await put(world, await declared(world, "a", 30), await declared(world, "b", 40))
+    await world.advance(30 + scheduler.LATE_SECONDS)
+    await first.step()
+    await world.advance(10)
+    assert await world.run(world.ops.elect(scheduler.ROLE, "another", scheduler.LATE_SECONDS))
+    assert await second.step() == scheduler.SPREAD_SECONDS
+    assert (await fired(world, "a"), await fired(world, "b")) == (1, 0)
+    await world.advance(scheduler.LATE_SECONDS)  # whoever that was fires nothing
+    await second.step()
+    assert (await fired(world, "a"), await fired(world, "b")) == (1, 1)
+
+
 async def test_both_sleep_until_a_tick_that_is_near(memory: World) -> None:
     async def soon() -> float:
         return 0.25
