@@ -418,6 +418,17 @@ def test_an_unknown_schedule(shelf: Shelf, act: Any) -> None:
         act(shelf)
 
 
+def test_an_id_that_no_schedule_can_have(shelf: Shelf) -> None:
+    put(shelf)
+    with pytest.raises(UnknownSchedule, match="There is no schedule '#ticks'"):
+        shelf.run(scheduling.pause_schedule(shelf, "#ticks"))
+
+
+def test_an_application_has_a_name(shelf: Shelf) -> None:
+    with pytest.raises(InvalidSchedule, match="The name of an application has 1 to 255"):
+        put(shelf, owner="my shop")
+
+
 def test_a_pause_and_a_declaration_at_once(shelf: Shelf) -> None:
     put(shelf)
     shelf.interfere = once(lambda: put(shelf, declared(note="new")))
