@@ -189,7 +189,7 @@ async def test_what_is_gone_from_the_code_is_dropped_a_day_later(world: World) -
     app = application(world)
     define(app)
     async with working(app):
-        await stored(app)
+        await declared(app)
     await world.advance(timedelta(hours=25).total_seconds())
     without = application(world)
     without.name = "shop"
