@@ -265,11 +265,11 @@ def make_step(rng: random.Random) -> Step:
     """A step of a program, the same for every store."""
     id, number = rng.choice("aab"), rng.randrange(1_000)
     steps: list[tuple[int, Callable[[], Step]]] = [
-        (4, lambda: _make_put(rng, id)),
+        (3, lambda: _make_put(rng, id)),
         (9, lambda: lambda pair: pair.fire()),
         (8, lambda: lambda pair: pair.move(number)),
-        (4, lambda: lambda pair: pair.claim_all()),
-        (5, lambda: _make_settle(rng, number)),
+        (6, lambda: lambda pair: pair.claim_all()),
+        (9, lambda: _make_settle(rng, number)),
         (1, lambda: lambda pair: pair.cancel_one(number)),
         (1, lambda: lambda pair: pair.delete_one(number)),
         (2, lambda: _make_pause(rng, id)),
@@ -304,7 +304,7 @@ def _make_put(rng: random.Random, id: str) -> Step:
 
 
 def _make_settle(rng: random.Random, number: int) -> Step:
-    outcome = rng.choice(["completed", "failed", "failed", "retrying"])
+    outcome = rng.choice(["completed", "completed", "failed", "failed", "retrying"])
     return lambda pair: pair.end_run(number, outcome)
 
 
