@@ -56,7 +56,7 @@ def list_command(
 @utc_option
 @json_option
 def show_command(schedule_id: str, store: str | None, utc: bool, as_json: bool) -> None:
-    """Show a schedule, its next ticks and what became of the last ones."""
+    """Show a schedule, its next ticks and its last runs."""
     with open_store(store) as app:
         found = find(app, schedule_id)
     show(found, utc=utc, as_json=as_json)
