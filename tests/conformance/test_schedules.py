@@ -647,13 +647,13 @@ async def test_many_that_are_due_are_fired_in_parts(
         batch = [declared(f"s{number}", rule) for number in numbers]
         await store.run(store.ops.put_schedules(batch))
     await store.advance(LEAD + 1)
-    parts = [await store.run(store.ops.fire_due()) for _ in range(3)]
+    parts = [await store.behind.run(store.behind.ops.fire_due()) for _ in range(3)]
     assert [(len(part.handled), part.more) for part in parts] == [(8, True), (8, True), (2, False)]
 
 
 async def test_nothing_is_put_in_order_where_nothing_is(store: World) -> None:
-    assert await store.run(store.ops.sweep_schedules()) is None
-    assert await store.run(store.ops.fire_due()) == Fired([])
+    assert await store.behind.run(store.behind.ops.sweep_schedules()) is None
+    assert await store.behind.run(store.behind.ops.fire_due()) == Fired([])
 
 
 async def test_there_is_a_limit_to_schedules(store: World, monkeypatch: pytest.MonkeyPatch) -> None:

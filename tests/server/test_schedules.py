@@ -315,8 +315,12 @@ async def test_many_are_read_in_pages(served: Api) -> None:
             break
         query["cursor"] = page["next_cursor"]
     assert sorted(found) == [f"s{number}" for number in range(5)]
-    for wrong in ("0", "101", "x"):
-        refused(await served.ask("GET", f"{SCHEDULES}?limit={wrong}"), 422, "invalid_request")
+    await served.post(f"{SCHEDULES}/s0/run", None, 201)
+    for count in (0, 1, 100):
+        (listed, *_) = (await served.get(SCHEDULES, runs=count, limit=1))["schedules"]
+        assert len(listed["runs"]) == min(count, 1)
+    for wrong in ("limit=0", "limit=101", "limit=x", "runs=-1", "runs=101"):
+        refused(await served.ask("GET", f"{SCHEDULES}?{wrong}"), 422, "invalid_request")
     refused(await served.ask("GET", f"{SCHEDULES}?cursor=x"), 400, "invalid_cursor")
 
 

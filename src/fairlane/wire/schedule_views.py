@@ -95,7 +95,7 @@ class ScheduledTaskView(msgspec.Struct, frozen=True, kw_only=True):
 
 class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule: what was declared, and how far it has come. The last 100 runs, the newest first;
-    in lists the last 30, and one tick to come."""
+    in lists the last 30 unless more are asked for, and one tick to come."""
 
     schedule_id: str
     cron: str | None
@@ -150,10 +150,11 @@ class ScheduleList(msgspec.Struct, frozen=True):
 
 
 class ScheduleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The cursor of the page, and its size."""
+    """The cursor of the page, its size, and how many of the last runs of each are shown."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=limits.SCHEDULE_PAGE)] = limits.SCHEDULE_PAGE
     cursor: str | None = None
+    runs: Annotated[int, msgspec.Meta(ge=0, le=limits.SCHEDULE_RUNS)] = LISTED_RUNS
 
 
 class SchedulesReply(msgspec.Struct, frozen=True):
@@ -203,15 +204,15 @@ def encode_schedule(
         totals=Totals(standing.fired, standing.skipped, standing.missed),
         created_at=iso_of(standing.created_at),
         updated_at=iso_of(standing.updated_at),
-        runs=tuple(map(_run_view, reversed(standing.runs[-runs:]))),
+        runs=tuple(map(_run_view, standing.runs[::-1][:runs])),
     )
 
 
-def encode_listed(schedules: Iterable[Schedule]) -> tuple[ScheduleView, ...]:
+def encode_listed(
+    schedules: Iterable[Schedule], runs: int = LISTED_RUNS
+) -> tuple[ScheduleView, ...]:
     """Return schedules as lists show them."""
-    return tuple(
-        encode_schedule(each, upcoming=LISTED_UPCOMING, runs=LISTED_RUNS) for each in schedules
-    )
+    return tuple(encode_schedule(each, upcoming=LISTED_UPCOMING, runs=runs) for each in schedules)
 
 
 def encode_ticks(ticks: Iterable[Tick]) -> tuple[TickView, ...]:

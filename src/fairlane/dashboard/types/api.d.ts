@@ -907,7 +907,7 @@ export interface Get {
   "api/v1/queue/stats": { query: never; body: {}; answer: Stats };
   "api/v1/queues": { query: never; body: {}; answer: QueueList };
   "api/v1/queues/{}/backlog": { query: never; body: {}; answer: Backlog };
-  "api/v1/schedules": { query: "limit" | "cursor"; body: {}; answer: ScheduleList };
+  "api/v1/schedules": { query: "limit" | "cursor" | "runs"; body: {}; answer: ScheduleList };
   "api/v1/schedules/{}": { query: never; body: {}; answer: ScheduleView };
   "api/v1/settings": { query: never; body: {}; answer: StoreSettings };
   "api/v1/stats/history": { query: "since" | "limit"; body: {}; answer: SampleList };

@@ -78,7 +78,9 @@ def _find(schedule_id: str) -> Flow[Schedule | None]:
 def schedule_page(
     _: object, cursor: str | None = None, limit: int = limits.SCHEDULE_PAGE
 ) -> Flow[SchedulePage]:
-    query = {"limit": limit} | ({} if cursor is None else {"cursor": cursor})
+    query: dict[str, Any] = {"limit": limit, "runs": limits.SCHEDULE_RUNS}
+    if cursor is not None:
+        query["cursor"] = cursor
     answer = yield from get(SCHEDULES, ScheduleList, query)
     return SchedulePage([schedule_of(each) for each in answer.schedules], answer.next_cursor)
 

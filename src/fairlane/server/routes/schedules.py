@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from fairlane.core import limits
 from fairlane.core.audit import Action
 from fairlane.core.errors import ScheduleConflict
 from fairlane.core.ids import new_id
@@ -48,7 +49,7 @@ async def list_schedules(services: Services, call: Call[None, ScheduleQuery]) ->
     """List schedules, those first that are due next. One that is fired meanwhile may come twice."""
     query = call.query
     page = await services.run(services.ops.schedule_page(query.cursor, query.limit))
-    return Response(ScheduleList(encode_listed(page.schedules), page.next_cursor))
+    return Response(ScheduleList(encode_listed(page.schedules, query.runs), page.next_cursor))
 
 
 async def create_schedule(services: Services, call: Call[ScheduleRequest, None]) -> Response:
@@ -158,7 +159,7 @@ async def _all_of(services: Services, batch: ScheduleBatch) -> list[NewSchedule]
 
 
 def _reply(schedules: Sequence[Schedule]) -> SchedulesReply:
-    return SchedulesReply(tuple(encode_schedule(each, upcoming=1) for each in schedules))
+    return SchedulesReply(encode_listed(schedules, limits.SCHEDULE_RUNS))
 
 
 def _id_of(call: Call[Any, None]) -> str:
