@@ -411,6 +411,23 @@ def test_the_end_of_a_pause_is_counted(shelf: Shelf) -> None:
     assert fire(shelf) == [("daily", Outcome.FIRED)]
 
 
+@pytest.mark.parametrize("odd", ["", "a b", "\0", "#ticks", "x" * 201])
+def test_what_no_schedule_can_be_called(shelf: Shelf, odd: str) -> None:
+    put(shelf)
+    with pytest.raises(UnknownSchedule, match="There is no schedule '"):
+        shelf.run(scheduling.pause_schedule(shelf, odd))
+    found = shelf.run(scheduling.schedules(shelf, [odd, "daily", odd]))
+    assert [schedule is None for schedule in found] == [True, False, True]
+    assert not shelf.run(scheduling.drop_schedule(shelf, odd))
+
+
+def test_an_owner_has_a_name(shelf: Shelf) -> None:
+    for odd in ("", "a b", "\0", 5):
+        with pytest.raises(InvalidSchedule, match="The name of an application has"):
+            put(shelf, owner=odd)
+    assert shelf.kinds == {}
+
+
 @pytest.mark.parametrize("act", [pause, resume])
 def test_an_unknown_schedule(shelf: Shelf, act: Any) -> None:
     damaged(shelf, "odd")

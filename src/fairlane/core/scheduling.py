@@ -191,8 +191,6 @@ def _place_of(cursor: str | None) -> Place | None:
 def schedules(self: Documents, schedule_ids: Sequence[str]) -> Flow[list[Schedule | None]]:
     checked_batch(schedule_ids)
     asked = [each for each in schedule_ids if is_schedule_id(each)]
-    if not asked:
-        return [None] * len(schedule_ids)
     _, found = yield from self.read_documents(KIND, asked)
     known = yield from history.joined(self, [_schedule_of(each) for each in found])
     by_id = dict(zip(asked, known, strict=True))
