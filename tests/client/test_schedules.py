@@ -19,8 +19,8 @@ from fairlane.core.errors import (
     ScheduleConflict,
     UnknownSchedule,
 )
-from fairlane.core.schedules import Missed, Outcome, Overlap, Source
-from fairlane.runtime.schedules import ScheduleState, ScheduleTotals
+from fairlane.core.schedules import Missed, Outcome, Overlap, ScheduleState, Source
+from fairlane.runtime.schedules import ScheduleTotals
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

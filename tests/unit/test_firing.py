@@ -22,7 +22,9 @@ from fairlane.core.firing import (
     refuse,
     resume,
     task_of,
+    upcoming,
 )
+from fairlane.core.model import microseconds_of
 from fairlane.core.recurrence import cron, every
 from fairlane.core.schedules import (
     Missed,
@@ -32,6 +34,7 @@ from fairlane.core.schedules import (
     Policy,
     Schedule,
     ScheduleRun,
+    ScheduleState,
     Standing,
     Template,
 )
@@ -442,3 +445,28 @@ def test_every_tick_is_handled_once(
             assert len(decided.tasks) == sum(run.outcome is FIRED for run in decided.runs)
         assert due_at(schedule) > now
         assert schedule.standing.left in {None, 0} or schedule.standing.fired < 3
+
+
+@pytest.mark.parametrize(
+    ("standing", "policy", "hours"),
+    [
+        ({}, {}, [1, 2, 3]),
+        ({}, {"count": 2}, [1, 2]),
+        ({}, {"ends_at": NOW + 2 * HOUR}, [1, 2]),
+        ({}, {"starts_at": NOW + 5 * HOUR}, [5, 6, 7]),
+        ({"pause": Pause(NOW)}, {}, []),
+        ({"pause": Pause(NOW, NOW + 4 * HOUR)}, {}, [5, 6, 7]),
+        ({"pause": Pause(NOW, NOW + 4 * HOUR)}, {"ends_at": NOW + 5 * HOUR}, [5]),
+    ],
+)
+def test_ticks_to_come(standing: Any, policy: Any, hours: list[int]) -> None:
+    schedule = scheduled(standing=standing, **policy)
+    ticks = [microseconds_of(tick.at) for tick in upcoming(schedule, 3)]
+    assert ticks == [NOW + hour * HOUR for hour in hours]
+    paused = schedule.standing.pause is not None
+    assert schedule.state is (ScheduleState.PAUSED if paused else ScheduleState.ACTIVE)
+
+
+def test_a_schedule_without_ticks_has_ended() -> None:
+    schedule = scheduled(ends_at=NOW)
+    assert (schedule.state, upcoming(schedule, 3)) == (ScheduleState.ENDED, [])

@@ -13,12 +13,11 @@ from fairlane.cli.errors import CommandFailed, note
 from fairlane.cli.escapes import harmless_json
 from fairlane.cli.render import NONE, Cell, Column, Row, console, fields, span, table, text, when
 from fairlane.client.app import Fairlane
-from fairlane.core.schedules import Schedule
+from fairlane.core.schedules import Schedule, ScheduleState
 from fairlane.core.scheduling import unknown
 from fairlane.wire.schedule_views import (
     RunView,
     ScheduledTaskView,
-    ScheduleState,
     ScheduleView,
     TickView,
     encode_schedule,

@@ -17,7 +17,14 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.model import NewTask, Spec, microseconds_of
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.recurrence import count_ticks, newest_tick, newest_ticks, next_tick
+from fairlane.core.recurrence import (
+    Tick,
+    count_ticks,
+    newest_tick,
+    newest_ticks,
+    next_tick,
+    preview,
+)
 from fairlane.core.schedules import (
     Missed,
     Outcome,
@@ -277,6 +284,21 @@ def align(schedule: Schedule) -> Schedule:
     if tick is not None and ends_at is not None and tick > ends_at:
         tick = None
     return replace(schedule, standing=replace(schedule.standing, tick=tick))
+
+
+def upcoming(schedule: Schedule, count: int) -> list[Tick]:
+    """Return the next ticks of a schedule, as it stands. There is none while it is paused without
+    an end."""
+    standing, ends_at = schedule.standing, schedule.policy.ends_at
+    after = first_after(schedule)
+    if standing.pause is not None:
+        if standing.pause.until is None:
+            return []
+        after = max(after, standing.pause.until)
+    if standing.left is not None:
+        count = min(count, standing.left)
+    ticks = preview(schedule.rule, after, count)
+    return [each for each in ticks if ends_at is None or microseconds_of(each.at) <= ends_at]
 
 
 def resume(schedule: Schedule, now: int, missed: Missed) -> tuple[Schedule, list[ScheduleRun]]:

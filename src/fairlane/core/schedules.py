@@ -154,6 +154,14 @@ class Source(StrEnum):
     """An application, whose workers declare it again and again."""
 
 
+class ScheduleState(StrEnum):
+    """Whether a schedule fires. `ended`: it has no tick any more."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    ENDED = "ended"
+
+
 class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a schedule has come. Times are microseconds."""
 
@@ -198,6 +206,13 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy
     note: str
     standing: Standing
+
+    @property
+    def state(self) -> ScheduleState:
+        """Return whether it fires."""
+        if self.standing.pause is not None:
+            return ScheduleState.PAUSED
+        return ScheduleState.ENDED if self.standing.tick is None else ScheduleState.ACTIVE
 
     @property
     def zone(self) -> str:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 import msgspec
 
-from fairlane.core import limits, recurrence
+from fairlane.core import firing, limits
 from fairlane.core.errors import InvalidSchedule
-from fairlane.core.firing import first_after
-from fairlane.core.model import microseconds_of, moment, moment_or_none
-from fairlane.core.recurrence import Cron, Every, Tick, next_tick, zone_of
-from fairlane.core.schedules import Missed, Outcome, Overlap, Source, checked_time
+from fairlane.core.model import moment, moment_or_none
+from fairlane.core.recurrence import Cron, Every, Tick, zone_of
+from fairlane.core.schedules import (
+    Missed,
+    Outcome,
+    Overlap,
+    ScheduleState,
+    Source,
+    checked_time,
+)
 from fairlane.core.schedules import Schedule as StoredSchedule
 from fairlane.core.scheduling import SchedulePage, backfilled
 from fairlane.core.text import shown
@@ -22,15 +27,6 @@ from fairlane.runtime.codecs import Codec
 from fairlane.runtime.tasks import value_of
 
 SHOWN_TICKS = 5
-
-
-class ScheduleState(StrEnum):
-    """Whether a schedule fires."""
-
-    ACTIVE = "active"
-    PAUSED = "paused"
-    ENDED = "ended"
-    """It has no ticks left."""
 
 
 class ScheduleRun(msgspec.Struct, frozen=True):
@@ -131,13 +127,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
     def upcoming(self, n: int = SHOWN_TICKS) -> list[Tick]:
         """Return its next ticks, with notes about changes of the clock."""
-        if self.next_at is None:
-            return []
-        most = (
-            checked_number(n) if self.remaining is None else min(checked_number(n), self.remaining)
-        )
-        ticks = recurrence.preview(self.stored.rule, microseconds_of(self.next_at) - 1, most)
-        return [tick for tick in ticks if self.ends_at is None or tick.at <= self.ends_at]
+        return firing.upcoming(self.stored, checked_number(n))
 
     def ticks(self, since: datetime, until: datetime) -> list[datetime]:
         """Return the ticks from a time to before another: those that a backfill fires.
@@ -161,6 +151,7 @@ def readable(stored: StoredSchedule, codecs: Mapping[str, Codec]) -> Schedule:
     rule, template = stored.rule, stored.template
     policy, standing = stored.policy, stored.standing
     pause, zone = standing.pause, zone_of(stored.zone)
+    following = firing.upcoming(stored, 1)
 
     def local(tick: int | None) -> datetime | None:
         return None if tick is None else moment(tick).astimezone(zone)
@@ -187,11 +178,11 @@ def readable(stored: StoredSchedule, codecs: Mapping[str, Codec]) -> Schedule:
         version=standing.version,
         source=standing.source,
         owner=standing.owner or None,
-        state=_state(stored),
+        state=stored.state,
         pause=None
         if pause is None
         else SchedulePause(moment(pause.since), moment_or_none(pause.until), pause.note),
-        next_at=local(_next(stored)),
+        next_at=following[0].at if following else None,
         last_at=local(standing.last_at),
         last_task_id=standing.last_task,
         failures=standing.failures,
@@ -213,24 +204,6 @@ def readable(stored: StoredSchedule, codecs: Mapping[str, Codec]) -> Schedule:
 def readable_page(page: SchedulePage, codecs: Mapping[str, Codec]) -> ScheduleList:
     """Return a page of schedules with their values."""
     return ScheduleList([readable(each, codecs) for each in page.schedules], page.next_cursor)
-
-
-def _state(stored: StoredSchedule) -> ScheduleState:
-    if stored.standing.pause is not None:
-        return ScheduleState.PAUSED
-    return ScheduleState.ENDED if stored.standing.tick is None else ScheduleState.ACTIVE
-
-
-def _next(stored: StoredSchedule) -> int | None:
-    """Return the next tick. While it is paused, that is the first one after the pause."""
-    pause = stored.standing.pause
-    if pause is None or stored.standing.tick is None:
-        return stored.standing.tick
-    if pause.until is None:
-        return None
-    tick = next_tick(stored.rule, max(pause.until, first_after(stored)))
-    ends_at = stored.policy.ends_at
-    return None if tick is None or (ends_at is not None and tick > ends_at) else tick
 
 
 def checked_number(n: object) -> int:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from typing import Annotated
 
 import msgspec
 
-from fairlane.core import limits
-from fairlane.core.firing import first_after
-from fairlane.core.model import microseconds_of
+from fairlane.core import firing, limits
 from fairlane.core.priority import shown_as
-from fairlane.core.recurrence import Tick, preview
+from fairlane.core.recurrence import Tick
 from fairlane.core.schedules import (
     Missed,
     Outcome,
     Overlap,
     Schedule,
     ScheduleRun,
+    ScheduleState,
     Source,
-    Standing,
     Template,
 )
 from fairlane.wire.policies import RetryView
@@ -31,14 +28,6 @@ from fairlane.wire.times import Moment, iso, iso_of, iso_of_or_none
 UPCOMING = 5
 LISTED_UPCOMING = 1
 LISTED_RUNS = 30
-
-
-class ScheduleState(StrEnum):
-    """Whether a schedule fires. `ended`: it has no tick any more."""
-
-    ACTIVE = "active"
-    PAUSED = "paused"
-    ENDED = "ended"
 
 
 class TickView(msgspec.Struct, frozen=True):
@@ -168,7 +157,7 @@ def encode_schedule(
 ) -> ScheduleView:
     """Return a schedule as JSON shows it, with so many of its ticks to come and its last runs."""
     standing, policy, pause = schedule.standing, schedule.policy, schedule.standing.pause
-    ticks = upcoming_ticks(schedule, upcoming)
+    ticks = encode_ticks(firing.upcoming(schedule, upcoming))
     rule = {"cron": None, "tz": None, "every_seconds": None, "offset_seconds": None}
     return ScheduleView(
         schedule_id=schedule.schedule_id,
@@ -190,7 +179,7 @@ def encode_schedule(
         source=standing.source,
         owner=standing.owner or None,
         declared_at=iso_of(standing.seen_at),
-        state=_state_of(standing),
+        state=schedule.state,
         pause=None
         if pause is None
         else PauseView(iso_of(pause.since), iso_of_or_none(pause.until), pause.note),
@@ -220,23 +209,6 @@ def encode_ticks(ticks: Iterable[Tick]) -> tuple[TickView, ...]:
     return tuple(TickView(iso(each.at), each.at.isoformat(), each.note) for each in ticks)
 
 
-def upcoming_ticks(schedule: Schedule, count: int) -> tuple[TickView, ...]:
-    """Return the next ticks of a schedule, as it stands. There is none while it is paused without
-    an end."""
-    standing, ends_at = schedule.standing, schedule.policy.ends_at
-    after = first_after(schedule)
-    if standing.pause is not None:
-        if standing.pause.until is None:
-            return ()
-        after = max(after, standing.pause.until)
-    if standing.left is not None:
-        count = min(count, standing.left)
-    ticks = preview(schedule.rule, after, count)
-    return encode_ticks(
-        each for each in ticks if ends_at is None or microseconds_of(each.at) <= ends_at
-    )
-
-
 def _task_view(template: Template, payload: bytes) -> ScheduledTaskView:
     spec = template.spec
     return ScheduledTaskView(
@@ -253,12 +225,6 @@ def _task_view(template: Template, payload: bytes) -> ScheduledTaskView:
         traceparent=spec.traceparent or msgspec.UNSET,
         retry_policy=RetryView.of(spec.retry),
     )
-
-
-def _state_of(standing: Standing) -> ScheduleState:
-    if standing.pause is not None:
-        return ScheduleState.PAUSED
-    return ScheduleState.ENDED if standing.tick is None else ScheduleState.ACTIVE
 
 
 def _run_view(run: ScheduleRun) -> RunView:
