@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
@@ -14,7 +16,8 @@ from fairlane import Context, Fairlane, Schedule
 from fairlane.core.errors import AccessDenied, StoreUnavailable
 from fairlane.core.flow import Mode, Op
 from fairlane.worker.schedules import ScheduleKeeper
-from tests.fixtures.stores import World
+from tests.conftest import Servers
+from tests.fixtures.stores import REMOTE, World, opened
 from tests.worker import isolated
 from tests.worker.kit import PATIENCE, application, ended, working
 
@@ -66,6 +69,35 @@ async def test_a_worker_declares_them_and_handlers_know_the_tick(world: World) -
         task = await ended(app, found.last_task_id)
         assert task.result == [str(found.last_at), "Europe/Berlin"]
         assert (await (await app.tasks["nightly"].submit()).result(PATIENCE)) == []
+
+
+@pytest.fixture
+async def remote(servers: Servers, tmp_path: Path) -> AsyncIterator[Fairlane]:
+    """An application whose store is a server."""
+    async with opened(REMOTE, servers, tmp_path) as world:
+        yield application(world)
+
+
+async def test_through_a_server_too(remote: Fairlane) -> None:
+    define(remote)
+    async with working(remote):
+        schedule = await declared(remote)
+        assert (schedule.owner, schedule.tz) == ("shop", "Europe/Berlin")
+        handle = await remote.schedules.run("nightly", at=TICK)
+        assert await handle.result(PATIENCE) == ["2026-10-25 02:30:00+02:00", "Europe/Berlin"]
+        until = TICK + timedelta(days=3)
+        handles = await remote.schedules.backfill("nightly", since=TICK, until=until)
+        assert len(handles) == len(schedule.ticks(TICK, until)) == 3
+        paused = await remote.schedules.pause("nightly", note="migration")
+        assert (paused.state, paused.next_at) == ("paused", None)
+    again, keeper = Fairlane(remote.url), ScheduleKeeper(remote)
+    again._connection.adopt(remote.backend)
+    define(again, note="newer")
+    await keeper.declare(remote.run)
+    await ScheduleKeeper(again).declare(again.run)
+    await keeper.declare(remote.run)  # the older one takes nothing back
+    newest = await stored(remote)
+    assert (newest.note, newest.state) == ("newer", "paused")
 
 
 async def test_a_restart_moves_no_tick_and_a_change_counts_from_the_next_start(
