@@ -22,7 +22,7 @@ from fairlane.wire.schedule_views import ScheduleList, encode_listed, encode_tic
 
 @click.group("schedule")
 def schedule_command() -> None:
-    """Submit tasks again and again: by a cron rule, or every 5 minutes."""
+    """Submit tasks again and again: by a cron rule, or every 5m."""
 
 
 @schedule_command.command("list")
