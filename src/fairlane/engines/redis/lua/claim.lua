@@ -197,6 +197,7 @@ local function take(ids, from)
     local times = NONE .. stamp .. NONE  -- due_at, claimed_at, started_at
     local first_beginning, first_ending = char(EXECUTING) .. SECOND_VERSION .. stamp .. times, FIRST_ATTEMPT .. held_by
     local any_expiring = call('EXISTS', EXPIRING) == 1
+    local last_bytes, ready_at
     for i, id in ipairs(ids) do
         local stream, record = from[i], records[i]
         local run, now_live
@@ -220,7 +221,10 @@ local function take(ids, from)
         if any_expiring then
             forget_expiry(id, record)
         end
-        local ready_at = read('>i8', record, READY_AT)
+        local bytes = sub(record, READY_AT, RUN_AT - 1)
+        if bytes ~= last_bytes then  -- tasks that were submitted together were ready at the same time
+            last_bytes, ready_at = bytes, read('>i8', bytes)
+        end
         if not stream.passage or ready_at > stream.passage_until then
             claim_passage(stream, ready_at)
         end
