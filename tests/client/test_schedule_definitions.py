@@ -201,6 +201,7 @@ def test_what_is_declared_again_is_not_dropped(app: MemoryApp) -> None:
     assert _interval(app) == timedelta(hours=1)
     app.advance(timedelta(hours=25))
     perform(declare(ops, "shop", []), run)  # a version without schedules
+    app.advance(timedelta(minutes=2))
     run(ops.sweep_schedules())
     assert app.schedules.get_sync("work") is None
 
@@ -213,6 +214,7 @@ def test_encrypted_ones_are_declared_again_too(tmp_path: Path) -> None:
         run(ops.shift_clock(25 * 3600))
         perform(declare_again(ops, "shop", declared(app, hours=1)), run)
         perform(declare(ops, "shop", []), run)
+        run(ops.shift_clock(61))
         run(ops.sweep_schedules())
         assert app.schedules.get_sync("work") is not None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -300,6 +301,7 @@ async def test_a_zone_gets_new_rules(store: World, monkeypatch: pytest.MonkeyPat
     rule: Any = cron("30 2 * * *", "Europe/Berlin")
     before = await put(store, declared("daily", rule))
     monkeypatch.setattr(recurrence, "zone_of", lambda _: zone_of("America/New_York"))
+    monkeypatch.setattr(recurrence, "next_two", lru_cache(recurrence.next_two.__wrapped__))
     await store.run(store.ops.sweep_schedules())
     after = await get(store, "daily")
     assert after.standing.tick != before.standing.tick

@@ -233,6 +233,7 @@ async def test_what_code_no_longer_declares_is_dropped_after_a_day(store: World)
     for hours in (12, 13):
         await store.advance(hours * 3600)
         await put(store, declared("new", rule), owner="shop")
+        await store.advance(61)
         assert await store.behind.run(store.behind.ops.sweep_schedules()) is None
         found = await store.run(store.ops.schedule_page())
         ids = {schedule.schedule_id for schedule in found.schedules}
@@ -246,6 +247,9 @@ async def test_an_application_may_declare_nothing_any_more(store: World) -> None
     await store.advance(25 * 3600)
     assert await store.run(store.ops.schedules([])) == []
     assert await store.run(store.ops.put_schedules([], owner="shop")) == []
+    assert await store.run(store.ops.sweep_schedules()) is None
+    assert await store.run(store.ops.schedules(["old"])) != [None]  # it may still be declared
+    await store.advance(61)
     assert await store.run(store.ops.sweep_schedules()) is None
     assert await store.run(store.ops.schedules(["old"])) == [None]
 

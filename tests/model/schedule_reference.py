@@ -13,6 +13,7 @@ from tests.model.reference import Refused
 
 DAY = 86_400
 HOUR = 3_600
+MINUTE = 60
 ENDED = {"completed", "failed", "cancelled", "deleted"}
 
 
@@ -141,7 +142,9 @@ class Schedules:
 
     def sweep(self) -> None:
         for id, each in list(self.known.items()):
-            if each.owner is not None and self.declared[each.owner] - each.seen >= DAY:
+            if each.owner is None or self.now - self.declared[each.owner] < MINUTE:
+                continue
+            if self.declared[each.owner] - each.seen >= DAY:
                 del self.known[id]
 
     def _get(self, id: str) -> MSchedule:

@@ -84,6 +84,7 @@ _newest_due, _declared, _overlapping, _resume, _is_left_out = (
     firing.resume,
     scheduling._is_left_out,
 )
+_MINUTE = 60_000_000
 
 
 def _with_policy(decide: Callable[..., Any], schedule: Schedule, *args: Any, **change: Any) -> Any:
@@ -341,11 +342,19 @@ CORE: dict[str, Fault] = {
         replaced(
             scheduling,
             "_is_left_out",
-            lambda schedule, alive: _is_left_out(
-                schedule, dict.fromkeys([*alive, schedule.standing.owner], 10**18)
+            lambda schedule, _, now: _is_left_out(
+                schedule, {schedule.standing.owner: now}, now + _MINUTE
             ),
         ),
         shown(plain.test_what_code_no_longer_declares_is_dropped_after_a_day),
+    ),
+    "what may still be declared is dropped": (
+        replaced(
+            scheduling,
+            "_is_left_out",
+            lambda schedule, alive, now: _is_left_out(schedule, alive, now + _MINUTE),
+        ),
+        shown(plain.test_an_application_may_declare_nothing_any_more),
     ),
     "nobody notes who declares": (
         replaced(scheduling, "write", _answers_without_writing),

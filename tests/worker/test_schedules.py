@@ -232,5 +232,6 @@ async def test_what_is_gone_from_the_code_is_dropped_a_day_later(world: World) -
 
     async with working(without):
         assert await (await work.submit()).result(PATIENCE) == 1
+    await world.advance(61)
     await world.run(world.ops.sweep_schedules())
     assert await app.schedules.get("nightly") is None

@@ -351,7 +351,7 @@ def _note_owner(self: Documents, owner: str, now: int) -> Flow[None]:
 @rewrites
 def sweep_schedules(self: Documents, cursor: str | None = None) -> Flow[str | None]:
     after = _place_of(cursor)
-    _, found = yield from self.list_documents(KIND, Order.OLDEST, limits.SCHEDULE_PAGE, after)
+    now, found = yield from self.list_documents(KIND, Order.OLDEST, limits.SCHEDULE_PAGE, after)
     known = {each.id: schedule for each in found if (schedule := _schedule_of(each)) is not None}
     alive = yield from _alive(self, known.values())
     puts: list[Document] = []
@@ -360,7 +360,7 @@ def sweep_schedules(self: Documents, cursor: str | None = None) -> Flow[str | No
         schedule = known.get(each.id)
         if schedule is None:
             continue
-        if _is_left_out(schedule, alive):
+        if _is_left_out(schedule, alive, now):
             drops.append(each)
             continue
         with suppress(InvalidSchedule):  # see `_decided`
@@ -382,13 +382,19 @@ def _alive(self: Documents, schedules: Iterable[Schedule]) -> Flow[dict[str, int
     return {each.id: each.at for each in found if each is not None}
 
 
-def _is_left_out(schedule: Schedule, alive: dict[str, int]) -> bool:
-    """Return whether its application declares its schedules without this one, for a day."""
+def _is_left_out(schedule: Schedule, alive: dict[str, int], now: int) -> bool:
+    """Return whether its application declares its schedules without this one, for a day.
+
+    An application that starts after a longer time declares them in several batches.
+    """
     standing = schedule.standing
     if standing.source is not Source.CODE:
         return False
     declared = alive.get(standing.owner, standing.seen_at)
-    return declared - standing.seen_at >= limits.SCHEDULE_SECONDS * MICROSECONDS
+    return (
+        declared - standing.seen_at >= limits.SCHEDULE_SECONDS * MICROSECONDS
+        and now - declared >= limits.SCHEDULE_DECLARING_SECONDS * MICROSECONDS
+    )
 
 
 @rewrites
