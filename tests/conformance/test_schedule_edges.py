@@ -236,18 +236,6 @@ async def test_pages_of_schedules_that_have_no_next_tick(store: World) -> None:
     assert found == ids
 
 
-async def test_more_schedules_than_one_step_handles(store: World) -> None:
-    rule = await hourly(store)
-    for start in range(0, 150, 50):
-        batch = [declared(f"s{number:03}", rule) for number in range(start, start + 50)]
-        await store.run(store.ops.put_schedules(batch))
-    await store.advance(LEAD + 1)
-    steps = [await store.run(store.ops.fire_due()) for _ in range(3)]
-    assert [len(step.handled) for step in steps] == [100, 50, 0]
-    assert [step.more for step in steps] == [True, False, False]
-    assert (await store.run(store.ops.tick_counts())).outcomes == {Outcome.FIRED: 150}
-
-
 async def test_ticks_of_every_second(store: World) -> None:
     """They are handled one after the other, without a gap, however they fall into the steps."""
     await put(store, declared("busy", every(1), missed="all", overlap="allow", within=3_600))
