@@ -75,8 +75,8 @@ REDIS: dict[str, Break] = {
     ),
     "a deleted task leaves nothing behind": lua("delete", "leave_fence(", "tostring("),
     "a pruned task leaves nothing behind": lua("prune", "leave_fence(", "tostring("),
-    "attempts begin anew": lua("submit", "if fence and not known[i]", "if false"),
-    "a fence counts for ever": lua("submit", "read('>i8', fence, 17) > now", "true"),
+    "attempts begin anew": lua("lib/submission", "if fence and not known[i]", "if false"),
+    "a fence counts for ever": lua("lib/submission", "read('>i8', fence, 17) > now", "true"),
 }
 
 

@@ -62,9 +62,11 @@ POSTGRES: dict[str, Break] = CORE | {
 }
 
 REDIS: dict[str, Break] = CORE | {
-    "plain payloads are stored": lua("submit", "ARGV[9] == '1'", "false"),
+    "plain payloads are stored": lua("lib/submission", "ARGV[9] == '1'", "false"),
     "plain results are stored": lua("apply", "ARGV[4] == '1'", "false"),
-    "another document is looked for": lua("submit", "ENCRYPTION, REQUIRED", "ENCRYPTION, 'other'"),
+    "another document is looked for": lua(
+        "lib/submission", "ENCRYPTION, REQUIRED", "ENCRYPTION, 'other'"
+    ),
 }
 
 

@@ -68,8 +68,19 @@ def full_bodies(place: Scene) -> dict[str, Any]:
     sweep = {"task_ids": ids[: limits.BATCH]}
     workers, tasks = "/internal/workers/{worker_id}", "/api/v1/tasks"
     long = "\u00e9" * limits.PROGRESS_CHARACTERS
+    schedules = [
+        {
+            "schedule_id": f"s{number}",
+            "every_seconds": 3600,
+            "task": {"task_type": "t", "parameters": {"a": [[]] * 2_000}},
+        }
+        for number in range(limits.SCHEDULE_PAGE)
+    ]
+    work = {"task_type": "t", "tags": tags, "required_capabilities": NAMES[:64]}
     return {
-        f"{tasks}": {"task_type": "t", "tags": tags, "required_capabilities": NAMES[:64]},
+        f"{tasks}": work,
+        "/api/v1/schedules": {"schedule_id": "s", "every_seconds": 3600, "task": work},
+        "/api/v1/schedules/{schedule_id}": {"task": work},
         f"{tasks}/lookup": {"task_ids": ids},
         **{f"{tasks}/{verb}": sweep for verb in ("cancel", "replay", "retry", "delete")},
         "/api/v1/dlq/replay": {"type": NAMES, "queue": NAMES, "tags": tags},
@@ -80,6 +91,8 @@ def full_bodies(place: Scene) -> dict[str, Any]:
                 for name in NAMES[: limits.BATCH]
             ]
         },
+        "/internal/store/schedules": {"schedules": schedules},
+        "/internal/workers/schedules": {"owner": "shop", "schedules": schedules},
         f"{workers}/poll": {"capabilities": NAMES},
         f"{workers}/claim": {"request_id": "r", "types": NAMES},
         f"{workers}/heartbeat": {"tasks": listed, "health": {"a": [1e300] * 500}},
@@ -118,12 +131,10 @@ def schema_of(operation: Operation) -> str:
 @pytest.mark.parametrize("path", TAKING_MANY)
 async def test_many_values(api: Api, path: str) -> None:
     place = await scene(api.world)
-    (operation,) = [
-        each for each in WITH_BODY.values() if (each.method, each.path) == ("POST", path)
-    ]
+    (operation,) = [each for each in WITH_BODY.values() if each.path == path]
     body = json.dumps(full_bodies(place)[path], ensure_ascii=False).encode()
     assert len(body) <= operation.most
-    cost = await cost_of(api, "POST", place.path(operation), body, ANY)
+    cost = await cost_of(api, operation.method, place.path(operation), body, ANY)
     check(cost, len(body), path)
 
 
