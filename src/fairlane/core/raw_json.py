@@ -46,7 +46,7 @@ def check_json(value: bytes) -> None:
     # A text that is shorter than that has not enough brackets.
     if len(value) > limits.JSON_DEPTH and may_be_deep(value) and _depth(value) > limits.JSON_DEPTH:
         raise TooDeep
-    if _has_large_numbers(value):
+    if _may_have_large_numbers(value) and _has_large_numbers(value):
         _check_large_numbers(value)
 
 
@@ -101,6 +101,11 @@ _NUMBERS: Final = _table(b" ", *((bytes([each]),) * 2 for each in _DIGITS + b'+-
 _EXPONENT, _POSITIVE_EXPONENT, _MANY_DIGITS = b"e000", b"e+000", b"0" * 200
 _LARGE: Final = (_EXPONENT, _POSITIVE_EXPONENT, _MANY_DIGITS)
 """Shapes of numbers that may be out of range: a three-digit exponent, or many digits."""
+
+
+def _may_have_large_numbers(value: bytes) -> bool:
+    """Return whether it is worth the time to look at the shapes of numbers."""
+    return len(value) >= len(_MANY_DIGITS) or b"e" in value or b"E" in value
 
 
 def _has_large_numbers(value: bytes) -> bool:

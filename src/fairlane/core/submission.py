@@ -54,6 +54,8 @@ DEFAULT_TIMEOUT: Final = {
 
 
 _encoder: Final = msgspec.json.Encoder()
+_RESERVED: Final = b'{"$'
+"""How payloads begin that Fairlane itself makes: by reference, or sealed."""
 
 
 class Unset(msgspec.Struct, frozen=True):
@@ -140,7 +142,8 @@ class Form(msgspec.Struct, frozen=True):
         """Return the submission with a payload that `checked_payload`, or an encoder, made."""
         if len(payload) > most:
             raise _too_large(len(payload), most)
-        sealing.check_reserved(payload)
+        if payload.startswith(_RESERVED):
+            sealing.check_reserved(payload)
         model = self.model
         return NewTask(
             new_id(),
@@ -177,10 +180,11 @@ def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
         if len(payload) > most:
             raise _too_large(len(payload), most)
         _check_encoded(payload)
-        found = blobs.parsed(payload)
-        if found is not None and found.kind == blobs.IN_STORE:
-            raise blobs.reserved()  # only the client makes these, from a payload checked before
-        sealing.check_reserved(payload)
+        if payload.startswith(_RESERVED):
+            found = blobs.parsed(payload)
+            if found is not None and found.kind == blobs.IN_STORE:
+                raise blobs.reserved()  # only the client makes these, from a payload checked before
+            sealing.check_reserved(payload)
         return payload
     if not isinstance(payload, Mapping):
         raise InvalidPayload(
@@ -242,7 +246,7 @@ def _check_encoded(payload: bytes) -> None:
         raise _too_deep() from None
     except NotJson as error:
         raise InvalidPayload(f"The payload is not valid JSON: {error}.") from None
-    if not payload.lstrip().startswith(b"{"):
+    if not payload.startswith(b"{") and not payload.lstrip().startswith(b"{"):
         raise InvalidPayload(f"A payload is a JSON object, not {_kind(build(payload))}.")
 
 

@@ -72,21 +72,20 @@ class Cycle(RequestResponseCycle):
 
     def _send_whole(self, start: Message, message: Message) -> bool:
         """Send a complete response with one write. Return False if uvicorn has to send it."""
-        body, headers = message.get("body", b""), start.get("headers", ())
-        names = dict(headers)
+        body = message.get("body", b"")
+        length, lines = _head(tuple(start.get("headers", ())))
         if (
-            message.get("more_body", False)
-            or names.get(b"content-length") != b"%d" % len(body)
-            or not _UNUSUAL.isdisjoint(names)
+            length != len(body)
+            or message.get("more_body", False)
             or self.scope["method"] == "HEAD"
             or not self.keep_alive
             or self.disconnected
             or self.flow.write_paused
         ):
             return False
-        lines = (*starmap(_line, self.default_headers), *starmap(_line, headers))
+        ours = starmap(_line, self.default_headers)
         self.response_started = self.response_complete = True
-        self.transport.write(b"".join((STATUS_LINE[start["status"]], *lines, b"\r\n", body)))
+        self.transport.write(b"".join((STATUS_LINE[start["status"]], *ours, lines, body)))
         self.message_event.set()
         self.on_response()
         return True
@@ -103,6 +102,17 @@ class Cycle(RequestResponseCycle):
             self.transport.close()  # the client must not take a part for the whole
         else:
             await response.send(self.send, bodiless=self.scope["method"] == "HEAD")
+
+
+@lru_cache
+def _head(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[int | None, bytes]:
+    """Return the Content-Length of a response, None if it has to be sent in another way, and its
+    headers as they are sent. Cached, because most responses have the headers of an earlier one."""
+    names = dict(headers)
+    length = names.get(b"content-length", b"")
+    if not length.isdigit() or not _UNUSUAL.isdisjoint(names):
+        return None, b""
+    return int(length), b"".join((*starmap(_line, headers), b"\r\n"))
 
 
 @lru_cache
