@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fairlane.cli.commands.doctor import _unserved, clock_check
+from fairlane.cli.commands.doctor import clock_check
 from fairlane.cli.commands.top_screen import Screen
+from fairlane.cli.worker_checks import check_held_back, check_unserved
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.facts import Facts
+from fairlane.core.model import Beat
 from fairlane.core.stats import UNSERVED
 from fairlane.core.unserved import UnservedLane
 from tests.cli.kit import Cli, in_store
@@ -23,6 +25,17 @@ def worker(**options: Any) -> str:
         return await World(app.backend, app.url, {}).worker(**options)
 
     worker_id: str = in_store(use)
+    return worker_id
+
+
+def holding(*types: str) -> str:
+    """A worker that holds these types back."""
+    worker_id = worker(lease=10_000)
+
+    async def use(app: Fairlane) -> None:
+        await app.run(app.backend.ops.heartbeat(Beat(worker_id, health={"held_back": types})))
+
+    in_store(use)
     return worker_id
 
 
@@ -76,6 +89,20 @@ def test_workers(ready: Cli) -> None:
     gone = ready("drain", "nobody")
     assert gone.exit_code == 1
     assert "There is no worker nobody" in gone.stderr
+
+
+def test_workers_that_hold_types_back(ready: Cli) -> None:
+    well, unwell = worker(types=frozenset({"fine"})), holding("hang", "freeze")
+    found = {each["worker_id"]: each["held_back"] for each in ready.json("workers")["workers"]}
+    assert found == {well: [], unwell: ["freeze", "hang"]}
+    assert ready.ok("workers").splitlines()[-1] == (
+        f"{unwell} holds back freeze, hang: handlers hang."
+    )
+    assert f"{well} holds" not in ready.ok("workers")
+    assert f"{unwell} holds back freeze, hang" in ready.ok("top")
+    ready.submit("hang")
+    waiting = ready.submit("hang")
+    assert "Its workers hold it back: handlers of hang hang." in ready.ok("why", waiting)
 
 
 def test_migrate(cli: Cli) -> None:
@@ -147,10 +174,39 @@ def test_doctor_finds_tasks_that_no_worker_serves(ready: Cli) -> None:
 
 def test_doctor_lists_no_more_lanes_than_a_person_reads() -> None:
     lane = UnservedLane("default", "greet", (), 1, 70.0)
-    checks = list(_unserved([lane] * (UNSERVED + 3)))
+    checks = list(check_unserved([lane] * (UNSERVED + 3)))
     assert len(checks) == UNSERVED + 1
     assert checks[0].message.startswith("1 task waits")
     assert checks[-1].message == "3 more, in 3 lanes."
+
+
+def test_doctor_finds_types_that_their_workers_hold_back(ready: Cli) -> None:
+    ready.submit("hang")
+    holding("hang")
+    noted = ready.ok("doctor")
+    assert "Held back, because their handlers hang: hang (by 1 worker)." in noted
+
+    async def wait(app: Fairlane) -> None:
+        await app.run(app.backend.ops.shift_clock(1_860))
+
+    in_store(wait)
+    unwell = ready("doctor", "--json")
+    assert unwell.exit_code == 1
+    (check,) = [each for each in json.loads(unwell.stdout)["checks"] if each["check"] == "unserved"]
+    assert check["status"] == "wrong"
+    assert check["message"] == (
+        "1 task waits, the oldest for 31 min, and every worker that serves queue default, type "
+        "hang holds them back: their handler hangs."
+    )
+    worker()
+    assert ready("doctor").exit_code == 0
+
+
+def test_doctor_names_no_more_types_than_a_person_reads() -> None:
+    assert list(check_held_back({})) == []
+    (check,) = check_held_back({f"type-{number:02}": 3 for number in range(UNSERVED + 4)})
+    assert "type-00 (by 3 workers), type-01" in check.message
+    assert "type-19 (by 3 workers) and 4 more. Give" in check.message
 
 
 def test_doctor_without_a_store(cli: Cli) -> None:

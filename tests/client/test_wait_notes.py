@@ -160,11 +160,13 @@ def test_the_same_reason_is_logged_once_in_a_minute(caplog: pytest.LogCaptureFix
     for task_id in "abc":
         notes.log(task_id, [NOBODY])
     notes.log("d", [Reason("paused", "Everything is paused."), NOBODY])
+    notes.log("d", [Reason("held_back", "Its handlers hang."), NOBODY])
     clock.now += 61
     notes.log("e", [NOBODY])
     assert caplog.messages == [
         "The result of task a does not come. No worker is running.",
         "The result of task d does not come. Everything is paused.",
+        "The result of task d does not come. Its handlers hang.",
         "The result of task e does not come. No worker is running.",
     ]
 

@@ -7,8 +7,9 @@ import pytest
 from fairlane.core import limits
 from fairlane.core.breaker import Breaker
 from fairlane.core.errors import InvalidTaskId
+from fairlane.core.held_back import held_back
 from fairlane.core.ids import new_id
-from fairlane.core.model import TaskError, Verdict, WorkerStatus
+from fairlane.core.model import Beat, TaskError, Verdict, WorkerStatus
 from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.priority import Band
 from fairlane.core.states import State
@@ -163,6 +164,32 @@ async def test_why_it_waits(store: World) -> None:
         await store.run(store.ops.pause(False, **scope))  # noqa: FBT003
     await store.run(store.ops.mark(worker, WorkerStatus.DRAINING))
     assert await codes(store, task_id) == ["no_worker", "position"]
+
+
+async def test_a_type_that_its_workers_hold_back(store: World) -> None:
+    """Ten tasks waited beside ten free slots, and nothing but the worker's log said why."""
+    holding = await store.worker(lease=80_000)
+    task_id = await store.submit("hang")
+    await store.submit("fine")
+    await store.advance(100)
+    told = {"pid": 7, "held_back": ["hang"]}
+    await store.run(store.ops.heartbeat(Beat(holding, 0, health=told)))
+    (seen,) = await store.run(store.ops.workers())
+    assert held_back(seen) == {"hang"}
+    assert await codes(store, task_id) == ["held_back", "position"]
+    (found,) = (await store.run(store.ops.stats())).unserved
+    assert (found.type, found.count, found.held_back) == ("hang", 1, True)
+
+    other = await store.worker(lease=80_000)
+    assert await codes(store, task_id) == ["position"]
+    assert (await store.run(store.ops.stats())).unserved == ()
+    await store.run(store.ops.forget(other))
+    assert await codes(store, task_id) == ["held_back", "position"]
+    await store.run(store.ops.heartbeat(Beat(holding, 0)))
+    assert await codes(store, task_id) == ["held_back", "position"], "it did not speak of that"
+    await store.run(store.ops.heartbeat(Beat(holding, 0, health={"pid": 7})))
+    assert await codes(store, task_id) == ["position"]
+    assert (await store.run(store.ops.stats())).unserved == ()
 
 
 async def test_why_a_limited_task_waits(store: World) -> None:

@@ -338,6 +338,30 @@ async def test_a_start_wins_over_a_reaper_that_looked_before(store: World) -> No
 
 
 @pytest.mark.local
+async def test_the_type_of_what_is_overdue_is_known(store: World) -> None:
+    """The log of the process that ends it says what failed. That need not be one that claims."""
+    workers = {
+        "dies": await store.worker(lease=30),
+        "drags": await store.worker(lease=3600),
+        "idles": await store.worker(lease=3600, start_within=30),
+    }
+    for type, worker in workers.items():
+        await store.submit(type, timeout_seconds=20)
+        task = await store.claim_one(worker, types=frozenset({type}))
+        if type == "drags":
+            await store.start(task)
+    await store.advance(31)
+    assert await store.run(store.ops.bury([workers["dies"]])) == [workers["dies"]]
+    (keeper,) = store.processes(1)
+    overdue = await keeper.run(keeper.ops.expired(10))
+    assert {found.cause: found.type for found in overdue} == {
+        Cause.LOST: "dies",
+        Cause.TIMEOUT: "drags",
+        Cause.UNSTARTED: "idles",
+    }
+
+
+@pytest.mark.local
 @pytest.mark.parametrize("seconds", [0, -1, 86_401, float("nan"), float("inf")])
 async def test_a_time_to_start_that_cannot_be(store: World, seconds: float) -> None:
     with pytest.raises(InvalidWorker, match="from the claim of a task to its start"):

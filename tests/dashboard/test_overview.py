@@ -52,14 +52,15 @@ async def test_what_there_is_at_a_glance(dashboard: Dashboard) -> None:
 
 async def test_tasks_that_no_worker_serves_are_flagged(dashboard: Dashboard) -> None:
     page = await dashboard.open()
-    flag = page.get_by_role("region", name="Tasks that no worker serves")
+    flag = page.get_by_role("region", name="Tasks that no worker takes")
     await expect(page.locator(".cards")).to_be_visible()
 
     async def age(route: Route) -> None:
         """Let half an hour pass, which a running server does not notice."""
         answer = await route.fetch()
         lane = UnservedLane("hall", "greet", ("voice",), 62, 1860.0)
-        json = {**await answer.json(), "unserved": [msgspec.to_builtins(lane)]}
+        held = UnservedLane("default", "hang", (), 1, 100.0, held_back=True)
+        json = {**await answer.json(), "unserved": msgspec.to_builtins([lane, held])}
         await route.fulfill(response=answer, json=json)
 
     await page.route("**/api/v1/queue/stats", age)
@@ -67,7 +68,11 @@ async def test_tasks_that_no_worker_serves_are_flagged(dashboard: Dashboard) -> 
     await expect(flag).to_contain_text(
         "No worker serves queue hall, type greet, capability voice: 62 tasks wait, the oldest for"
     )
-    await expect(flag.get_by_role("link")).to_have_attribute(
+    await expect(flag).to_contain_text(
+        "Every worker that serves queue default, type hang holds the type back, because its "
+        "handlers hang: 1 task waits"
+    )
+    await expect(flag.get_by_role("link").first).to_have_attribute(
         "href", re.compile(r"#/tasks\?.*queue=hall.*")
     )
 

@@ -75,6 +75,27 @@ async def test_workers_and_what_they_have(dashboard: Dashboard) -> None:
     await expect(ran).to_have_attribute("href", f"#/tasks?worker={able}")
 
 
+async def test_types_that_a_worker_holds_back(dashboard: Dashboard) -> None:
+    world = dashboard.site.world
+    holding = await world.worker(types=frozenset({"hang", "freeze"}), lease=3600.0)
+    told = {"pid": 7, "held_back": ["hang"]}
+    await world.run(world.ops.heartbeat(Beat(holding, 0, health=told)))
+    page = await dashboard.open("workers")
+    shown = worker(page, holding[-8:])
+    await expect(shown).to_contain_text("Holds backhang handlers hang")
+    await expect(shown.locator(".worker-health")).to_have_text("pid 7")
+    for type in ("hang", "freeze"):
+        await dashboard.site.submit(type)
+    await dashboard.open("queues")
+    types = page.get_by_role("table", name="Types")
+    await expect(types.locator("tr[data-name='hang']")).to_contain_text("no worker")
+    await expect(types.locator("tr[data-name='freeze']")).not_to_contain_text("no worker")
+    await world.run(world.ops.heartbeat(Beat(holding, 0, health={})))
+    await dashboard.open("workers")
+    await expect(shown).not_to_contain_text("Holds back")
+    await world.run(world.ops.forget(holding))
+
+
 async def test_a_silent_worker_is_warned_of_and_a_dead_one_put_aside(dashboard: Dashboard) -> None:
     world = dashboard.site.world
     page = await dashboard.open("workers")

@@ -38,6 +38,7 @@ async def test_workers_are_shown_and_drained(served: Api) -> None:
         "health": None,
         "lease_seconds": 30.0,
         "start_within_seconds": None,
+        "held_back": [],
     }
     drained = {"worker_id": worker_id, "status": "draining"}
     assert await served.post(f"{WORKERS}/{worker_id}/drain") == drained

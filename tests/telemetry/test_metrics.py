@@ -253,6 +253,9 @@ def test_what_no_worker_serves() -> None:
     streams = [Stream(1, MEDIUM, 62, NOW - 1_860_000_000, NOW)]
     assert scraped(facts(streams=streams))("fairlane_unserved_tasks") == 0
     assert scraped(facts(streams=streams, workers=[]))("fairlane_unserved_tasks") == 62
+    (type,) = {lane.type for lane in facts().lanes.values()}
+    holding = worker(health={"held_back": [type]})
+    assert scraped(facts(streams=streams, workers=[holding]))("fairlane_unserved_tasks") == 62
 
 
 def test_types_are_told_apart() -> None:

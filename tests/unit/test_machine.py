@@ -474,7 +474,8 @@ class TestOutcomes:
     ) -> None:
         """A reaper that knows no more than the stored terms comes to the same decision."""
         held = claimed(retry_count=1, returns=2, timeout=60.0, spec=Spec(retry=RetryPolicy(5.0)))
-        found = Overdue(TASK_ID, 1, "w1", cause, True, 1, 3, 2, 60.0, RetryPolicy(5.0))  # noqa: FBT003 (started)
+        fence = (TASK_ID, 1, "w1")
+        found = Overdue(*fence, "email", cause, True, 1, 3, 2, 60.0, RetryPolicy(5.0))  # noqa: FBT003 (started)
         assert decide(found, outcome, 0.3) == decide(held, outcome, 0.3)
 
 

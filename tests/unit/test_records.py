@@ -191,9 +191,10 @@ def test_a_claimed_row() -> None:
 
 
 def test_an_overdue_row() -> None:
-    row = (TASK_ID, 2, "w", "timeout", 1, 1, 3, 0, 30.0, None)
+    row = (TASK_ID, 2, "w", "mail", "timeout", 1, 1, 3, 0, 30.0, None)
     found = overdue_of(row)
     assert (found.task_id, found.attempt, found.worker_id) == (TASK_ID, 2, "w")
+    assert found.type == "mail"
     assert (found.cause, found.started, found.retry) == (Cause.TIMEOUT, True, RetryPolicy())
     assert (found.retry_count, found.max_retries, found.returns, found.timeout) == (1, 3, 0, 30.0)
 

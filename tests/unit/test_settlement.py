@@ -78,7 +78,7 @@ class TestSettle:
     ],
 )
 def test_maintenance_ends_what_is_overdue(cause: Cause, started: bool, outcome: Outcome) -> None:
-    item = Overdue(TASK_ID, 2, "w1", cause, started, 0, 3, 0, 60.0, DEFAULT)
+    item = Overdue(TASK_ID, 2, "w1", "email", cause, started, 0, 3, 0, 60.0, DEFAULT)
     assert reaped(item, 0.25) == Settlement(TASK_ID, 2, "w1", outcome, item, None, 0.25)
 
 

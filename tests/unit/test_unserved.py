@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fairlane.core.facts import Stream
 from fairlane.core.lanes import Controls, Lane, Rules, serves
@@ -53,6 +54,17 @@ def test_a_living_worker_serves_what_it_offers(
     offers: dict[str, Any], left: list[UnservedLane]
 ) -> None:
     assert found(worker(**offers)) == left
+
+
+def test_a_type_that_all_of_its_workers_hold_back_is_not_served() -> None:
+    able = {"capabilities": frozenset({"gpu"})}
+    holding = worker(health={"held_back": ["email"]}, **able)
+    assert found(holding) == [replace(EMAIL, held_back=True)]
+    assert found(holding, worker(types=frozenset({"render"}), **able)) == [
+        replace(EMAIL, held_back=True)
+    ]
+    assert found(holding, worker(**able)) == []
+    assert found(replace(holding, lost=True)) == [RENDER, EMAIL]
 
 
 def test_workers_may_be_about_to_start() -> None:

@@ -228,6 +228,17 @@ class TestWorkers:
         other = worker(types=frozenset({"crawl"}))
         assert self.told(worker(**gone), other) == [self.UNABLE]
 
+    def test_those_that_serve_it_may_hold_its_type_back(self) -> None:
+        holding = worker(health={"held_back": ["email"]})
+        reason = Reason("held_back", "Its workers hold it back: handlers of email hang.")
+        assert self.told(holding) == [reason]
+        assert self.told(holding, worker(status=WorkerStatus.DRAINING)) == [reason]
+        assert self.told(holding, worker(types=frozenset({"crawl"}))) == [reason]
+        assert self.told(holding, worker()) == []
+        assert self.told(worker(health={"held_back": ["crawl"]})) == []
+        unable = worker(health={"held_back": ["email"]}, status=WorkerStatus.UNHEALTHY)
+        assert self.told(unable) == [self.UNABLE]
+
 
 class TestLimits:
     LANES = (

@@ -149,7 +149,7 @@ async def test_an_error_after_the_completing_transaction_is_logged(
 def test_what_the_maintenance_finds_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
     def overdue(cause: Cause, **terms: Any) -> Overdue:
         terms = {"started": True, "retry_count": 0, "max_retries": 3, "returns": 0} | terms
-        return Overdue("id", 1, "w", cause, timeout=7.0, retry=DEFAULT, **terms)
+        return Overdue("id", 1, "w", "greet", cause, timeout=7.0, retry=DEFAULT, **terms)
 
     cases = [
         overdue(Cause.LOST),
@@ -160,19 +160,42 @@ def test_what_the_maintenance_finds_is_logged_too(caplog: pytest.LogCaptureFixtu
     settlements = [reaped(case) for case in cases]
     answers = [Settled(Verdict.APPLIED, _move(each)) for each in settlements]
     FailureLog().log(cases, settlements, answers)
+    late_start = "NOT_STARTED: The worker did not start the task in time."
     late = "The attempt took longer than its time limit of 7 s."
-    assert [record.getMessage().split(": ", 1)[1] for record in failures(caplog)] == [
-        "WORKER_LOST: The worker died while it held the task. It runs again at once.",
-        "WORKER_LOST: The worker died while it held the task. Dead letter: lost too often.",
-        f"TIMEOUT: {late} Dead letter: retries used up.",
-        "NOT_STARTED: The worker did not start the task in time. Dead letter: lost too often.",
+    begins = "greet id failed, attempt 1: "
+    lost = f"{begins}WORKER_LOST: The worker died while it held the task."
+    assert [record.getMessage() for record in failures(caplog)] == [
+        f"{lost} It runs again at once.",
+        f"{lost} Dead letter: lost too often.",
+        f"{begins}TIMEOUT: {late} Dead letter: retries used up.",
+        f"{begins}{late_start} Dead letter: lost too often.",
+    ]
+    assert {json.loads(JsonFormatter().format(record))["type"] for record in failures(caplog)} == {
+        "greet"
+    }
+
+
+def test_what_the_maintenance_finds_is_summarised_by_type(caplog: pytest.LogCaptureFixture) -> None:
+    cases = [
+        Overdue(f"id{number}", 1, "w", type, Cause.LOST, True, 0, 3, 0, 7.0, DEFAULT)  # noqa: FBT003
+        for type in ("greet", "mail")
+        for number in range(9)
+    ]
+    settlements = [reaped(case) for case in cases]
+    log = FailureLog()
+    log.log(cases, settlements, [Settled(Verdict.APPLIED, _move(each)) for each in settlements])
+    log.summarise(all=True)
+    lines = [record.getMessage() for record in failures(caplog)]
+    assert sorted(line.partition(" in the last")[0] for line in lines[-2:]) == [
+        "… and 4 more like it (greet, WORKER_LOST, release)",
+        "… and 4 more like it (mail, WORKER_LOST, release)",
     ]
 
 
 def test_a_refused_settlement_and_a_logger_that_is_off_say_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    case = Overdue("id", 1, "w", Cause.LOST, True, 0, 0, 0, 5.0, DEFAULT)  # noqa: FBT003
+    case = Overdue("id", 1, "w", "greet", Cause.LOST, True, 0, 0, 0, 5.0, DEFAULT)  # noqa: FBT003
     settlement = reaped(case)
     FailureLog().log([case], [settlement], [Settled(Verdict.STALE, None)])
     caplog.set_level(logging.CRITICAL, logger.name)

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from fairlane import RetryPolicy, State
+from fairlane.core.held_back import held_back
 from fairlane.worker import hanging
 from fairlane.worker.hanging import HELD_FROM, PROBE_SECONDS, Hanging
 from tests.fixtures.stores import World
@@ -104,5 +105,41 @@ async def test_others_are_served_while_a_type_hangs(
             tasks = [await ended(app, each) for each in ids]
             assert {each.status for each in tasks} <= {State.COMPLETED, State.DEAD_LETTER}
             assert worker._hanging.held == frozenset()
+    finally:
+        go_on.set()
+
+
+# That every engine keeps what a heartbeat says: see tests/conformance/test_overview.py.
+@pytest.mark.parametrize("world", ["sqlite-memory", "redis"], indirect=True)
+async def test_heartbeats_say_what_is_held_back(world: World) -> None:
+    app = application(world)
+    go_on = threading.Event()
+
+    @app.task(timeout=0.05, max_retries=0)
+    def hang() -> None:
+        go_on.wait(PATIENCE)
+
+    async def once(found: set[str]) -> str:
+        """Return the id of the worker once the store knows that it holds back these types."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                for worker in await world.run(world.ops.workers()):
+                    if worker.health is not None and held_back(worker) == found:
+                        return worker.worker_id
+                await asyncio.sleep(0.01)
+
+    try:
+        # The lease is long: what has changed is said at once, not with the next regular heartbeat.
+        async with working(app, concurrency=4, lease=10 * PATIENCE):
+            worker_id = await once(set())
+            for _ in range(HELD_FROM):
+                await ended(app, (await hang.submit()).task_id)
+            assert await once({"hang"}) == worker_id
+            waiting = await hang.submit()
+            (reason, _) = await app.why(waiting.task_id) or []
+            assert reason.code == "held_back"
+            go_on.set()
+            await once(set())
+            await ended(app, waiting.task_id)
     finally:
         go_on.set()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from fairlane.core.why import NO_WORKER, PAUSED, Reason
+from fairlane.core.why import HELD_BACK, NO_WORKER, PAUSED, Reason
 from fairlane.telemetry.repeats import Repeats
 
 logger: Final = logging.getLogger("fairlane.results")
@@ -22,7 +22,7 @@ NOTE_SECONDS = 5.0
 checked."""
 REPEAT_SECONDS: Final = 60.0
 """The same reason is logged once in this time."""
-_LOGGED: Final = frozenset({NO_WORKER, PAUSED})
+_LOGGED: Final = frozenset({HELD_BACK, NO_WORKER, PAUSED})
 """Reasons that do not go away by themselves."""
 
 

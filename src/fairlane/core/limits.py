@@ -31,6 +31,7 @@ WORKERS = 1_000  # living ones of one token, over HTTP
 WORKERS_NAME_BYTES = 4 * 1024 * 1024  # of all workers of one token, dead ones included
 WORKERS_DEAD = 4_000  # further ones that have not been pruned yet
 HEALTH_BYTES = 4_096
+HELD_BACK_BYTES = 2_048  # of that, for the names of types that it holds back
 ASK_KINDS = 1_000  # different claims that a process remembers the lanes of
 
 # Numbers a task may be given.

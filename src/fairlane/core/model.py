@@ -245,6 +245,7 @@ class Overdue(msgspec.Struct, frozen=True):
     task_id: str
     attempt: int
     worker_id: str
+    type: str
     cause: Cause
     started: bool
     retry_count: int

@@ -246,13 +246,14 @@ def claimed_of(row: Sequence[Any], lane_of: Callable[[int], Lane], worker_id: st
 
 
 def overdue_of(row: Sequence[Any]) -> Overdue:
-    """Return an overdue row as the maintenance gets it: fence, cause, whether it began,
-    retry_count, max_retries, returns, timeout, spec."""
-    task_id, attempt, worker_id, cause, started, retries, most, returns, timeout, spec = row
+    """Return an overdue row as the maintenance gets it: fence, type, cause, whether it
+    began, retry_count, max_retries, returns, timeout, spec."""
+    task_id, attempt, worker_id, type, cause, started, retries, most, returns, timeout, spec = row
     return Overdue(
         task_id=str(task_id),
         attempt=attempt,
         worker_id=worker_id,
+        type=type,
         cause=Cause(cause),
         started=bool(started),
         retry_count=retries,

@@ -20,7 +20,7 @@ RISK_SECONDS = 600.0
 """A task that has waited for longer is at risk of starving: aging begins then by default."""
 
 UNSERVED = 20
-"""How many lanes without a worker are listed."""
+"""How many lanes that no worker takes from are listed."""
 
 
 class BandStats(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Stats(msgspec.Struct, frozen=True):
     p95_age_seconds: float
     recovery: Recovery
     unserved: tuple[UnservedLane, ...] = ()
-    """Where tasks wait for a worker that does not exist, the oldest first, UNSERVED at most."""
+    """Where tasks wait that no worker takes, the oldest first, UNSERVED at most."""
 
 
 def stats_of(facts: Facts) -> Stats:

@@ -1,10 +1,12 @@
-"""Queued tasks that no worker serves: a forgotten worker, queue, type or capability."""
+"""Queued tasks that no worker takes: a forgotten worker, queue, type or capability, or a type whose
+handlers hang."""
 
 from __future__ import annotations
 
 import msgspec
 
 from fairlane.core.facts import Facts
+from fairlane.core.held_back import held_back, takes
 from fairlane.core.lanes import is_paused, serves
 from fairlane.core.model import WorkerStatus
 from fairlane.core.priority import MICROSECONDS
@@ -21,11 +23,13 @@ class UnservedLane(msgspec.Struct, frozen=True):
     required_capabilities: tuple[str, ...]
     count: int
     oldest_age_seconds: float
+    held_back: bool = False
+    """Living workers serve them, but all of these hold the type back: its handlers hang."""
 
 
 def unserved(facts: Facts, longer_than: float = UNSERVED_SECONDS) -> list[UnservedLane]:
     """Return the lanes whose oldest task has been ready for longer, and that no living worker
-    serves; the oldest first. Paused ones wait for the operator instead."""
+    takes; the oldest first. Paused ones wait for the operator instead."""
     depths: dict[int, int] = {}
     oldest: dict[int, int] = {}
     for stream in facts.streams:
@@ -34,7 +38,7 @@ def unserved(facts: Facts, longer_than: float = UNSERVED_SECONDS) -> list[Unserv
     before = facts.now - int(longer_than * MICROSECONDS)
     # Workers are many, and most of them alike.
     alive = {
-        (worker.types, worker.queues, worker.capabilities): worker
+        (worker.types, worker.queues, worker.capabilities, held_back(worker)): worker
         for worker in facts.workers
         if worker.status is not WorkerStatus.DEAD and not worker.lost
     }.values()
@@ -45,10 +49,11 @@ def unserved(facts: Facts, longer_than: float = UNSERVED_SECONDS) -> list[Unserv
             lane.capabilities,
             depths[lane.id],
             (facts.now - oldest[lane.id]) / MICROSECONDS,
+            held_back=any(serves(worker, lane) for worker in alive),
         )
         for lane in facts.lanes.values()
         if oldest.get(lane.id, facts.now) < before
         and not is_paused(lane, facts.controls)
-        and not any(serves(worker, lane) for worker in alive)
+        and not any(takes(worker, lane) for worker in alive)
     ]
     return sorted(found, key=lambda lane: -lane.oldest_age_seconds)

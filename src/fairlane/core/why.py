@@ -10,6 +10,7 @@ import msgspec
 from fairlane.core.dependencies import Dependency, dependency_on
 from fairlane.core.estimates import position_of
 from fairlane.core.facts import Facts
+from fairlane.core.held_back import takes
 from fairlane.core.lanes import UNRULED, Rules, refilled, serves
 from fairlane.core.model import Task, WorkerStatus, microseconds_of
 from fairlane.core.priority import MICROSECONDS
@@ -17,6 +18,7 @@ from fairlane.core.states import WAITING, State
 
 PAUSED: Final = "paused"
 NO_WORKER: Final = "no_worker"
+HELD_BACK: Final = "held_back"
 """Codes of reasons that do not go away by themselves."""
 
 
@@ -70,7 +72,13 @@ def _paused(task: Task, facts: Facts) -> Iterator[Reason]:
 
 def _no_worker(task: Task, facts: Facts) -> Iterator[Reason]:
     takers = [worker for worker in facts.workers if serves(worker, task)]
-    if any(worker.status is WorkerStatus.ACTIVE and not worker.lost for worker in takers):
+    active = [
+        worker for worker in takers if worker.status is WorkerStatus.ACTIVE and not worker.lost
+    ]
+    if any(takes(worker, task) for worker in active):
+        return
+    if active:
+        yield Reason(HELD_BACK, f"Its workers hold it back: handlers of {task.type} hang.")
         return
     alive = [
         worker

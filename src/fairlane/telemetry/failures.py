@@ -35,7 +35,7 @@ Run = Claimed | Overdue
 class Kind(NamedTuple):
     """Failures of one kind are summarised together."""
 
-    type: str | None
+    type: str
     code: str | None
     verb: Verb
 
@@ -78,13 +78,11 @@ class FailureLog:
 
     def _log(self, run: Run, move: Move, error: TaskError) -> None:
         level = _LEVELS[move.verb]
-        type = run.type if isinstance(run, Claimed) else None
-        if not logger.isEnabledFor(level) or not self._repeats.passes(
-            Kind(type, error.code, move.verb)
-        ):
+        kind = Kind(run.type, error.code, move.verb)
+        if not logger.isEnabledFor(level) or not self._repeats.passes(kind):
             return
         code = "" if error.code is None else f"{error.code}: "
-        words = (type or "Task", run.task_id, run.attempt, f"{code}{_line(error.message)}")
+        words = (run.type, run.task_id, run.attempt, f"{code}{_line(error.message)}")
         message = "%s %s failed, attempt %d: %s %s"
         fields = _fields(run, move, error)
         record = logger.makeRecord(
@@ -118,6 +116,7 @@ def _fields(run: Run, move: Move, error: TaskError) -> dict[str, object]:
     """Return what a line of JSON has besides its message."""
     fields: dict[str, object] = {
         "event": move.state.value if move.verb is not Verb.RELEASE else "released",
+        "type": run.type,
         "task_id": run.task_id,
         "attempt": run.attempt,
         "worker_id": run.worker_id,
@@ -125,7 +124,7 @@ def _fields(run: Run, move: Move, error: TaskError) -> dict[str, object]:
         "error": error.message,
     }
     if isinstance(run, Claimed):
-        fields |= {"type": run.type, "queue": run.queue, "trace_id": run.trace_id}
+        fields |= {"queue": run.queue, "trace_id": run.trace_id}
     if move.verb is Verb.RETRY:
         fields["retry_in_seconds"] = round(move.after, 3)
     elif move.label:

@@ -127,7 +127,8 @@ def _queues(facts: Facts, stats: Stats) -> Iterator[Metric]:
     )
     yield _gauge(
         "fairlane_unserved_tasks",
-        "Queued tasks whose queue, type or capability no living worker serves, after a minute.",
+        "Queued tasks that no living worker takes, after a minute: none serves their queue, type "
+        "and capabilities, or those that do hold back the type.",
         [],
         [((), sum(lane.count for lane in unserved(facts)))],
     )

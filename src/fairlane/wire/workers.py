@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from fairlane.core.held_back import held_back
 from fairlane.core.model import Worker, WorkerStatus
 from fairlane.wire.times import Moment, iso
 
@@ -31,6 +32,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """How long it may send no heartbeat before it counts as dead."""
     start_within_seconds: float | None
     """How long it may hold a task unstarted; null for any time."""
+    held_back: tuple[str, ...] = ()
+    """Types that it takes no tasks of, but for one now and then, because their handlers hang."""
 
 
 class WorkerList(msgspec.Struct, frozen=True):
@@ -69,6 +72,7 @@ def worker_of(worker: Worker) -> WorkerView:
         health=worker.health,
         lease_seconds=worker.lease,
         start_within_seconds=worker.start_within,
+        held_back=tuple(sorted(held_back(worker))),
     )
 
 

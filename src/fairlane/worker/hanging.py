@@ -2,8 +2,8 @@
 
 A thread goes on after its run has timed out. A type whose runs do that one after the other would
 take every slot of every worker in turn, and leave a thread behind each time. So a worker holds
-such a type back, and tries a single task of it now and then. What it knows outlives its sessions:
-the threads do, too.
+such a type back, and tries a single task of it now and then. Its heartbeats say which types it
+holds back (see `core/held_back.py`). What it knows outlives its sessions: the threads do, too.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fairlane.core.held_back import IN_HEALTH, listed
 from fairlane.core.model import WorkerStatus
 from fairlane.worker.config import Config
 from fairlane.worker.hanging import Hanging
@@ -86,10 +87,12 @@ class Health:
         (then, spent_then), now, spent = self._cpu, time.monotonic(), time.process_time()
         self._cpu = (now, spent)
         cpu = (spent - spent_then) / max(now - then, 1e-6)
+        held = self._hanging.held
         return {
             "memory_bytes": memory(),
             "cpu_share": round(cpu, 3),
             "loop_lag_seconds": round(self.lag, 3),
             "abandoned_threads": self._hanging.threads,
             "pid": os.getpid(),
+            **({IN_HEALTH: listed(held)} if held else {}),
         }

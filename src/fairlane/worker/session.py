@@ -86,6 +86,7 @@ class WorkerSession:
             app.blobs if isinstance(app.blobs, str) else None,
         )
         observer = new_observer()
+        self._hanging = hanging
         self._health = Health(config, hanging)
         self._isolation = Isolation(backend, config.breaker) if config.breaker else None
         self._failures = FailureLog()
@@ -127,7 +128,7 @@ class WorkerSession:
         self._drained = asyncio.Event()
         self._stuck = asyncio.Event()
         self._leaving = False
-        self._reported: WorkerStatus | None = None
+        self._reported: tuple[WorkerStatus, frozenset[str]] | None = None
         self._heartbeat = Heartbeat(
             backend,
             worker.worker_id,
@@ -263,20 +264,24 @@ class WorkerSession:
             return WorkerStatus.UNHEALTHY
         return self._health.status()
 
+    def _openness(self) -> tuple[WorkerStatus, frozenset[str]]:
+        """Return the worker's status, and the types that it holds back."""
+        return self._status(), self._hanging.held
+
     def _hurried(self) -> bool:
-        """Return whether the next heartbeat is urgent: long runs may have been cancelled, the
-        worker's status has changed, or the store may be of another opinion about its tasks."""
+        """Return whether the next heartbeat is urgent: long runs may have been cancelled, what the
+        worker takes has changed, or the store may be of another opinion about its tasks."""
         return (
             self._executor.long > 0
             or self._reconciler.pending
-            or self._status() is not self._reported
+            or self._openness() != self._reported
         )
 
     def _describe(self) -> dict[str, Any]:
-        self._reported = self._status()
+        self._reported = self._openness()
         return {
             "load": self._executor.load,
-            "status": self._reported,
+            "status": self._reported[0],
             "health": self._health.report(),
         }
 

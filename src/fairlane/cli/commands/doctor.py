@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -23,19 +23,21 @@ from fairlane.cli.render import Cell, console, fields, span
 from fairlane.cli.schedule_checks import check_schedules
 from fairlane.cli.settings import resolve
 from fairlane.cli.store import open_store
+from fairlane.cli.worker_checks import check_held_back, check_unserved, check_workers
 from fairlane.client.app import Fairlane
 from fairlane.core import limits
 from fairlane.core.audit import Action, Audit
 from fairlane.core.backend import Backend
 from fairlane.core.errors import FairlaneError, InvalidInput
 from fairlane.core.facts import Facts
-from fairlane.core.model import Overdue, WorkerStatus
+from fairlane.core.held_back import holders
+from fairlane.core.model import Overdue
 from fairlane.core.priority import MICROSECONDS, Aging
 from fairlane.core.retention import Retention
 from fairlane.core.states import State
-from fairlane.core.stats import HOUR, UNSERVED, Stats, stats_of
+from fairlane.core.stats import HOUR, Stats, stats_of
 from fairlane.core.store_settings import StoreSettings
-from fairlane.core.unserved import UnservedLane, unserved
+from fairlane.core.unserved import unserved
 
 PATIENCE = 2.0
 CLOCK_SECONDS = 5.0
@@ -149,7 +151,7 @@ def clock_check(theirs: float, before: float, after: float) -> Check:
 def _check_work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[Check]:
     alive = stats.workers.active + stats.workers.draining + stats.workers.unhealthy
     queued, executing = stats.by_status[State.QUEUED], stats.by_status[State.EXECUTING]
-    yield from _workers(stats, alive, queued)
+    yield from check_workers(stats, alive, queued)
     oldest = max(
         (band.oldest_age_seconds for band in stats.queues.values() if band.depth), default=0.0
     )
@@ -161,7 +163,8 @@ def _check_work(facts: Facts, stats: Stats, overdue: list[Overdue]) -> Iterator[
     )
     yield Check("tasks", CheckStatus.WARNING if oldest > HOUR else CheckStatus.OK, message)
     if alive:  # otherwise no worker serves anything, which is said above
-        yield from _unserved(unserved(facts))
+        yield from check_held_back(holders(facts.workers))
+        yield from check_unserved(unserved(facts))
     # A silent worker is dead only once maintenance has found it: count its tasks as well.
     late = len(overdue) + sum(len(each.current_tasks) for each in facts.workers if each.lost)
     if late:
@@ -197,47 +200,6 @@ def _remakes(entries: list[Audit]) -> Iterator[Check]:
                 "again: what was stored before is gone.",
             )
             return
-
-
-def _workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:
-    if not alive:
-        found = CheckStatus.WRONG if queued else CheckStatus.WARNING
-        yield Check("workers", found, "No worker is running: start one with `fairlane worker`.")
-    elif not stats.workers.active and queued:
-        yield Check(
-            "workers", CheckStatus.WRONG, "No worker takes tasks: all drain or are unhealthy."
-        )
-    else:
-        yield Check(
-            "workers",
-            CheckStatus.OK,
-            f"{alive:,} alive, {stats.workers.used_capacity:,} of "
-            f"{stats.workers.total_capacity:,} slots in use.",
-        )
-    for status in (WorkerStatus.UNHEALTHY, WorkerStatus.DEAD):
-        number: int = getattr(stats.workers, status.value)
-        if number:
-            yield Check(
-                "workers", CheckStatus.WARNING, f"{number:,} {status}: see `fairlane workers`."
-            )
-
-
-def _unserved(lanes: Sequence[UnservedLane]) -> Iterator[Check]:
-    """Show tasks that wait for a worker that does not exist."""
-    for lane in lanes[:UNSERVED]:
-        needs = [f"queue {lane.queue}", f"type {lane.type}"]
-        needs += [f"capability {name}" for name in lane.required_capabilities]
-        many = "1 task waits" if lane.count == 1 else f"{lane.count:,} tasks wait"
-        yield Check(
-            "unserved",
-            CheckStatus.WRONG,
-            f"{many}, the oldest for {span(lane.oldest_age_seconds)}, and no worker serves "
-            f"{', '.join(needs)}: start one that does, or cancel them.",
-        )
-    more = lanes[UNSERVED:]
-    if more:
-        count = sum(lane.count for lane in more)
-        yield Check("unserved", CheckStatus.WRONG, f"{count:,} more, in {len(more):,} lanes.")
 
 
 def _controls(facts: Facts, stats: Stats) -> Iterator[Check]:

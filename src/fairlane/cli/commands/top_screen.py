@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from fairlane.cli.commands.stats import overview
-from fairlane.cli.commands.workers import WORKER_COLUMNS, worker_row
+from fairlane.cli.commands.workers import WORKER_COLUMNS, held_back_lines, worker_row
 from fairlane.cli.errors import scrubbed
 from fairlane.cli.render import Cell, table, text
 from fairlane.core.errors import FairlaneError
@@ -161,6 +161,9 @@ class Screen:
         if workers:
             yield text()
             yield from table(WORKER_COLUMNS, (worker_row(worker) for worker in workers), width)
+            for line in held_back_lines(workers):
+                line.truncate(width, overflow="ellipsis")
+                yield line
 
     def footer(self) -> Text:
         """Return the last line: the keys, or the question that the next key answers."""

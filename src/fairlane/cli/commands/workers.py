@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
 import click
 
 from fairlane.cli import json_output
 from fairlane.cli.audit_log import record
 from fairlane.cli.errors import CommandFailed, UsageError, note
 from fairlane.cli.options import json_option, store_option, utc_option
-from fairlane.cli.render import Cell, Column, Row, console, names, table, when
+from fairlane.cli.render import Cell, Column, Row, console, names, table, text, when
 from fairlane.cli.store import open_store
 from fairlane.core.audit import Action
+from fairlane.core.held_back import held_back
 from fairlane.core.model import Worker, WorkerStatus
 from fairlane.core.text import NAME_RULE, is_name, shown
 from fairlane.wire.workers import WorkerState, workers_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 WORKER_COLUMNS = (
     Column("worker"),
@@ -53,6 +60,8 @@ def workers_command(store: str | None, utc: bool, as_json: bool) -> None:
         WORKER_COLUMNS, (worker_row(worker, utc=utc) for worker in workers), out.width
     ):
         out.print(line)
+    for line in held_back_lines(workers):
+        out.print(line)
 
 
 @click.command("drain")
@@ -75,6 +84,15 @@ def drain_command(worker_id: str, store: str | None, as_json: bool) -> None:
         json_output.emit(WorkerState(worker_id, WorkerStatus.DRAINING))
     else:
         click.echo(f"Worker {worker_id} takes no more tasks.")
+
+
+def held_back_lines(workers: Iterable[Worker]) -> Iterator[Text]:
+    """Yield a line for each worker that holds types back, to be shown below the table."""
+    for worker in workers:
+        types = held_back(worker)
+        if types and worker.status is not WorkerStatus.DEAD and not worker.lost:
+            said = f"{worker.worker_id} holds back {names(types)}: handlers hang."
+            yield text(Cell(said, "yellow"))
 
 
 def worker_row(worker: Worker, *, utc: bool = False) -> Row:

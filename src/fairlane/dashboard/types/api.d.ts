@@ -836,6 +836,7 @@ export interface UnservedLane {
   required_capabilities: Array<string>;
   count: number;
   oldest_age_seconds: number;
+  held_back?: boolean;
 }
 
 export interface WhyView {
@@ -878,6 +879,7 @@ export interface WorkerView {
   health: Record<string, unknown> | null;
   lease_seconds: number;
   start_within_seconds: number | null;
+  held_back?: Array<string>;
 }
 
 export interface _AgingPatch {

@@ -27,7 +27,7 @@ from fairlane.core.records import COUNTED, stored_names, stored_seconds
 from fairlane.core.tally import LOST_WORKERS, apart
 from fairlane.engines.redis.calls import Argument
 from fairlane.engines.redis.context import Context
-from fairlane.engines.redis.record import fixed, raw_id, text_id, unpacked
+from fairlane.engines.redis.record import Record, fixed, raw_id, text_id, unpacked
 from fairlane.engines.redis.rows import run_of, stored_key, stored_progress
 from fairlane.engines.redis.scripts import script
 
@@ -88,17 +88,23 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
 
 @reads
 def expired(self: Context, limit: int, since: int = 0) -> Flow[list[Overdue]]:
-    found = yield from self.call(EXPIRED, min(limit, limits.BATCH), since)
-    return [_overdue(*row) for row in found]
+    rows = yield from self.call(EXPIRED, min(limit, limits.BATCH), since)
+    found: list[Overdue] = []
+    for cause, raw, stored, task in rows:
+        record = unpacked(stored)
+        lane = yield from self.lane(record.lane)
+        if lane is not None:  # else it was dropped since, so the task is gone as well
+            found.append(_overdue(cause, raw, record, task, lane.type))
+    return found
 
 
-def _overdue(cause: bytes, raw: bytes, stored_record: bytes, task: bytes) -> Overdue:
-    record = unpacked(stored_record)
+def _overdue(cause: bytes, raw: bytes, record: Record, task: bytes, type: str) -> Overdue:
     max_retries, _, spec, _ = fixed(task)
     return Overdue(
         task_id=text_id(raw),
         attempt=record.attempt,
         worker_id=record.worker_id,
+        type=type,
         cause=Cause(cause.decode()),
         started=record.started_at != 0,
         retry_count=record.retry_count,

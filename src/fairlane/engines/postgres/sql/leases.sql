@@ -90,7 +90,9 @@ LEFT JOIN (
 
 -- name: lost
 SELECT
-    held.task_id, held.attempt, held.worker_id, 'lost', held.started_at IS NOT NULL,
+    held.task_id, held.attempt, held.worker_id,
+    (SELECT type FROM fairlane.lanes WHERE lanes.id = held.lane),
+    'lost', held.started_at IS NOT NULL,
     held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
 FROM fairlane.workers AS worker
 JOIN fairlane.held ON held.worker_id = worker.worker_id
@@ -102,7 +104,9 @@ LIMIT $1;
 
 -- name: timed_out
 SELECT
-    held.task_id, held.attempt, held.worker_id, 'timeout', true,
+    held.task_id, held.attempt, held.worker_id,
+    (SELECT type FROM fairlane.lanes WHERE lanes.id = held.lane),
+    'timeout', true,
     held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
 FROM fairlane.held
 JOIN fairlane.workers AS worker ON worker.worker_id = held.worker_id
@@ -118,7 +122,9 @@ LIMIT $1;
 
 -- name: unstarted
 SELECT
-    held.task_id, held.attempt, held.worker_id, 'unstarted', false,
+    held.task_id, held.attempt, held.worker_id,
+    (SELECT type FROM fairlane.lanes WHERE lanes.id = held.lane),
+    'unstarted', false,
     held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
 FROM fairlane.workers AS worker
 JOIN fairlane.held ON held.worker_id = worker.worker_id

@@ -31,21 +31,23 @@ SELECT task_id, attempt FROM lingering WHERE worker_id = ? ORDER BY task_id LIMI
 
 -- name: lost
 SELECT
-    task.task_id, held.attempt, held.worker_id, 'lost', held.started_at IS NOT NULL,
+    task.task_id, held.attempt, held.worker_id, lane.type, 'lost', held.started_at IS NOT NULL,
     held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
 FROM held
 CROSS JOIN content AS task ON task.number = held.number
 LEFT JOIN workers AS worker ON worker.worker_id = held.worker_id
+CROSS JOIN lanes AS lane ON lane.id = task.lane
 WHERE worker.worker_id IS NULL OR worker.status = 'dead'
 LIMIT ?;
 
 -- name: timed_out
 SELECT
-    task.task_id, held.attempt, held.worker_id, 'timeout', 1,
+    task.task_id, held.attempt, held.worker_id, lane.type, 'timeout', 1,
     held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
 FROM held
 CROSS JOIN content AS task ON task.number = held.number
 CROSS JOIN workers AS worker ON worker.worker_id = held.worker_id
+CROSS JOIN lanes AS lane ON lane.id = task.lane
 WHERE
     held.deadline <= ?1
     AND held.deadline - held.started_at <= ?1 - ?2
@@ -55,11 +57,12 @@ LIMIT ?3;
 
 -- name: unstarted
 SELECT
-    task.task_id, held.attempt, held.worker_id, 'unstarted', 0,
+    task.task_id, held.attempt, held.worker_id, lane.type, 'unstarted', 0,
     held.retry_count, task.max_retries, task.returns, task.timeout, task.spec
 FROM held
 CROSS JOIN content AS task ON task.number = held.number
 CROSS JOIN workers AS worker ON worker.worker_id = held.worker_id
+CROSS JOIN lanes AS lane ON lane.id = task.lane
 WHERE
     held.started_at IS NULL
     AND max(held.claimed_at, ?2) + worker.start_within <= ?1

@@ -1,5 +1,5 @@
 // @ts-check
-// Tasks that wait for a worker that does not exist.
+// Tasks that wait although no worker takes them.
 
 import { counted, duration } from "../../lib/format.js";
 import { html } from "../../lib/preact.js";
@@ -9,7 +9,7 @@ import { link } from "../../lib/router.js";
 
 /** @param {{ stats: Stats }} props */
 export function Unserved({ stats: { unserved = [] } }) {
-  return html`<section class="banner unserved" aria-label="Tasks that no worker serves">
+  return html`<section class="banner unserved" aria-label="Tasks that no worker takes">
     <ul>
       ${unserved.map((lane) => html`<li key=${JSON.stringify(lane)}><${Sentence} lane=${lane} /></li>`)}
     </ul>
@@ -20,7 +20,10 @@ export function Unserved({ stats: { unserved = [] } }) {
 function Sentence({ lane: { queue, type, count, required_capabilities: capabilities, ...lane } }) {
   const filter = { status: "queued", queue, type };
   const needs = [`queue ${queue}`, `type ${type}`, ...capabilities.map((name) => `capability ${name}`)];
-  return html`No worker serves ${needs.join(", ")}:${" "}
+  const why = lane.held_back
+    ? `Every worker that serves ${needs.join(", ")} holds the type back, because its handlers hang:`
+    : `No worker serves ${needs.join(", ")}:`;
+  return html`${why}${" "}
     <a href=${link("tasks", filter)}>${counted(count, "task")}</a>${" "}
     ${count === 1 ? "waits" : "wait"}, the oldest for ${duration(lane.oldest_age_seconds)}.`;
 }

@@ -8,7 +8,12 @@ import { Badge } from "../../ui/badges.js";
 
 /** @param {WorkerView[]} workers @param {"queues" | "types"} of @param {string} name */
 export const isServed = (workers, of, name) =>
-  workers.some((worker) => worker.status === "active" && (worker[of]?.includes(name) ?? true));
+  workers.some(
+    (worker) =>
+      worker.status === "active" &&
+      (worker[of]?.includes(name) ?? true) &&
+      !(of === "types" && worker.held_back?.includes(name)),
+  );
 
 const TITLE =
   "No active worker takes these tasks. Start one, or see on the Workers page which tasks yours take.";

@@ -20,10 +20,12 @@ const KNOWN = {
 
 /** @param {Record<string, unknown>} health @returns {[title: string, text: string][]} */
 export const healthOf = (health) =>
-  Object.entries(health).map(([name, value]) => {
-    if (typeof value === "number" && Object.hasOwn(KNOWN, name)) {
-      const [title, format] = KNOWN[name];
-      return [title, format(value)];
-    }
-    return [spaced(name), typeof value === "string" ? value : JSON.stringify(value)];
-  });
+  Object.entries(health)
+    .filter(([name]) => name !== "held_back") // which the worker shows by itself
+    .map(([name, value]) => {
+      if (typeof value === "number" && Object.hasOwn(KNOWN, name)) {
+        const [title, format] = KNOWN[name];
+        return [title, format(value)];
+      }
+      return [spaced(name), typeof value === "string" ? value : JSON.stringify(value)];
+    });

@@ -30,7 +30,7 @@ export const loadOf = ({ capacity, current_tasks: tasks }) => Math.min(capacity,
  * @param {{ worker: WorkerView, refresh: () => Promise<void>, open?: boolean }} props Open: with its tasks.
  */
 export function Worker({ worker, refresh, open = false }) {
-  const { worker_id: id, status } = worker;
+  const { worker_id: id, status, held_back: held = [] } = worker;
   const dead = status === "dead";
 
   async function drain() {
@@ -60,6 +60,7 @@ export function Worker({ worker, refresh, open = false }) {
         <${Served} name="queue" some=${worker.queues} /> · <${Served} name="type" some=${worker.types} />
         ${worker.capabilities.length > 0 && html` · capabilities: <${Names} names=${worker.capabilities} />`}
       </dd>
+      ${!dead && held.length > 0 && html`<${HeldBack} types=${held} />`}
       <dt>Heartbeat</dt>
       <dd>
         <${Ago} at=${worker.last_heartbeat} />
@@ -95,6 +96,16 @@ function Silence({ worker: { last_heartbeat: last, lease_seconds: lease } }) {
     silent for ${Math.floor(silent)} of ${lease} s
   </${Badge}>`;
 }
+
+const HANGING =
+  "Their handlers hang in threads, which nothing can end. It tries one task of each now and then. " +
+  "Give what they call a time limit, or the tasks a process of their own, and restart the worker.";
+
+/** @param {{ types: string[] }} props */
+const HeldBack = ({ types }) => html`<dt>Holds back</dt>
+  <dd>
+    <${Names} names=${types} /> <${Badge} tone="warning" title=${HANGING}>handlers hang</${Badge}>
+  </dd>`;
 
 /** @param {{ name: string, some: string[] | null }} props Null: all. */
 const Served = ({ name, some }) =>
