@@ -54,6 +54,9 @@ _JOBS_PER_TRANSACTION = 100
 _LEASE_SHARE = 1 / 3
 """For which share of a lease a handler's transaction may keep everyone else from writing, and so
 from sending heartbeats."""
+_MOMENT = 0.5
+"""A caller without patience waits for so many seconds: another thread may have to open the file,
+and another process may be writing to it."""
 
 logger = logging.getLogger("fairlane.store")
 
@@ -80,6 +83,7 @@ class SqliteDriver:
         self._replaced = replaced
         self._workers = workers
         self._patience = patience
+        self._wait = max(patience, _MOMENT)
         self._waiters = Waiters()
         self._commits = Commits()
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
@@ -111,7 +115,7 @@ class SqliteDriver:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         job = Job(op, partial(_answer_threadsafe, loop, answer))
-        timer = loop.call_later(op.patience(self._patience), self._give_up, job)
+        timer = loop.call_later(op.patience(self._wait), self._give_up, job)
         self._thread_for(op).put(job)
         try:
             return await answer
@@ -125,7 +129,7 @@ class SqliteDriver:
         if op.mode is Mode.READ or not self._perform_here(job):
             self._thread_for(op).put(job)
         try:
-            return answer.result(op.patience(self._patience))
+            return answer.result(op.patience(self._wait))
         except TimeoutError:
             self._give_up(job)
             return answer.result()
@@ -152,7 +156,7 @@ class SqliteDriver:
 
     def _give_up(self, job: Job) -> None:
         if job.take():
-            job.report(None, self._database.locked(job.op.patience(self._patience)))
+            job.report(None, self._database.locked(job.op.patience(self._wait)))
 
     # -- the writing thread --------------------------------------------------------------------
 
@@ -347,10 +351,10 @@ class SqliteDriver:
 
         In a worker it is rolled back after a third of the lease: TransactionTooLong.
         """
-        return transacting(self._new_transaction(), self._patience)
+        return transacting(self._new_transaction(), self._wait)
 
     def transaction_sync(self) -> AbstractContextManager[sqlite3.Connection]:
-        return transacting_sync(self._new_transaction(), self._patience)
+        return transacting_sync(self._new_transaction(), self._wait)
 
     def _new_transaction(self) -> SqliteTransaction:
         ground = self._shared if self._database.path is None else self._apart
