@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -32,7 +31,6 @@ from typing import Any, TypeVar
 from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
 from fairlane.core.flow import Flow, Mode, Op, perform
-from fairlane.core.model import Worker
 from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
 from fairlane.engines.sqlite.driver_caller_transactions import SqliteJoined
 from fairlane.engines.sqlite.driver_database import Database
@@ -51,9 +49,6 @@ __all__ = ["Execute", "SqliteDriver"]
 T = TypeVar("T")
 
 _JOBS_PER_TRANSACTION = 100
-_LEASE_SHARE = 1 / 3
-"""For which share of a lease a handler's transaction may keep everyone else from writing, and so
-from sending heartbeats."""
 _MOMENT = 0.5
 """A caller without patience waits for so many seconds: another thread may have to open the file,
 and another process may be writing to it."""
@@ -73,7 +68,7 @@ class SqliteDriver:
         verify: Callable[[], Op[None]],
         rolled_back: Callable[[], None],
         replaced: Callable[[], None],
-        workers: Callable[[], Op[list[Worker]]],
+        shortest_lease: Callable[[], Op[float | None]],
         synchronous: str = "FULL",
         patience: float = 10.0,
     ) -> None:
@@ -81,7 +76,7 @@ class SqliteDriver:
         self._verify = verify
         self._rolled_back = rolled_back
         self._replaced = replaced
-        self._workers = workers
+        self._shortest_lease = shortest_lease
         self._patience = patience
         self._wait = max(patience, _MOMENT)
         self._waiters = Waiters()
@@ -89,7 +84,6 @@ class SqliteDriver:
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
         self._reader = LazyThread("fairlane-sqlite-reader", self._serve_reader) if path else None
         self._verified = False
-        self._transaction_seconds = math.inf
         # The holder of this lock may use the connection that writes.
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -342,14 +336,14 @@ class SqliteDriver:
             connection,
             self._verify,
             self._rolled_back,
-            self._workers,
+            self._shortest_lease,
             self._connection,
         )
 
     def transaction(self) -> AbstractAsyncContextManager[SqliteTransaction]:
         """Open a transaction of the store's database. Until it ends, other writers wait.
 
-        In a worker it is rolled back after a third of the lease: TransactionTooLong.
+        It is rolled back after a third of the shortest lease of a worker: TransactionTooLong.
         """
         return transacting(self._new_transaction(), self._wait)
 
@@ -358,8 +352,9 @@ class SqliteDriver:
 
     def _new_transaction(self) -> SqliteTransaction:
         ground = self._shared if self._database.path is None else self._apart
-        limit = math.inf if self._database.path is None else self._transaction_seconds
-        return SqliteTransaction(self._database, ground, self._verify, self._waiters.wake, limit)
+        return SqliteTransaction(
+            self._database, ground, self._verify, self._shortest_lease, self._waiters.wake
+        )
 
     @contextmanager
     def _apart(self) -> Iterator[tuple[sqlite3.Connection, FileLock]]:
@@ -389,8 +384,8 @@ class SqliteDriver:
                 self._connection.row_factory = None
                 self._connection.text_factory = str
 
-    def serve_worker(self, worker_id: str, lease: float) -> None:  # noqa: ARG002
-        self._transaction_seconds = lease * _LEASE_SHARE
+    def serve_worker(self, worker_id: str, lease: float) -> None:
+        """Do nothing: transactions go by the leases in the store."""
 
     async def listen(self) -> SqliteWakeup:
         return SqliteWakeup(self._waiters, self._database.watch(), self._commits)
