@@ -225,6 +225,46 @@ async def test_locked_by_another_process_of_ours(tmp_path: Path) -> None:
     await backend.driver.aclose()
 
 
+async def use_without_patience(path: Path, colour: str) -> None:
+    """Use a store for the first time in this process: its file and its threads are not ready."""
+    async with backend_on(path, patience=0) as backend:
+        task = new_task("work")
+        submit, get = backend.ops.submit([task]), backend.ops.get([task.task_id])
+        if colour == "async":
+            await backend.run(submit)
+            assert await backend.run(get) != [None]
+            async with backend.driver.transaction() as transaction:
+                await transaction.run(backend.ops.submit([new_task("work")]))
+        else:
+            await asyncio.to_thread(backend.run_sync, submit)
+            assert await asyncio.to_thread(backend.run_sync, get) != [None]
+            with backend.driver.transaction_sync() as connection:
+                connection.execute("CREATE TABLE orders (name TEXT)")
+
+
+@pytest.mark.parametrize("colour", ["async", "sync"])
+async def test_without_patience_a_store_is_used_as_any_other(tmp_path: Path, colour: str) -> None:
+    """Patience is for locks and for stores that are away: the work itself may take its time."""
+    path = tmp_path / "tasks.db"
+    await (await migrated(path)).driver.aclose()
+    await use_without_patience(path, colour)
+
+
+@pytest.mark.parametrize("colour", ["async", "sync"])
+async def test_without_patience_errors_have_their_reasons(tmp_path: Path, colour: str) -> None:
+    with pytest.raises(AccessDenied, match="cannot be opened"):
+        await use_without_patience(tmp_path / "nowhere" / "tasks.db", colour)
+    backend = await migrated(tmp_path / "tasks.db", patience=0)
+    lock = os.open(tmp_path / "tasks.db.lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    op = backend.ops.submit([new_task("work")])
+    work = backend.run(op) if colour == "async" else asyncio.to_thread(backend.run_sync, op)
+    with pytest.raises(StoreBusy, match="held the lock"):
+        await work
+    os.close(lock)
+    await backend.driver.aclose()
+
+
 async def test_a_lock_that_passes_is_waited_out(tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     backend = await migrated(path, patience=30)

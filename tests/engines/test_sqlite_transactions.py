@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from fairlane import engines
+from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import (
     IdempotencyConflict,
@@ -23,6 +24,7 @@ from fairlane.core.errors import (
 )
 from fairlane.core.model import NewWorker
 from fairlane.core.submission import new_task
+from fairlane.engines.sqlite.lock import FileLock
 from tests.fixtures.counters import depths, tallies
 
 
@@ -371,6 +373,26 @@ async def test_what_sqlite_refuses_is_told_in_our_words(either: Backend) -> None
 PATIENCE = 30.0
 
 
+@pytest.fixture
+async def other(tmp_path: Path) -> AsyncIterator[Backend]:
+    """Another process on the same file."""
+    backend = engines.open(f"sqlite:///{tmp_path}/tasks.db", patience=PATIENCE)
+    yield backend
+    await backend.driver.aclose()
+
+
+async def register(backend: Backend, lease: float) -> None:
+    await backend.run(backend.ops.register(NewWorker(f"lease-{lease}", lease=lease)))
+
+
+def write_meanwhile(other: Backend, written: threading.Event) -> None:
+    def write() -> None:
+        other.run_sync(other.ops.submit([new_task("ship")]))
+        written.set()
+
+    threading.Thread(target=write).start()
+
+
 async def wait_in_loop(_: sqlite3.Connection, written: threading.Event) -> None:
     await asyncio.to_thread(written.wait, PATIENCE)
 
@@ -418,22 +440,18 @@ async def compute_while_reading(connection: sqlite3.Connection, written: threadi
 async def test_a_transaction_that_takes_too_long_is_rolled_back(
     backend: Backend,
     theirs: sqlite3.Connection,
+    other: Backend,
     linger: Callable[[sqlite3.Connection, threading.Event], Awaitable[None]],
 ) -> None:
-    """After a third of the lease the others get on, whatever the handler does."""
+    """After a third of a worker's lease the others get on, whatever the caller does."""
     theirs.commit()
-    backend.driver.serve_worker("worker", lease=0.6)
-    other = engines.open(f"sqlite:///{theirs.execute('PRAGMA database_list').fetchone()[2]}")
+    await register(backend, 0.6)
     written = threading.Event()
-
-    def write() -> None:
-        other.run_sync(other.ops.submit([new_task("ship")]))
-        written.set()
 
     async def transact() -> None:
         async with backend.driver.transaction() as transaction:
             transaction.connection.execute("INSERT INTO orders VALUES ('book')")
-            threading.Thread(target=write).start()
+            write_meanwhile(other, written)
             await linger(transaction.connection, written)
             assert written.is_set(), "the others waited until the handler was done"
 
@@ -443,7 +461,67 @@ async def test_a_transaction_that_takes_too_long_is_rolled_back(
     async with backend.driver.transaction() as transaction:
         transaction.connection.execute("INSERT INTO orders VALUES ('book')")
     assert theirs.execute("SELECT count(*) FROM orders").fetchone() == (1,)
-    await other.driver.aclose()
+
+
+def hold_until_ended(backend: Backend, other: Backend) -> None:
+    """Hold the lock in blocking code until somebody else could write all the same."""
+    written = threading.Event()
+    with backend.driver.transaction_sync() as connection:
+        write_meanwhile(other, written)
+        assert written.wait(PATIENCE), "the others waited until the program was done"
+        connection.execute("INSERT INTO orders VALUES ('late')")
+
+
+async def test_a_blocking_transaction_that_takes_too_long_is_rolled_back(
+    backend: Backend, theirs: sqlite3.Connection, other: Backend
+) -> None:
+    await register(backend, 0.6)
+    with pytest.raises(TransactionTooLong, match="rolled back"):
+        await asyncio.to_thread(hold_until_ended, backend, other)
+    assert theirs.execute("SELECT count(*) FROM orders").fetchone() == (0,)
+
+
+async def test_its_time_begins_with_the_lock(
+    backend: Backend, theirs: sqlite3.Connection, other: Backend, tmp_path: Path
+) -> None:
+    """Whatever else keeps the loop of the caller, who is not told yet that it has the lock."""
+    await register(backend, 0.6)
+    written = threading.Event()
+
+    async def transact() -> None:
+        async with backend.driver.transaction():
+            pass
+
+    transacting = asyncio.create_task(transact())
+    await asyncio.sleep(0)
+    with closing(FileLock(tmp_path / "tasks.db.lock")) as lock:
+        while lock.acquire(wait=False):
+            lock.release()
+    write_meanwhile(other, written)
+    assert written.wait(PATIENCE), "the others waited for the loop"
+    with pytest.raises(TransactionTooLong):
+        await transacting
+
+
+async def test_the_shortest_lease_of_those_that_live_is_the_limit(
+    backend: Backend, theirs: sqlite3.Connection, other: Backend
+) -> None:
+    await register(backend, 0.15)
+    await backend.run(backend.ops.shift_clock(60))
+    assert await backend.run(backend.ops.bury(["lease-0.15"])) == ["lease-0.15"]
+    for lease in (900.0, 0.6, 90.0):
+        await register(backend, lease)
+    with pytest.raises(TransactionTooLong, match=r"for 0\.2 s"):
+        await asyncio.to_thread(hold_until_ended, backend, other)
+
+
+async def test_where_no_worker_lives_the_usual_lease_is_the_limit(
+    backend: Backend, theirs: sqlite3.Connection, other: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers are started at any time, and must be able to register."""
+    monkeypatch.setattr(limits, "LEASE_SECONDS", 0.6)
+    with pytest.raises(TransactionTooLong, match=r"for 0\.2 s"):
+        await asyncio.to_thread(hold_until_ended, backend, other)
 
 
 # -- writers without the lock ----------------------------------------------------------------------

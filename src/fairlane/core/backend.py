@@ -98,8 +98,7 @@ class Driver(Protocol):
     def serve_worker(self, worker_id: str, lease: float) -> None:
         """Name the worker that uses this driver, so that what it locks does not stay locked.
 
-        On PostgreSQL its sessions end when it is declared dead. On SQLite a transaction of a
-        handler ends after a third of the lease.
+        On PostgreSQL its sessions end when it is declared dead.
         """
 
     async def listen(self) -> Wakeup:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -32,7 +31,6 @@ from typing import Any, TypeVar
 from fairlane.backoff import persist, persist_async
 from fairlane.core.backend import Durability
 from fairlane.core.flow import Flow, Mode, Op, perform
-from fairlane.core.model import Worker
 from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
 from fairlane.engines.sqlite.driver_caller_transactions import SqliteJoined
 from fairlane.engines.sqlite.driver_database import Database
@@ -51,9 +49,9 @@ __all__ = ["Execute", "SqliteDriver"]
 T = TypeVar("T")
 
 _JOBS_PER_TRANSACTION = 100
-_LEASE_SHARE = 1 / 3
-"""For which share of a lease a handler's transaction may keep everyone else from writing, and so
-from sending heartbeats."""
+_MOMENT = 0.5
+"""A caller without patience waits for so many seconds: another thread may have to open the file,
+and another process may be writing to it."""
 
 logger = logging.getLogger("fairlane.store")
 
@@ -70,7 +68,7 @@ class SqliteDriver:
         verify: Callable[[], Op[None]],
         rolled_back: Callable[[], None],
         replaced: Callable[[], None],
-        workers: Callable[[], Op[list[Worker]]],
+        shortest_lease: Callable[[], Op[float | None]],
         synchronous: str = "FULL",
         patience: float = 10.0,
     ) -> None:
@@ -78,14 +76,14 @@ class SqliteDriver:
         self._verify = verify
         self._rolled_back = rolled_back
         self._replaced = replaced
-        self._workers = workers
+        self._shortest_lease = shortest_lease
         self._patience = patience
+        self._wait = max(patience, _MOMENT)
         self._waiters = Waiters()
         self._commits = Commits()
         self._writer = LazyThread("fairlane-sqlite-writer", self._serve_writer)
         self._reader = LazyThread("fairlane-sqlite-reader", self._serve_reader) if path else None
         self._verified = False
-        self._transaction_seconds = math.inf
         # The holder of this lock may use the connection that writes.
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -111,7 +109,7 @@ class SqliteDriver:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         job = Job(op, partial(_answer_threadsafe, loop, answer))
-        timer = loop.call_later(op.patience(self._patience), self._give_up, job)
+        timer = loop.call_later(op.patience(self._wait), self._give_up, job)
         self._thread_for(op).put(job)
         try:
             return await answer
@@ -125,7 +123,7 @@ class SqliteDriver:
         if op.mode is Mode.READ or not self._perform_here(job):
             self._thread_for(op).put(job)
         try:
-            return answer.result(op.patience(self._patience))
+            return answer.result(op.patience(self._wait))
         except TimeoutError:
             self._give_up(job)
             return answer.result()
@@ -152,7 +150,7 @@ class SqliteDriver:
 
     def _give_up(self, job: Job) -> None:
         if job.take():
-            job.report(None, self._database.locked(job.op.patience(self._patience)))
+            job.report(None, self._database.locked(job.op.patience(self._wait)))
 
     # -- the writing thread --------------------------------------------------------------------
 
@@ -338,24 +336,25 @@ class SqliteDriver:
             connection,
             self._verify,
             self._rolled_back,
-            self._workers,
+            self._shortest_lease,
             self._connection,
         )
 
     def transaction(self) -> AbstractAsyncContextManager[SqliteTransaction]:
         """Open a transaction of the store's database. Until it ends, other writers wait.
 
-        In a worker it is rolled back after a third of the lease: TransactionTooLong.
+        It is rolled back after a third of the shortest lease of a worker: TransactionTooLong.
         """
-        return transacting(self._new_transaction(), self._patience)
+        return transacting(self._new_transaction(), self._wait)
 
     def transaction_sync(self) -> AbstractContextManager[sqlite3.Connection]:
-        return transacting_sync(self._new_transaction(), self._patience)
+        return transacting_sync(self._new_transaction(), self._wait)
 
     def _new_transaction(self) -> SqliteTransaction:
         ground = self._shared if self._database.path is None else self._apart
-        limit = math.inf if self._database.path is None else self._transaction_seconds
-        return SqliteTransaction(self._database, ground, self._verify, self._waiters.wake, limit)
+        return SqliteTransaction(
+            self._database, ground, self._verify, self._shortest_lease, self._waiters.wake
+        )
 
     @contextmanager
     def _apart(self) -> Iterator[tuple[sqlite3.Connection, FileLock]]:
@@ -385,8 +384,8 @@ class SqliteDriver:
                 self._connection.row_factory = None
                 self._connection.text_factory = str
 
-    def serve_worker(self, worker_id: str, lease: float) -> None:  # noqa: ARG002
-        self._transaction_seconds = lease * _LEASE_SHARE
+    def serve_worker(self, worker_id: str, lease: float) -> None:
+        """Do nothing: transactions go by the leases in the store."""
 
     async def listen(self) -> SqliteWakeup:
         return SqliteWakeup(self._waiters, self._database.watch(), self._commits)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from fairlane.core.errors import InvalidConnection
 from fairlane.core.flow import Mode, Op, perform
-from fairlane.core.model import Worker, WorkerStatus
 from fairlane.engines.sqlite.calls import Call, Execute, ExecuteMany
 from fairlane.engines.sqlite.driver_database import (
     Database,
@@ -72,14 +71,14 @@ class SqliteJoined:
         given: Any,
         verify: Callable[[], Op[None]],
         forget: Callable[[], None],
-        workers: Callable[[], Op[list[Worker]]],
+        shortest_lease: Callable[[], Op[float | None]],
         memory: sqlite3.Connection | None,
     ) -> None:
         self._database = database
         self._given = given
         self._verify = verify
         self._forget = forget
-        self._workers = workers
+        self._shortest_lease = shortest_lease
         self._memory = memory
         self._connection()
 
@@ -143,8 +142,8 @@ class SqliteJoined:
         if risk is None:
             return
         # A worker writes all the time. Without one, the caller may be the only one who does.
-        workers, _ = perform_within(connection, self._workers(), self._verify)
-        if any(worker.status is not WorkerStatus.DEAD for worker in workers):
+        lease, _ = perform_within(connection, self._shortest_lease(), self._verify)
+        if lease is not None:
             self._database.warned = True
             logger.warning(
                 "A task was submitted on a connection of the application's own to %s, which "

@@ -177,11 +177,11 @@ class Database:
         self._watches.add(watch)
         return watch
 
-    def locked(self, patience: float) -> StoreBusy:
+    def locked(self, seconds: float) -> StoreBusy:
         """Return the error of a caller that did not get the lock in time."""
         return StoreBusy(
-            f"Another process has held the lock of {self.name} for {patience:g} s: "
-            "wait for it, or find it with `fuser`."
+            f"Another process, or a transaction of this one, has held the lock of {self.name} for "
+            f"{seconds:g} s: wait for it, or find the process with `fuser`."
         )
 
     def translated(self, error: BaseException) -> BaseException:

@@ -1,4 +1,4 @@
-"""A transaction that a handler's writes and operations share."""
+"""A transaction that an application's writes and operations share."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from fairlane.backoff import persist, persist_async
+from fairlane.core import limits
 from fairlane.core.errors import StoreError, TransactionTooLong
 from fairlane.core.flow import Op
 from fairlane.engines.sqlite.driver_caller_transactions import perform_within
@@ -27,6 +28,9 @@ Ground = Callable[[], AbstractContextManager[tuple[sqlite3.Connection, FileLock]
 """A connection that nobody else uses, and the lock that lets it alone write. The lock must be held
 when the context is left."""
 
+_LEASE_SHARE = 1 / 3
+"""For which share of a lease a transaction may keep everyone else from writing, and so workers from
+sending heartbeats."""
 _HEED_SECONDS = 0.02
 """A statement that was stopped has this long to report it, before the connection is used again:
 after that its error may be taken for another, or for none."""
@@ -47,19 +51,20 @@ class SqliteTransaction:
         database: Database,
         ground: Ground,
         verify: Callable[[], Op[None]],
+        shortest_lease: Callable[[], Op[float | None]],
         committed: Callable[[], None],
-        limit: float = math.inf,
     ) -> None:
         self._database = database
         self._ground = ground
         self._verify = verify
+        self._shortest_lease = shortest_lease
         self._committed = committed
         self._hand = Hand("fairlane-sqlite-transaction")
         self._stack = ExitStack()
         self._open: sqlite3.Connection | None = None
         self._lock = FileLock(None)
         self._wake = False
-        self._limit = limit
+        self._limit = math.inf
         self._timer: threading.Timer | None = None
         self._expired = False
 
@@ -79,7 +84,6 @@ class SqliteTransaction:
                 await persist_async(lambda: self._do(self._begin), patience)
         except TimeoutError:
             raise self._database.locked(patience) from None
-        self._start_timer()
 
     def begin_sync(self, patience: float) -> None:
         """Blocking twin of `begin`."""
@@ -92,14 +96,6 @@ class SqliteTransaction:
             persist(begin, patience)
         except TimeoutError:
             raise self._database.locked(patience) from None
-        self._start_timer()
-
-    def _start_timer(self) -> None:
-        if self._limit < math.inf:
-            # A thread: a handler may block the event loop.
-            self._timer = threading.Timer(self._limit, self._expire)
-            self._timer.daemon = True
-            self._timer.start()
 
     async def commit(self) -> None:
         await self._do(self._commit)
@@ -113,13 +109,14 @@ class SqliteTransaction:
         if not self._expired:
             return None
         return TransactionTooLong(
-            f"A transaction held the lock of {self._database.name} for {self._limit:g} s, a third "
-            "of the lease, while nobody else could write or send a heartbeat: it was rolled back. "
-            "Do what takes long before the transaction, or give the worker a longer lease."
+            f"A transaction held the lock of {self._database.name} for {round(self._limit, 2):g} "
+            "s, a third of a worker's lease, while nobody else could write or send a heartbeat: it "
+            "was rolled back. Do what takes long before the transaction, or give the workers a "
+            "longer lease."
         )
 
     def _expire(self) -> None:
-        """Stop what runs, and roll back: what the handler does from now on must fail."""
+        """Stop what runs, and roll back: what the caller does from now on must fail."""
         if self._open is not None:
             self._expired = True
             self._hand.call(self._end)
@@ -139,8 +136,6 @@ class SqliteTransaction:
     def _let_go(self) -> Future[None] | None:
         """Return when everything is given back. None: the thread may still wait for the lock, and
         will give it back by itself."""
-        if self._timer is not None:
-            self._timer.cancel()
         begun = self._open is not None
         released = self._hand.call(self._release)
         self._hand.stop()
@@ -166,11 +161,23 @@ class SqliteTransaction:
         with ExitStack() as stack:
             connection, lock = stack.enter_context(self._ground())
             connection.execute("BEGIN IMMEDIATE")
-            if self._limit < math.inf:
-                # Not `interrupt`: while the handler reads, that would refuse the ROLLBACK, too.
+            if self._database.path is not None:  # who waits for memory is in this process
+                self._limit = self._time_limit(connection)
+                # Not `interrupt`: while the caller reads, that would refuse the ROLLBACK, too.
                 connection.set_progress_handler(lambda: self._expired, _PROGRESS)
             self._stack = stack.pop_all()
         self._open, self._lock = connection, lock
+        if self._limit < math.inf:
+            # A thread: the caller may block the event loop.
+            self._timer = threading.Timer(self._limit, self._expire)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _time_limit(self, connection: sqlite3.Connection) -> float:
+        """Return for how many seconds the transaction may last. A worker that wants to register
+        meanwhile waits for it."""
+        lease, _ = perform_within(connection, self._shortest_lease(), self._verify)
+        return _LEASE_SHARE * (limits.LEASE_SECONDS if lease is None else lease)
 
     def _perform(self, op: Op[T]) -> T:
         if not self.connection.in_transaction:
@@ -190,7 +197,7 @@ class SqliteTransaction:
             self._committed()
 
     def _end(self) -> None:
-        """Roll back and let others write, while the handler may be inside a call.
+        """Roll back and let others write, while the caller may be inside a call.
 
         So the connection stays open, but refuses to write: a thread that comes back from a call of
         a connection that was closed meanwhile finds no memory, or crashes.
@@ -204,6 +211,8 @@ class SqliteTransaction:
             self._lock.release()
 
     def _release(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         connection, self._open = self._open, None
         with self._stack:
             if connection is None:  # it was ended, or has not begun

@@ -38,6 +38,7 @@ class SqliteOperations(Composed, Context):
     start = leases.start
     progress = leases.progress
     heartbeat = leases.heartbeat
+    shortest_lease = leases.shortest_lease
     expired = leases.expired
     bring_back = clocks.bring_back
     prune = deletion.prune
@@ -86,7 +87,7 @@ def connect(
         verify=operations.verify,
         rolled_back=operations.catalogue.forget,
         replaced=operations.catalogue.renew,
-        workers=operations.workers,
+        shortest_lease=operations.shortest_lease,
         synchronous=synchronous,
         patience=patience,
     )

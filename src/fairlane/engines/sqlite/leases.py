@@ -1,4 +1,8 @@
-"""start, progress, heartbeat, expired, register, mark, bury, forget: workers and what they hold."""
+"""start, progress, heartbeat, expired, register, mark, bury, forget: workers and what they hold.
+
+And `shortest_lease`, which other engines do not need: only here does one transaction keep every
+worker from sending heartbeats.
+"""
 
 from __future__ import annotations
 
@@ -100,6 +104,13 @@ def heartbeat(self: Context, beat: Beat) -> Flow[Pulse]:
         yield from _tell(f"worker_{status}", [beat.worker_id], now)
     lingering = yield Execute(SQL["lingering"], (beat.worker_id, limits.BATCH))
     return Pulse(lease / MICROSECONDS, status, list(lingering))
+
+
+@reads
+def shortest_lease(self: Context) -> Flow[float | None]:
+    """Return the shortest lease of all workers that are not dead; None if there are none."""
+    ((lease,),) = yield Execute(SQL["shortest_lease"])
+    return None if lease is None else lease / MICROSECONDS
 
 
 @reads

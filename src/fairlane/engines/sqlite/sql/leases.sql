@@ -18,6 +18,9 @@ SELECT EXISTS (SELECT 1 FROM content WHERE task_id = ?);
 -- name: worker
 SELECT status, lease FROM workers WHERE worker_id = ?;
 
+-- name: shortest_lease
+SELECT min(lease) FROM workers WHERE status <> 'dead';
+
 -- name: beat
 UPDATE workers
 SET seen_at = ?2,
