@@ -59,6 +59,9 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
         (["server", "--store", "rediss+sentinel://127.0.0.1:1/a/0"], "redis"),
         (["up", "--store", "postgresql://127.0.0.1:1/none"], "postgres"),
         (["server", "--store", "sqlite://", "--compress-results", "100"], "compression"),
+        (["worker", "--store", "sqlite://", "--blobs", "s3://bucket"], "s3"),
+        (["server", "--store", "sqlite://", "--port", "0", "--blobs", "s3://bucket"], "s3"),
+        (["up", "--store", "sqlite://", "--port", "0", "--blobs", "s3://bucket"], "s3"),
     ],
 )
 def test_a_missing_extra_is_one_sentence(args: list[str], extra: str) -> None:
