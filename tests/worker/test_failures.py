@@ -83,7 +83,8 @@ async def test_what_is_not_retried_and_what_takes_too_long(
             await ended(quick, (await task.submit()).task_id)
     texts = [record.getMessage() for record in failures(caplog)]
     assert "NO_CUSTOMER: No such customer. Failed: not retriable." in texts[0]
-    assert "TIMEOUT: The attempt took longer than its time limit of 0.05 s. Dead" in texts[1]
+    assert "TIMEOUT: The attempt took longer than its time limit of 0.05 s: give" in texts[1]
+    assert "less to do in one run. Dead letter" in texts[1]
     assert "RETRY: Not yet. Retry in 0 s." in texts[2]
 
 
@@ -160,7 +161,10 @@ def test_what_the_maintenance_finds_is_logged_too(caplog: pytest.LogCaptureFixtu
     settlements = [reaped(case) for case in cases]
     answers = [Settled(Verdict.APPLIED, _move(each)) for each in settlements]
     FailureLog().log(cases, settlements, answers)
-    late = "The attempt took longer than its time limit of 7 s."
+    late = (
+        "The attempt took longer than its time limit of 7 s: give the task a longer `timeout`, or "
+        "less to do in one run."
+    )
     assert [record.getMessage().split(": ", 1)[1] for record in failures(caplog)] == [
         "WORKER_LOST: The worker died while it held the task. It runs again at once.",
         "WORKER_LOST: The worker died while it held the task. Dead letter: lost too often.",

@@ -36,6 +36,7 @@ from fairlane.core.states import State
 from fairlane.core.stats import HOUR, UNSERVED, Stats, stats_of
 from fairlane.core.store_settings import StoreSettings
 from fairlane.core.unserved import UnservedLane, unserved
+from fairlane.core.why import NOBODY
 
 PATIENCE = 2.0
 CLOCK_SECONDS = 5.0
@@ -202,7 +203,7 @@ def _remakes(entries: list[Audit]) -> Iterator[Check]:
 def _workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:
     if not alive:
         found = CheckStatus.WRONG if queued else CheckStatus.WARNING
-        yield Check("workers", found, "No worker is running: start one with `fairlane worker`.")
+        yield Check("workers", found, NOBODY)
     elif not stats.workers.active and queued:
         yield Check(
             "workers", CheckStatus.WRONG, "No worker takes tasks: all drain or are unhealthy."

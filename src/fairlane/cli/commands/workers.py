@@ -13,6 +13,7 @@ from fairlane.cli.store import open_store
 from fairlane.core.audit import Action
 from fairlane.core.model import Worker, WorkerStatus
 from fairlane.core.text import NAME_RULE, is_name, shown
+from fairlane.core.why import NOBODY
 from fairlane.wire.workers import WorkerState, workers_of
 
 WORKER_COLUMNS = (
@@ -46,7 +47,7 @@ def workers_command(store: str | None, utc: bool, as_json: bool) -> None:
         json_output.emit(workers_of(workers))
         return
     if not workers:
-        note("No workers: start one with `fairlane worker`.")
+        note(NOBODY)
         return
     out = console()
     for line in table(
