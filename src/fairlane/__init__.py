@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from fairlane import errors as errors
     from fairlane.client.app import Fairlane
     from fairlane.client.memory_store import MemoryStore
     from fairlane.client.schedules import Schedules
-    from fairlane.core import errors
+    from fairlane.client.testing import MemoryApp
     from fairlane.core.blobs import BlobStore
     from fairlane.core.errors import (
         Conflict,
@@ -55,6 +56,7 @@ __all__ = [
     "Handle",
     "IdempotencyConflict",
     "InvalidInput",
+    "MemoryApp",
     "MemoryStore",
     "Mode",
     "Prepared",
@@ -95,6 +97,7 @@ _HOMES = {
     "Handle": "fairlane.runtime.calls",
     "IdempotencyConflict": "fairlane.core.errors",
     "InvalidInput": "fairlane.core.errors",
+    "MemoryApp": "fairlane.client.testing",
     "MemoryStore": "fairlane.client.memory_store",
     "Mode": "fairlane.core.uniqueness",
     "Prepared": "fairlane.runtime.calls",
@@ -121,7 +124,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "errors":
-        value: Any = import_module("fairlane.core.errors")
+        value: Any = import_module("fairlane.errors")
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     else:

@@ -31,7 +31,8 @@ def describe_class(name: str, cls: type) -> Iterator[str]:
     bases = ", ".join(base.__qualname__ for base in cls.__bases__)
     yield f"class {name}({bases}){signature(cls)}"
     # Only what our own classes add: what an Exception or a Struct has is not ours to promise.
-    own = {k: v for c in reversed(cls.__mro__) if ours(c) for k, v in vars(c).items()}
+    added = [c for c in reversed(cls.__mro__) if ours(c) and c not in public_bases(cls)]
+    own = {k: v for c in added for k, v in vars(c).items()}
     for member, value in sorted(own.items()):
         if member.startswith("_"):
             continue
@@ -41,6 +42,12 @@ def describe_class(name: str, cls: type) -> Iterator[str]:
             yield f"    def {member}{signature(getattr(cls, member))}"
         else:
             yield f"    {member}"
+
+
+def public_bases(cls: type) -> set[type]:
+    """Classes whose members are described under another public name."""
+    public = [getattr(fairlane, name) for name in fairlane.__all__]
+    return {base for c in cls.__mro__[1:] if c in public for base in c.__mro__}
 
 
 def ours(cls: type) -> bool:

@@ -13,6 +13,7 @@ from fairlane.core.facts import Facts
 from fairlane.core.model import Beat
 from fairlane.core.stats import UNSERVED
 from fairlane.core.unserved import UnservedLane
+from fairlane.core.why import NOBODY
 from tests.cli.kit import Cli, in_store
 from tests.fixtures.stores import World
 
@@ -78,7 +79,7 @@ def test_limits(ready: Cli) -> None:
 
 
 def test_workers(ready: Cli) -> None:
-    assert "No workers" in ready("workers").stderr
+    assert ready("workers").stderr == f"{NOBODY}\n"
     worker_id = worker(capabilities=frozenset({"gpu"}), queues=frozenset({"a", "b"}), host="h")
     (found,) = ready.json("workers")["workers"]
     assert found["worker_id"] == worker_id

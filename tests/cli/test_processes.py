@@ -22,8 +22,8 @@ pytestmark = pytest.mark.timeout(110)
 class Running:
     """A process whose stderr is read along."""
 
-    def __init__(self, *args: str) -> None:
-        self.process = start(*args)
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
         self._lines: list[str] = []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -51,8 +51,13 @@ class Running:
         self.process.send_signal(signal.SIGTERM)
         if at_once:  # another one: two of a kind may arrive as one
             self.process.send_signal(signal.SIGINT)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait until it has ended, with everything that shares its stderr."""
         code = self.process.wait(60)
         self._reader.join(60)
+        assert not self._reader.is_alive()
         return code
 
     @property
@@ -62,7 +67,14 @@ class Running:
 
 @contextmanager
 def running(*args: str) -> Iterator[Running]:
-    held = Running(*args)
+    with watched(start(*args)) as held:
+        yield held
+
+
+@contextmanager
+def watched(process: subprocess.Popen[str]) -> Iterator[Running]:
+    """A process that ends with the block."""
+    held = Running(process)
     try:
         yield held
     finally:

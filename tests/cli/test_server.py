@@ -273,7 +273,22 @@ def test_an_application_without_tasks(ready: Cli) -> None:
     assert len(ready.json("list")["tasks"]) == 1
     done = run("worker", "--app", "bare:app")
     assert done.returncode == EXIT_USAGE
-    assert "bare:app defines no tasks" in done.stderr
+    assert "bare:app defines no tasks: mark functions" in done.stderr
+
+
+def test_an_application_without_tasks_beside_one_with_tasks(ready: Cli) -> None:
+    write_app()
+    Path("beside.py").write_text(
+        "from fairlane import Fairlane\n"
+        "from shop import greet\n"
+        "app, jobs = Fairlane(), Fairlane()\n"
+        "@jobs.task\n"
+        "async def work() -> None: ...\n"
+    )
+    done = run("worker", "--app", "beside:app")
+    assert done.returncode == EXIT_USAGE
+    named = "there are tasks of beside:jobs and shop:app: name that application"
+    assert f"beside:app defines no tasks, but {named}" in done.stderr
 
 
 # -- what settings come to -------------------------------------------------------------------------

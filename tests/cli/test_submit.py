@@ -7,7 +7,7 @@ import pytest
 
 from fairlane.cli.commands import submit
 from fairlane.client.app import Fairlane
-from fairlane.core.why import Reason
+from fairlane.core.why import NOBODY, Reason
 from tests.cli.kit import Cli
 
 
@@ -193,8 +193,8 @@ def test_waiting_in_vain_says_why(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     result = cli("submit", "greet", "--wait", "--timeout-wait", "1")
     first, last = result.stderr.splitlines()  # once, and not at every look
     assert first.startswith("Task ")
-    assert first.endswith(" waits. No worker is running.")
-    assert last.endswith("has not ended within 1 s: it goes on. No worker is running.")
+    assert first.endswith(f" waits. {NOBODY}")
+    assert last.endswith(f"has not ended within 1 s: it goes on. {NOBODY}")
     assert (result.exit_code, result.stdout) == (1, "")
 
 

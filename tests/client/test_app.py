@@ -32,6 +32,7 @@ from fairlane.core.errors import (
 )
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import Completed, Failed
+from fairlane.core.why import NOBODY
 from tests.fixtures.stores import World
 
 
@@ -268,15 +269,15 @@ async def test_a_result_that_does_not_come_says_why(
     async def work() -> None: ...
 
     handle = await work.submit()
-    with pytest.raises(ResultTimeout, match=r"it goes on\. No worker is running\.") as caught:
+    with pytest.raises(ResultTimeout, match=rf"it goes on\. {NOBODY}$") as caught:
         await handle.result(timeout=0.01)
-    assert caught.value.reasons[0] == "No worker is running."
+    assert caught.value.reasons[0] == NOBODY
     found = await app.why(handle.task_id)
     assert found is not None
     assert [each.message for each in found] == list(caught.value.reasons)
     with pytest.raises(ResultTimeout) as caught:
         await asyncio.to_thread(handle.result_sync, 0.01)
-    assert caught.value.reasons[0] == "No worker is running."
+    assert caught.value.reasons[0] == NOBODY
 
     def away(task_id: str) -> NoReturn:
         raise StoreUnavailable

@@ -172,6 +172,24 @@ def test_calls_that_could_not_be_made_are_refused(args: Any, kwargs: Any, words:
         Arguments(handler).encode(args, kwargs)
 
 
+def test_who_calls_it_wrongly_is_told_what_it_takes() -> None:
+    def one(ctx: Context, a: int, b: int = 2, **rest: int) -> None: ...
+    def none() -> None: ...
+
+    with pytest.raises(InvalidArguments, match=r"It takes \(a, b=…, \*\*rest\)\.$"):
+        Arguments(one).encode((), {})
+    with pytest.raises(InvalidArguments, match=r"too many positional arguments\. It takes no argu"):
+        Arguments(none).encode((1,), {})
+
+
+def test_what_has_no_form_in_json_is_told_what_to_pass() -> None:
+    def handler(what: Any) -> None: ...
+
+    advice = "use its id, a dict or a dataclass instead, or give the task a codec."
+    with pytest.raises(InvalidArguments, match=f"object cannot be encoded as JSON: {advice}$"):
+        Arguments(handler).encode((object(),), {})
+
+
 @pytest.mark.parametrize("payload", [b'{"a":"x"}', b"{}", b'{"a":1,"z":2}', b"[]", b"{", b"\xff"])
 def test_payloads_that_do_not_fit_are_unreadable(payload: bytes) -> None:
     def handler(a: int) -> None: ...

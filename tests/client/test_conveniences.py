@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from datetime import timedelta
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 import fairlane
 from fairlane import Fairlane, ResultTimeout, Retry, Snooze, TaskFailed, Unique
 from fairlane.core.errors import InvalidTask, InvalidTimeout
+from fairlane.core.filters import new_filter
 from fairlane.core.uniqueness import hold
 
 
@@ -140,3 +143,13 @@ def test_what_docs_import_has_a_name_at_the_top() -> None:
     assert fairlane.Config.__name__ == "Config"
     assert fairlane.Mode("replace") is fairlane.Mode.REPLACE
     assert fairlane.errors.InvalidTask is InvalidTask
+    assert fairlane.MemoryApp.__name__ == "MemoryApp"
+
+
+def test_errors_can_be_imported_from_a_module() -> None:
+    assert import_module("fairlane.errors").InvalidTask is InvalidTask
+
+
+def test_the_filters_of_a_list_are_named() -> None:
+    named = set(re.findall(r"\w+", Fairlane.list.__doc__ or ""))
+    assert signature(new_filter).parameters.keys() <= named

@@ -8,7 +8,7 @@ import pytest
 
 from fairlane import Fail, RetryPolicy, TaskFailed
 from fairlane.client.testing import MemoryApp
-from fairlane.runtime.failures import exception_type
+from fairlane.runtime.failures import SEE_TRACEBACK, exception_type
 
 
 class Unpaid(Exception):
@@ -40,7 +40,7 @@ async def test_a_failure_has_what_is_known_of_it() -> None:
     assert failed.traceback is not None
     assert "raise error" in failed.traceback
     assert failed.code == "task_failed"
-    assert str(failed).endswith("is dead_letter: no money\nat all")
+    assert str(failed).endswith(f"is dead_letter: no money\nat all. {SEE_TRACEBACK}")
 
 
 async def test_the_code_that_a_handler_chose_arrives() -> None:

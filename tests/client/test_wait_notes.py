@@ -15,12 +15,12 @@ from fairlane import Fairlane, Handle
 from fairlane.client import wait_notes
 from fairlane.client.wait_notes import NOTE_SECONDS, WaitNotes
 from fairlane.core.model import NewWorker
-from fairlane.core.why import Reason
+from fairlane.core.why import NOBODY, Reason
 from tests.conftest import Servers
 from tests.fixtures.stores import KINDS, REMOTE, World, opened
 from tests.worker.kit import PATIENCE, application, working
 
-NOBODY = Reason("no_worker", "No worker is running.")
+NO_WORKER = Reason("no_worker", NOBODY)
 
 
 class Lines(logging.Handler):
@@ -87,7 +87,7 @@ async def test_a_forgotten_worker_is_logged_while_the_program_waits(
 ) -> None:
     handle = await app.tasks["greet"].submit()
     await waited_for(handle, lines)
-    wanted = f"The result of task {handle.task_id} does not come. No worker is running."
+    wanted = f"The result of task {handle.task_id} does not come. {NOBODY}"
     assert lines.messages == [wanted]
 
 
@@ -95,7 +95,7 @@ async def test_a_type_that_no_worker_serves_is_logged(memory: World, lines: Line
     app = defined(memory)
     await memory.run(memory.ops.register(NewWorker("w", types=frozenset({"other"}))))
     await waited_for(await app.tasks["greet"].submit(), lines)
-    assert lines.messages[0].endswith("No worker serves it: it needs queue default, type greet.")
+    assert "No worker serves it: it needs queue default, type greet." in lines.messages[0]
 
 
 async def test_ordinary_code_is_told_too(memory: World, lines: Lines) -> None:
@@ -105,7 +105,7 @@ async def test_ordinary_code_is_told_too(memory: World, lines: Lines) -> None:
     await asyncio.to_thread(lines.logged.wait, PATIENCE)
     async with working(app):
         assert await waiting == "hello"
-    wanted = f"The result of task {handle.task_id} does not come. No worker is running."
+    wanted = f"The result of task {handle.task_id} does not come. {NOBODY}"
     assert lines.messages == [wanted]
 
 
@@ -158,16 +158,16 @@ def test_the_same_reason_is_logged_once_in_a_minute(caplog: pytest.LogCaptureFix
     clock = Clock()
     notes = WaitNotes(clock)
     for task_id in "abc":
-        notes.log(task_id, [NOBODY])
-    notes.log("d", [Reason("paused", "Everything is paused."), NOBODY])
-    notes.log("d", [Reason("held_back", "Its handlers hang."), NOBODY])
+        notes.log(task_id, [NO_WORKER])
+    notes.log("d", [Reason("paused", "Everything is paused."), NO_WORKER])
+    notes.log("d", [Reason("held_back", "Its handlers hang."), NO_WORKER])
     clock.now += 61
-    notes.log("e", [NOBODY])
+    notes.log("e", [NO_WORKER])
     assert caplog.messages == [
-        "The result of task a does not come. No worker is running.",
+        f"The result of task a does not come. {NOBODY}",
         "The result of task d does not come. Everything is paused.",
         "The result of task d does not come. Its handlers hang.",
-        "The result of task e does not come. No worker is running.",
+        f"The result of task e does not come. {NOBODY}",
     ]
 
 
@@ -176,8 +176,8 @@ def test_the_same_reason_is_logged_once_in_a_minute(caplog: pytest.LogCaptureFix
     [
         None,
         [],
-        [Reason("position", "It is next in line."), NOBODY],
-        [Reason("due", "It is due in 9 s."), NOBODY],
+        [Reason("position", "It is next in line."), NO_WORKER],
+        [Reason("due", "It is due in 9 s."), NO_WORKER],
     ],
 )
 def test_what_waits_as_it_should_is_not_logged(

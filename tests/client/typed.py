@@ -117,3 +117,5 @@ async def wrong() -> None:
     ordinary.submit_sync("x")  # wrong
     await with_context.submit("x")  # wrong
     ordinary.options(colour="red")  # wrong
+    ordinary.options(priority="urgent")  # wrong
+    app.task(priority="urgent")  # wrong

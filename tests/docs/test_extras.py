@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlane.core.extras import EXTRA_OF
+
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 LIBRARIES = {
@@ -42,6 +44,10 @@ def test_empty_extras_add_nothing_to_import() -> None:
     assert {name for name in EXTRAS if EXTRAS[name] and name != "all"} == set(LIBRARIES)
 
 
+def test_the_package_knows_what_each_library_comes_with() -> None:
+    assert {name: extra for extra, names in LIBRARIES.items() for name in names} == EXTRA_OF
+
+
 def run(*args: str) -> subprocess.CompletedProcess[str]:
     """A command where no library of an extra can be imported."""
     names = [name for each in LIBRARIES.values() for name in each]
@@ -59,6 +65,9 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
         (["server", "--store", "rediss+sentinel://127.0.0.1:1/a/0"], "redis"),
         (["up", "--store", "postgresql://127.0.0.1:1/none"], "postgres"),
         (["server", "--store", "sqlite://", "--compress-results", "100"], "compression"),
+        (["worker", "--store", "sqlite://", "--blobs", "s3://bucket"], "s3"),
+        (["server", "--store", "sqlite://", "--port", "0", "--blobs", "s3://bucket"], "s3"),
+        (["up", "--store", "sqlite://", "--port", "0", "--blobs", "s3://bucket"], "s3"),
     ],
 )
 def test_a_missing_extra_is_one_sentence(args: list[str], extra: str) -> None:
@@ -73,6 +82,21 @@ def test_encryption_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run("stats", "--store", "sqlite://")
     expected = "The library for encryption is not installed: pip install 'fairlane[encryption]'."
     assert done.stderr == f"Error: {expected}\n"
+
+
+def test_an_application_that_needs_an_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fairlane itself never needs otel: a program that sets up traces has imported it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traced.py").write_text("from opentelemetry import trace\n")
+    done = run("worker", "--app", "traced:app")
+    assert done.returncode == 2
+    expected = (
+        r"Error: traced cannot be imported: ModuleNotFoundError: .* \(.*traced\.py, line 1\)\."
+    )
+    expected += r" Install it: pip install 'fairlane\[otel\]'\.\n"
+    assert re.fullmatch(expected, done.stderr), done.stderr
 
 
 def test_a_worker_imports_nothing_of_the_server() -> None:

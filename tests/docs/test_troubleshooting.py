@@ -1,4 +1,4 @@
-"""Each mistake on the page is made, and Fairlane says the sentence that the page shows."""
+"""Each mistake on the page is made, and Fairlane says what the page shows, up to what to do."""
 
 from __future__ import annotations
 
@@ -97,6 +97,24 @@ PROGRAMS = {
     "The result of a task that failed": "asyncio.run(result(greet.prepare(name='Ada')))",
 }
 IN_PROCESS = "No worker knows the task"
+ADVICE = {
+    "No worker runs": "start one with `fairlane worker --app module:app`.",
+    "The store's URL is wrong": "looks like sqlite:///tasks.db, postgresql://host/db or redis://",
+    "A driver is not installed": "pip install 'fairlane[redis]'.",
+    "An argument cannot be stored": "use its id, a dict or a dataclass instead",
+    "The arguments do not fit the handler": "It takes (name).",
+    "No worker knows the task": "Start one that does, or correct the names: `fairlane workers`",
+    "A blocking call inside an event loop": "await its twin without `_sync` instead",
+    "An async handler blocks": "define the handler with def instead of async def",
+    "Two tasks have one name": "give one of them another, @app.task(name=",
+    "The application cannot be imported": "Install not_installed into this environment",
+    "A task takes too long": "give the task a longer `timeout`, or less to do in one run.",
+    "The result of a task that failed": "See its traceback with `fairlane status`",
+    "Two applications": "there are tasks of shop:app: name that application",
+    "Modules that import each other": "put the application into a module that imports none of",
+}
+"""What each message says to do. Python words the mistake that is missing here."""
+BY_PYTHON = "A forgotten await"
 
 
 @pytest.fixture(autouse=True)
@@ -122,13 +140,21 @@ def said(*command: str) -> str:
 
 
 def assert_sentence(mistake: str, text: str) -> None:
+    """The page shows the message to its end, and the message says what to do."""
     pattern = ".*?".join(map(re.escape, SENTENCES[mistake].split("…")))
-    assert re.search(pattern, text), f"{SENTENCES[mistake]}\n{text}"
+    assert re.search(f"{pattern}$", text, re.M), f"{SENTENCES[mistake]}\n{text}"
+    assert ADVICE.get(mistake, "") in text
 
 
 def test_every_mistake_of_the_page_is_made() -> None:
     assert sorted([*COMMANDS, *PROGRAMS, IN_PROCESS]) == sorted(SENTENCES)
     assert len(SENTENCES) == 15
+
+
+def test_every_message_says_what_to_do() -> None:
+    assert sorted([*ADVICE, BY_PYTHON]) == sorted(SENTENCES)
+    (ours,) = re.findall(rf"^## {BY_PYTHON}\n(.*?)^##", PAGE.read_text(), re.M | re.S)
+    assert "Write `await greet.submit(…)`" in ours
 
 
 @pytest.mark.parametrize("mistake", COMMANDS)
@@ -143,7 +169,8 @@ def test_a_program_says_it(mistake: str) -> None:
     assert_sentence(mistake, said("-c", f"from shop import *\n{PROGRAMS[mistake]}"))
 
 
-def test_a_task_that_no_worker_knows() -> None:
+def test_a_task_that_no_worker_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # on one line
     submitted = subprocess.run(
         [sys.executable, "-m", "fairlane", "submit", "gret"],
         capture_output=True,

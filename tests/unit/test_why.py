@@ -152,8 +152,18 @@ class TestPaused:
 
 
 class TestWorkers:
-    NONE = Reason("no_worker", "No worker is running.")
-    UNABLE = Reason("no_worker", "Every worker that serves it is draining, unhealthy or dead.")
+    NONE = Reason(
+        "no_worker",
+        "No worker is running: start one with `fairlane worker --app module:app`.",
+    )
+    UNABLE = Reason(
+        "no_worker",
+        "Every worker that serves it is draining, unhealthy or dead: start another one.",
+    )
+    ADVICE = (
+        " Start one that does, or correct the names: `fairlane workers` lists those that are "
+        "served."
+    )
 
     def told(self, *workers: Any, **task: Any) -> list[Reason]:
         found = why(stored(**task), facts(workers=list(workers)))
@@ -192,7 +202,10 @@ class TestWorkers:
     )
     def test_others_do_not_serve_it(self, unfit: dict[str, Any]) -> None:
         assert self.told(worker(**unfit)) == [
-            Reason("no_worker", "No worker serves it: it needs queue default, type email.")
+            Reason(
+                "no_worker",
+                f"No worker serves it: it needs queue default, type email.{self.ADVICE}",
+            )
         ]
 
     @pytest.mark.parametrize("has", [frozenset[str](), frozenset({"gpu"}), frozenset({"arm"})])
@@ -202,7 +215,7 @@ class TestWorkers:
             Reason(
                 "no_worker",
                 "No worker serves it: it needs queue default, type email, "
-                "capability gpu, capability ssd.",
+                f"capability gpu, capability ssd.{self.ADVICE}",
             )
         ]
         able = worker(capabilities=frozenset({"gpu", "ssd", "arm"}))

@@ -83,7 +83,8 @@ async def test_what_is_not_retried_and_what_takes_too_long(
             await ended(quick, (await task.submit()).task_id)
     texts = [record.getMessage() for record in failures(caplog)]
     assert "NO_CUSTOMER: No such customer. Failed: not retriable." in texts[0]
-    assert "TIMEOUT: The attempt took longer than its time limit of 0.05 s. Dead" in texts[1]
+    assert "TIMEOUT: The attempt took longer than its time limit of 0.05 s: give" in texts[1]
+    assert "less to do in one run. Dead letter" in texts[1]
     assert "RETRY: Not yet. Retry in 0 s." in texts[2]
 
 
@@ -161,7 +162,10 @@ def test_what_the_maintenance_finds_is_logged_too(caplog: pytest.LogCaptureFixtu
     answers = [Settled(Verdict.APPLIED, _move(each)) for each in settlements]
     FailureLog().log(cases, settlements, answers)
     late_start = "NOT_STARTED: The worker did not start the task in time."
-    late = "The attempt took longer than its time limit of 7 s."
+    late = (
+        "The attempt took longer than its time limit of 7 s: give the task a longer `timeout`, or "
+        "less to do in one run."
+    )
     begins = "greet id failed, attempt 1: "
     lost = f"{begins}WORKER_LOST: The worker died while it held the task."
     assert [record.getMessage() for record in failures(caplog)] == [

@@ -38,7 +38,7 @@ def render() -> str:
     return page(
         "Errors",
         "Every error is a `FairlaneError` with a `code` that does not change. Over HTTP it is "
-        '`{"error": {"code", "message", "details"}}`. The classes are in `fairlane.core.errors`; '
+        '`{"error": {"code", "message", "details"}}`. The classes are in `fairlane.errors`; '
         "those that `fairlane` exports are in [the Python API](python.md). *What it says* is the "
         "default message. Under `/api/tasks` the status is 400 where this page has 422.",
         *parts,

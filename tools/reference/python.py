@@ -60,7 +60,12 @@ def _class(name: str, cls: type) -> Iterator[str]:
 
 
 def _members(cls: type) -> Iterator[str]:
-    ours = [each for each in reversed(cls.__mro__) if each.__module__.startswith("fairlane")]
+    elsewhere = _inherited(cls)
+    ours = [
+        each
+        for each in reversed(cls.__mro__)
+        if each.__module__.startswith("fairlane") and each not in elsewhere
+    ]
     notes = {name: text for each in ours for name, text in attribute_docs(each).items()}
     own = {name: value for each in ours for name, value in vars(each).items()}
     for name, value in sorted(own.items()):
@@ -73,6 +78,13 @@ def _members(cls: type) -> Iterator[str]:
         shown = _signature(name, value) if is_method else name
         about = notes.get(name) or _text(value)
         yield f"{code(shown)}{twin}{': ' if about else ''}{about}"
+
+
+def _inherited(cls: type) -> set[type]:
+    """Return the classes whose members the page shows under another name."""
+    public = [getattr(fairlane, name) for name in fairlane.__all__]
+    above = [each for each in cls.__mro__[1:] if each in public]
+    return {base for each in above for base in each.__mro__}
 
 
 def _text(value: Any) -> str:

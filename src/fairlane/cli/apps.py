@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-import fairlane
 from fairlane.cli.errors import UsageError
 from fairlane.cli.settings import Settings
 from fairlane.client.app import Fairlane
+from fairlane.client.importing import import_failure
 from fairlane.core.text import shown
 
 BUILT_IN = "fairlane.handlers"
 BUILT_IN_NAME = "built-in"
-_FAIRLANE = str(Path(fairlane.__file__).parent)
 
 
 def load_application(settings: Settings) -> Fairlane:
@@ -36,7 +34,7 @@ def load_application(settings: Settings) -> Fairlane:
         return app
     app = load_named(settings.app, settings)
     if not app.tasks:
-        raise UsageError(f"{settings.app} defines no tasks: mark functions with @app.task().")
+        raise UsageError(_no_tasks(settings.app, app))
     return app
 
 
@@ -47,7 +45,7 @@ def load_named(path: str, settings: Settings) -> Fairlane:
     try:
         app.discover()
     except Exception as error:
-        raise UsageError(_failure(f"A module that {path} includes", error)) from error
+        raise UsageError(import_failure(f"A module that {path} includes", error)) from error
     if settings.store is not None:
         app.url, app.token = settings.store, settings.server_token
     if settings.keys:
@@ -72,6 +70,27 @@ def _import_built_in() -> ModuleType:
             "There are no built-in handlers in this installation: name your application with "
             "--app module:app."
         ) from None
+
+
+def _no_tasks(path: str, app: Fairlane) -> str:
+    others = _other_applications(app)
+    if not others:
+        return f"{path} defines no tasks: mark functions with @app.task()."
+    return (
+        f"{path} defines no tasks, but there are tasks of {' and '.join(others)}: name that "
+        "application, or make one in a module of its own and import it everywhere."
+    )
+
+
+def _other_applications(app: Fairlane) -> list[str]:
+    """Return the addresses of applications with tasks that were imported along with this one."""
+    found: dict[Fairlane, str] = {}
+    for name, module in list(sys.modules.items()):
+        for attribute, value in list(getattr(module, "__dict__", {}).items()):
+            # By its type: isinstance would ask a lazy proxy for what it stands for.
+            if issubclass(type(value), Fairlane) and value is not app and value.tasks:
+                found.setdefault(value, f"{name}:{attribute}")
+    return sorted(found.values())
 
 
 def _load(path: str) -> Fairlane:
@@ -99,22 +118,9 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise UsageError(
-                f"There is no module {name} here or among what is installed."
+                f"There is no module {name} here or among what is installed: run the command in "
+                "the folder that has it."
             ) from error
-        raise UsageError(_failure(name, error)) from error
+        raise UsageError(import_failure(name, error)) from error
     except Exception as error:
-        raise UsageError(_failure(name, error)) from error
-
-
-def _failure(name: str, error: Exception) -> str:
-    """Return the error and its place in the user's code."""
-    if isinstance(error, SyntaxError):
-        place = f"{error.filename}, line {error.lineno}"
-        return f"{name} cannot be imported: {error.msg} ({place})."
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename and not frame.filename.startswith(_FAIRLANE)
-    ]
-    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-    return f"{name} cannot be imported: {error.__class__.__name__}: {error}{place}."
+        raise UsageError(import_failure(name, error)) from error

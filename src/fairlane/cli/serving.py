@@ -70,6 +70,11 @@ def check_store(app: Fairlane) -> None:
         raise UsageError("A server has a store of its own: name that, not another server.")
 
 
+def check_blobs(app: Fairlane) -> None:
+    """Raise StoreError if blobs cannot be read here: a library is missing, or a setting."""
+    app.payload_blobs()
+
+
 async def check_tokens(app: Fairlane, settings: Settings) -> None:
     """Raise CommandFailed if other machines can reach the server and it has no tokens."""
     if not is_exposed(settings):

@@ -10,6 +10,7 @@ from fairlane.cli.render import span
 from fairlane.core.model import WorkerStatus
 from fairlane.core.stats import UNSERVED, Stats
 from fairlane.core.unserved import UnservedLane
+from fairlane.core.why import NOBODY
 
 _HINT: Final = (
     "Give what these handlers call a time limit, or the tasks "
@@ -21,7 +22,7 @@ def check_workers(stats: Stats, alive: int, queued: int) -> Iterator[Check]:
     """Show whether there are workers that take tasks, and how many do not."""
     if not alive:
         found = CheckStatus.WRONG if queued else CheckStatus.WARNING
-        yield Check("workers", found, "No worker is running: start one with `fairlane worker`.")
+        yield Check("workers", found, NOBODY)
     elif not stats.workers.active and queued:
         yield Check(
             "workers", CheckStatus.WRONG, "No worker takes tasks: all drain or are unhealthy."

@@ -241,7 +241,8 @@ class Fairlane(Definitions):
     async def list(self, limit: int = 50, cursor: str | None = None, **filter: Any) -> TaskList:
         """Return a page of the tasks that match `filter`, newest first.
 
-        The filters are the arguments of `fairlane.core.filters.new_filter`.
+        The filters are status, type, queue and priority (one value or several), tags, worker,
+        since, until, ended_before, workflow_id, schedule_id and owner.
         """
         flow = requests.list_tasks(self.backend.ops, limit, cursor, filter)
         return readable_page(await perform_async(flow, self.run), self.codecs)

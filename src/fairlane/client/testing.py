@@ -10,7 +10,7 @@ from fairlane.core.schedules import NewSchedule
 class MemoryApp(Fairlane):
     """An application in memory, for a test that defines tasks of its own.
 
-    It has what `MemoryStore` has. The tasks of your own application are tested with
+    It has what `Fairlane` and `MemoryStore` have. The tasks of your own application are tested with
     `Fairlane.in_memory`.
     """
 

@@ -5,8 +5,21 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import Final
 
 from fairlane.core.errors import DriverMissing
+
+EXTRA_OF: Final = {
+    "asyncpg": "postgres",
+    "boto3": "s3",
+    "cryptography": "encryption",
+    "opentelemetry": "otel",
+    "psycopg": "postgres",
+    "redis": "redis",
+    "uvloop": "server",
+    "zstandard": "compression",
+}
+"""What each library comes with."""
 
 
 def import_extra(module: str, extra: str, what: str) -> ModuleType:
@@ -24,4 +37,9 @@ def import_extra(module: str, extra: str, what: str) -> ModuleType:
 
 def missing_extra(what: str, extra: str) -> DriverMissing:
     """Return the error that says what is missing, and the command that installs it."""
-    return DriverMissing(f"{what}: pip install 'fairlane[{extra}]'.")
+    return DriverMissing(f"{what}: {command_for(extra)}.")
+
+
+def command_for(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f"pip install 'fairlane[{extra}]'"

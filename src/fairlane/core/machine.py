@@ -329,7 +329,11 @@ def _after_failure(task: Standing, error: TaskError, after: float | None, jitter
 def _after_timeout(task: Standing, running: bool, jitter: float) -> Move:
     limit = task.timeout
     shown = "its time limit" if limit is None else f"its time limit of {limit:g} s"
-    error = TaskError(f"The attempt took longer than {shown}.", code="TIMEOUT")
+    error = TaskError(
+        f"The attempt took longer than {shown}: give the task a longer `timeout`, or less to do in "
+        "one run.",
+        code="TIMEOUT",
+    )
     after = task.retry.delay(task.retry_count, jitter)
     slot = Slot.LINGER if running else Slot.FREE
     return _retry_or_bury(task, "timed_out", error, TIMED_OUT, after, _longer(limit), slot)

@@ -35,6 +35,11 @@ def storable(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def as_sentence(text: str) -> str:
+    """Return the text with a full stop, unless it ends a sentence: another one can follow."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def concealed(text: str) -> str:
     """Return the text without secrets of tokens in it."""
     return _SECRET.sub(f"{SECRET_PREFIX}***", text) if SECRET_PREFIX in text else text

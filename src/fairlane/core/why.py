@@ -21,6 +21,9 @@ NO_WORKER: Final = "no_worker"
 HELD_BACK: Final = "held_back"
 """Codes of reasons that do not go away by themselves."""
 
+NOBODY: Final = "No worker is running: start one with `fairlane worker --app module:app`."
+"""What is said wherever a worker may have been forgotten."""
+
 
 class Reason(msgspec.Struct, frozen=True):
     """One reason: a code for programs, a sentence for people."""
@@ -86,13 +89,20 @@ def _no_worker(task: Task, facts: Facts) -> Iterator[Reason]:
         if worker.status is not WorkerStatus.DEAD and not worker.lost
     ]
     if not alive:
-        yield Reason(NO_WORKER, "No worker is running.")
+        yield Reason(NO_WORKER, NOBODY)
     elif not takers:
         needs = [f"queue {task.queue}", f"type {task.type}"]
         needs += [f"capability {name}" for name in task.capabilities]
-        yield Reason(NO_WORKER, f"No worker serves it: it needs {', '.join(needs)}.")
+        yield Reason(
+            NO_WORKER,
+            f"No worker serves it: it needs {', '.join(needs)}. Start one that does, or correct "
+            "the names: `fairlane workers` lists those that are served.",
+        )
     else:
-        yield Reason(NO_WORKER, "Every worker that serves it is draining, unhealthy or dead.")
+        yield Reason(
+            NO_WORKER,
+            "Every worker that serves it is draining, unhealthy or dead: start another one.",
+        )
 
 
 def _limited(task: Task, facts: Facts) -> Iterator[Reason]:

@@ -149,11 +149,21 @@ class Arguments:
         try:
             bound = (bind or self._signature.bind)(*args, **kwargs)
         except TypeError as error:
-            raise InvalidArguments(f"{self._name}: {error}.") from None
+            raise InvalidArguments(f"{self._name}: {error}. It takes {self._taken()}.") from None
         named = dict(bound.arguments)
         if self._rest is not None:
             named |= named.pop(self._rest, {})
         return named
+
+    def _taken(self) -> str:
+        """Return the parameters as text: (name, copies=…)."""
+        shown = [
+            f"**{each.name}"
+            if each.kind is each.VAR_KEYWORD
+            else each.name + ("" if each.default is each.empty else "=…")
+            for each in self._signature.parameters.values()
+        ]
+        return f"({', '.join(shown)})" if shown else "no arguments"
 
     def some(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return some of the arguments of a call, by name. Raises InvalidArguments."""

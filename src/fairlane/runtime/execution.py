@@ -171,7 +171,7 @@ def returned(
     try:
         result = encoded(value) if codec is None else codec.encode(value)
     except BaseException as error:  # noqa: BLE001 (a value's own code runs here)
-        return _for_good(BAD_RESULT, f"The result cannot be encoded as JSON: {text_of(error)}.")
+        return _for_good(BAD_RESULT, f"The result cannot be encoded: {text_of(error)}.")
     if len(result) > most:
         return _for_good(
             RESULT_TOO_LARGE,

@@ -7,6 +7,9 @@ from typing import Final
 
 from fairlane.core.errors import TaskFailed
 from fairlane.core.model import TaskFields
+from fairlane.core.text import as_sentence
+
+SEE_TRACEBACK: Final = "See its traceback with `fairlane status`, or in the worker's log."
 
 _CHAINED: Final = re.compile(
     r"\n\n(?:During handling of the above exception, another exception occurred"
@@ -20,13 +23,15 @@ def failure_of(task: TaskFields) -> TaskFailed:
     error = task.error
     if error is None:  # it was cancelled
         return TaskFailed(
-            f"Task {task.task_id} is {task.state}",
+            f"Task {task.task_id} is {task.state}.",
             task_id=task.task_id,
             state=task.state,
             attempt=task.attempt,
         )
+    # An error of Fairlane's own has no traceback, and says itself what to do.
+    more = f" {SEE_TRACEBACK}" if error.traceback else ""
     return TaskFailed(
-        f"Task {task.task_id} is {task.state}: {error.message}",
+        f"Task {task.task_id} is {task.state}: {as_sentence(error.message)}{more}",
         task_id=task.task_id,
         state=task.state,
         attempt=task.attempt,

@@ -50,7 +50,10 @@ def _to_builtins(value: Any) -> Any:
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
         return value.model_dump(mode="json", by_alias=True, round_trip=True)
-    raise TypeError(f"{value.__class__.__name__} cannot be encoded as JSON")
+    raise TypeError(
+        f"{value.__class__.__name__} cannot be encoded as JSON: use its id, a dict or a dataclass "
+        "instead, or give the task a codec"
+    )
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_to_builtins)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from fairlane.core.machine import RETRIES_EXHAUSTED, TIMED_OUT, Move, Verb, decide
 from fairlane.core.model import Claimed, Overdue, TaskError
 from fairlane.core.settlement import Settled, Settlement
+from fairlane.core.text import as_sentence
 from fairlane.telemetry.logs import FIELDS
 from fairlane.telemetry.repeats import Repeats
 
@@ -134,8 +135,7 @@ def _fields(run: Run, move: Move, error: TaskError) -> dict[str, object]:
 
 def _line(message: str) -> str:
     """Return an error's message on one line, as a sentence that another one can follow."""
-    line = " ".join(message.split())
-    return line if line.endswith((".", "!", "?", "…")) else f"{line}."
+    return as_sentence(" ".join(message.split()))
 
 
 def _shown(kind: Kind) -> str:

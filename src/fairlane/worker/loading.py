@@ -9,11 +9,11 @@ from operator import attrgetter
 from typing import Any
 
 from fairlane.client.app import Fairlane
+from fairlane.client.importing import import_failure
 from fairlane.core.encryption import Encryption
 from fairlane.core.errors import EncryptionRequired, InvalidWorker
 from fairlane.core.flow import Op
 from fairlane.core.text import shown
-from fairlane.runtime.execution import text_of
 from fairlane.runtime.task import TaskFunction
 
 Tasks = Mapping[str, TaskFunction[..., Any]]
@@ -29,10 +29,7 @@ def load(target: str) -> Fairlane:
         if isinstance(app, Fairlane):
             app.discover()
     except Exception as error:
-        raise InvalidWorker(
-            f"The application {target} cannot be imported: {type(error).__name__}: "
-            f"{text_of(error)}."
-        ) from error
+        raise InvalidWorker(import_failure(f"The application {target}", error)) from error
     if not isinstance(app, Fairlane):
         raise InvalidWorker(f"{target} is not a Fairlane application.")
     return app

@@ -94,6 +94,7 @@ class Worker:
     async def _work(self) -> None:
         tasks = select_tasks(self._app, self._config.types)
         check_processes(tasks, self._config.target)
+        self._app.payload_blobs()  # raises DriverMissing before the store knows of this worker
         async with AsyncExitStack() as stack:
             if self._config.health_port is not None:
                 probe = Probe(self._config.health_host, self._config.health_port, self._report)

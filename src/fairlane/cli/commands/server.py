@@ -25,6 +25,7 @@ from fairlane.cli.serving import (
     PATIENCE,
     Serving,
     address_of,
+    check_blobs,
     check_store,
     check_tokens,
     config_of,
@@ -129,6 +130,7 @@ async def _check(app: Fairlane, settings: Settings) -> None:
     except StoreUnavailable as error:
         note(f"{error.message} The server waits for it.")
     try:
+        check_blobs(app)
         await check_tokens(app, settings)
     finally:
         await app.aclose()

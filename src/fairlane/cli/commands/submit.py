@@ -41,6 +41,7 @@ from fairlane.core.model import Accepted, NewTask
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.runtime.calls import not_yet
+from fairlane.runtime.failures import failure_of
 from fairlane.runtime.tasks import Task
 from fairlane.wire.tasks import encode_task
 
@@ -279,5 +280,4 @@ def _show_end(task: Task | None, task_id: str, *, as_json: bool) -> None:
         result = msgspec.json.format(task.stored.result or b"null", indent=2).decode("utf-8")
         click.echo(harmless_json(result))
     if task.state is not State.COMPLETED:
-        why = "" if task.error is None else f": {task.error.message}"
-        raise CommandFailed(f"Task {task_id} is {task.state}{why}".rstrip(".") + ".")
+        raise CommandFailed(failure_of(task).message)

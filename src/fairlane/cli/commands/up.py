@@ -25,6 +25,7 @@ from fairlane.cli.options import (
 from fairlane.cli.serving import (
     Serving,
     address_of,
+    check_blobs,
     check_store,
     check_tokens,
     config_of,
@@ -73,6 +74,7 @@ def up_command(demo: bool, **flags: Any) -> None:
 
 async def _up(app: Fairlane, settings: Settings, *, demo: bool) -> None:
     try:
+        check_blobs(app)
         await check_tokens(app, settings)
         sockets = listen(settings)
         if settings.app is None and not demo:

@@ -17,6 +17,7 @@ from fairlane.core.audit import Action
 from fairlane.core.held_back import held_back
 from fairlane.core.model import Worker, WorkerStatus
 from fairlane.core.text import NAME_RULE, is_name, shown
+from fairlane.core.why import NOBODY
 from fairlane.wire.workers import WorkerState, workers_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def workers_command(store: str | None, utc: bool, as_json: bool) -> None:
         json_output.emit(workers_of(workers))
         return
     if not workers:
-        note("No workers: start one with `fairlane worker`.")
+        note(NOBODY)
         return
     out = console()
     for line in table(
