@@ -136,8 +136,8 @@ def _checked_path(name: str, path: object) -> tuple[str | int, ...]:
 
 
 def _is_place(value: object) -> TypeGuard[int]:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return whole and 0 <= value < limits.RESULT_BYTES  # no list in a result is longer
+    # No list in a result is longer than that.
+    return type(value) is int and 0 <= value < limits.RESULT_BYTES
 
 
 # -- identity --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ nothing: a parameter is in the payload or an input.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -64,9 +64,11 @@ def wanted(spec: Spec) -> list[str]:
     return [spec.depends_on[place] for place in dict.fromkeys(places)]
 
 
-def is_merged(payload: bytes, spec: Spec) -> bool:
-    """Return whether a payload has its inputs already: from the server that handed it out."""
-    return spec.inputs.keys() <= members_of(payload).keys()
+def parted(payload: bytes, names: Iterable[str]) -> tuple[bytes, dict[str, bytes]]:
+    """Return a payload without its inputs, and the inputs: the reverse of `merged`."""
+    members = members_of(payload)
+    inputs = {name: members.pop(name) for name in names if name in members}
+    return (spliced(b"{}", members), inputs) if inputs else (payload, inputs)
 
 
 def merged(payload: bytes, spec: Spec, results: Mapping[str, ParentResult]) -> bytes:
@@ -156,10 +158,7 @@ def _part(name: str, parent: str, result: bytes, path: tuple[str | int, ...]) ->
     value = result
     for step in path:
         try:
-            if isinstance(step, str):
-                value = members_of(value)[step]
-            else:
-                value = items_of(value)[step]
+            value = members_of(value)[step] if isinstance(step, str) else items_of(value)[step]
         except (KeyError, IndexError, msgspec.MsgspecError):
             way = shown("/".join(map(str, path)))
             raise _missing(name, parent, f"which has no part {way}") from None
