@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         TaskFailed,
         TaskIdConflict,
     )
+    from fairlane.core.merging import Failed
     from fairlane.core.priority import Aging
     from fairlane.core.retention import Retention
     from fairlane.core.retry import RetryPolicy
@@ -50,6 +51,7 @@ __all__ = [
     "Context",
     "DuplicateTask",
     "Fail",
+    "Failed",
     "Fairlane",
     "FairlaneError",
     "Handle",
@@ -89,6 +91,7 @@ _HOMES = {
     "Context": "fairlane.runtime.context",
     "DuplicateTask": "fairlane.core.errors",
     "Fail": "fairlane.runtime.outcomes",
+    "Failed": "fairlane.core.merging",
     "Fairlane": "fairlane.client.app",
     "FairlaneError": "fairlane.core.errors",
     "GIVEN": "fairlane.runtime.arguments",

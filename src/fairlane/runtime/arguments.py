@@ -8,7 +8,8 @@ An argument can have any type that msgspec supports (dataclasses, datetimes, UUI
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -21,10 +22,13 @@ from fairlane.core.errors import (
     SealBroken,
     UnknownCodec,
 )
+from fairlane.core.inputs import Input
+from fairlane.core.merging import parted
 from fairlane.core.sealing import check_open
 from fairlane.runtime.codecs import RESERVED, Codec, NamedCodec, find, stored_with
 from fairlane.runtime.context import Context
 from fairlane.runtime.misfits import misfit
+from fairlane.runtime.results import Refused, ResultParameter, unanswered, without_failed
 from fairlane.runtime.schemas import parameters_schema
 from fairlane.runtime.values import UNFIT, encoded, from_builtins
 
@@ -66,6 +70,8 @@ class Arguments:
         self.returns: Any = hints.get("return", Any)
         """The handler's return type."""
         parameters = list(signature.parameters.values())
+        self._hints = hints
+        hints = {name: without_failed(hint) for name, hint in hints.items()}
         self.wants_context = bool(parameters) and hints.get(parameters[0].name) is Context
         if self.wants_context:
             del parameters[0]
@@ -97,6 +103,8 @@ class Arguments:
         """Whether arguments may have other names, too."""
         self._required = self.names - set(self._optional)
         self._decoder = _decoder(self._name, fields, strict=self._rest is None)
+        self._fields = fields
+        self._results: dict[str, ResultParameter] = {}
         self.schema = None if codec is not None else parameters_schema(self._name, kept, hints)
         """A JSON Schema of the payload. None: only the codec knows what it looks like."""
 
@@ -117,8 +125,23 @@ class Arguments:
                 "parameter."
             )
 
-    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
-        """Return a call as a payload. Raises InvalidArguments if the handler does not accept it."""
+    @cached_property
+    def _partial_decoder(self) -> msgspec.json.Decoder[Any]:
+        """Decodes a payload without its inputs: no argument is required."""
+        fields = [
+            (name, hint | msgspec.UnsetType, msgspec.UNSET) for name, hint, *_ in self._fields
+        ]
+        return _decoder(self._name, fields, strict=self._rest is None)
+
+    def encode(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], later: Collection[str] = ()
+    ) -> bytes:
+        """Return a call as a payload. Raises InvalidArguments if the handler does not accept it.
+
+        `later`: parameters that are results of other tasks, and not among the arguments.
+        """
+        if later:
+            return self._encode_partial(args, kwargs, later)
         if self._codec is not None:
             return self._encode_with(self._codec, self._named(args, kwargs))
         # With known names only, the slow `inspect` is not needed.
@@ -127,6 +150,36 @@ class Arguments:
         try:
             payload = encoded(kwargs)
             self._decoder.decode(payload)
+        except UNFIT as error:
+            raise InvalidArguments(f"{self._name}: {misfit(error)}.") from None
+        return payload
+
+    def _encode_partial(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], later: Collection[str]
+    ) -> bytes:
+        named = self.some(args, kwargs)
+        unknown = sorted(set(later) - self.names)
+        if unknown and not self.takes_any:
+            raise InvalidArguments(
+                f"{self._name} has no parameter {unknown[0]!r}.", parameter=unknown[0]
+            )
+        twice = sorted(named.keys() & set(later))
+        if twice:
+            raise InvalidArguments(
+                f"{self._name}: the parameter {twice[0]!r} is given, and is the result of another "
+                "task.",
+                parameter=twice[0],
+            )
+        missing = sorted(self._required - named.keys() - set(later))
+        if missing:
+            raise InvalidArguments(
+                f"{self._name}: missing a required argument: {missing[0]!r}.", parameter=missing[0]
+            )
+        if self._codec is not None:
+            return self._encode_with(self._codec, named)
+        try:
+            payload = encoded(named)
+            self._partial_decoder.decode(payload)
         except UNFIT as error:
             raise InvalidArguments(f"{self._name}: {misfit(error)}.") from None
         return payload
@@ -159,16 +212,58 @@ class Arguments:
         """Return some of the arguments of a call, by name. Raises InvalidArguments."""
         return self._named(args, kwargs, self._signature.bind_partial)
 
-    def call(self, payload: bytes) -> dict[str, Any]:
-        """Return a payload as the handler gets it: decoded, with the defaults of its parameters."""
-        given = self.decode(payload)
+    def call(self, payload: bytes, inputs: Collection[str] = ()) -> dict[str, Any]:
+        """Return a payload as the handler gets it: decoded, with the defaults of its parameters.
+
+        `inputs`: parameters that are not in the payload, nor in what is returned.
+        """
+        given = self.decode(payload, partial=bool(inputs))
         parameters = self._signature.parameters.values()
         # In the order of the parameters. Those without a default are all given.
-        defaults = {each.name: each.default for each in parameters if each.name in self.names}
+        defaults = {
+            each.name: each.default
+            for each in parameters
+            if each.name in self.names and each.name not in inputs
+        }
         return defaults | given
 
-    def decode(self, payload: bytes) -> dict[str, Any]:
-        """Return a payload as keyword arguments.
+    def take(self, payload: bytes, inputs: Mapping[str, Input]) -> dict[str, Any]:
+        """Return a payload that has its inputs as keyword arguments.
+
+        Raises what `decode` raises, and Unanswered if a parameter that must be a result is none.
+        """
+        if RESERVED not in payload:  # nothing but results in plain JSON
+            return self.decode(payload)
+        try:
+            rest, results = parted(payload, inputs)
+        except UNFIT as error:
+            raise Unreadable(f"The payload does not fit {self._name}: {misfit(error)}.") from None
+        values = self.decode(rest, partial=True)
+        for name, result in results.items():
+            try:
+                values[name] = self._result(name).value(result, many=inputs[name].many)
+            except Refused as refused:
+                if name not in self._optional:
+                    raise unanswered(self._name, name, refused.failed) from None
+            except UNFIT as error:
+                raise Unreadable(
+                    f"The result for the parameter {name} does not fit {self._name}: "
+                    f"{misfit(error)}."
+                ) from None
+        missing = sorted(self._required - values.keys())
+        if missing:
+            raise Unreadable(f"The payload does not fit {self._name}: {missing[0]} is missing.")
+        return values
+
+    def _result(self, name: str) -> ResultParameter:
+        found = self._results.get(name)
+        if found is None:
+            found = ResultParameter(self._hints.get(name, Any), self._codecs)
+            self._results[name] = found
+        return found
+
+    def decode(self, payload: bytes, *, partial: bool = False) -> dict[str, Any]:
+        """Return a payload as keyword arguments. `partial`: some of them may be missing.
 
         Raises Unreadable if it does not fit the type hints, Locked if it is encrypted with a key
         that this process does not have.
@@ -178,8 +273,9 @@ class Arguments:
             if payload.startswith(RESERVED):
                 check_open(payload)
                 if (stored := stored_with(payload)) is not None:
-                    return self._decode_with(stored.codec, stored.data)
-            values: dict[str, Any] = msgspec.structs.asdict(self._decoder.decode(payload))
+                    return self._decode_with(stored.codec, stored.data, partial=partial)
+            decoder = self._partial_decoder if partial else self._decoder
+            values: dict[str, Any] = msgspec.structs.asdict(decoder.decode(payload))
             if self._rest is not None:
                 values = msgspec.json.decode(payload) | values
         except KeyMissing as error:
@@ -190,18 +286,19 @@ class Arguments:
             raise
         except UNFIT as error:
             raise Unreadable(f"The payload does not fit {self._name}: {misfit(error)}.") from None
-        for name in self._optional:
+        for name in self.names if partial else self._optional:
             if values[name] is msgspec.UNSET:
                 del values[name]
         return values
 
-    def _decode_with(self, name: str, data: Any) -> dict[str, Any]:
+    def _decode_with(self, name: str, data: Any, *, partial: bool) -> dict[str, Any]:
         try:
             codec = find(self._codecs, name).codec
         except UnknownCodec as error:
             raise Unreadable(f"The payload cannot be decoded. {error.message}") from None
         try:
-            return self._named((), codec.decode(data))
+            named = self.some if partial else self._named
+            return named((), codec.decode(data))
         except Exception as error:
             raise Unreadable(
                 f"The codec {name} cannot decode the payload for {self._name} "
