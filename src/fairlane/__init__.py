@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         TaskFailed,
         TaskIdConflict,
     )
+    from fairlane.core.merging import Failed
     from fairlane.core.priority import Aging
     from fairlane.core.retention import Retention
     from fairlane.core.retry import RetryPolicy
@@ -51,6 +52,7 @@ __all__ = [
     "Context",
     "DuplicateTask",
     "Fail",
+    "Failed",
     "Fairlane",
     "FairlaneError",
     "Handle",
@@ -91,6 +93,7 @@ _HOMES = {
     "Context": "fairlane.runtime.context",
     "DuplicateTask": "fairlane.core.errors",
     "Fail": "fairlane.runtime.outcomes",
+    "Failed": "fairlane.core.merging",
     "Fairlane": "fairlane.client.app",
     "FairlaneError": "fairlane.core.errors",
     "GIVEN": "fairlane.runtime.arguments",

@@ -189,3 +189,15 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+async def test_inputs_are_arguments_too(served: Api) -> None:
+    await publish(served, GREET)
+    parent = await served.submit()
+    task = await submitted(served, parameters={}, inputs={"name": {"parents": [parent]}})
+    assert task["inputs"]["name"]["parents"] == [parent]
+    body = {"task_type": "greet", "parameters": {"name": "Ada"}}
+    wrong = {**body, "inputs": {"nick": {"parents": [parent]}}}
+    reply = await served.ask("POST", TASKS, wrong)
+    refused(reply, 422, "invalid_arguments")
+    assert b"There is no `nick`: there is `name`" in reply.body

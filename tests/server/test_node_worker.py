@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlane.core.inputs import Input
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from tests.conftest import Servers
@@ -82,6 +83,16 @@ async def test_it_runs_tasks_and_leaves_when_told(api: Api) -> None:
     assert {await world.state(task_id) for task_id in naps} == {State.COMPLETED}, "it drained"
     assert await world.state(others) is State.QUEUED
     assert await world.run(world.ops.workers()) == [], "it said goodbye"
+
+
+async def test_results_of_other_tasks_are_among_its_parameters(api: Api) -> None:
+    world = api.world
+    first = await world.submit("add", {"a": 1, "b": 2})
+    inputs = {"a": Input((0,)), "b": Input((0,))}
+    second = await world.submit("add", depends_on=[first], inputs=inputs)
+    async with worker(api):
+        await until(world, lambda count: count.get(State.COMPLETED) == 2)
+    assert (await world.task(second)).result == b"6"
 
 
 async def test_what_a_killed_one_had_comes_back(api: Api) -> None:

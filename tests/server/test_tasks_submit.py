@@ -14,6 +14,7 @@ from fairlane.core.submission import new_task
 from tests.server.kit import Api, refused, told
 
 TASKS = "/api/v1/tasks"
+PARENT = "018f5e2a-7c3b-7d10-8a2e-5b6c7d8e9f01"
 
 
 async def test_a_task_is_accepted_and_estimated(served: Api) -> None:
@@ -189,6 +190,16 @@ async def test_the_largest_batch_and_one_more(api: Api) -> None:
     assert await api.world.census() == {State.QUEUED: 1_000}
 
 
+async def test_a_task_depends_on_those_whose_results_it_takes(served: Api) -> None:
+    first, second = [await served.submit() for _ in range(2)]
+    inputs = {"order": {"parents": [second]}}
+    task_id = await served.submit(inputs=inputs, depends_on=[first])
+    task = await served.world.task(task_id)
+    assert (task.state, task.depends_on) == (State.SCHEDULED, (first, second))
+    body = {"task_type": "work", "inputs": {"order": {"parents": [PARENT]}}}
+    refused(await served.ask("POST", TASKS, body), 422, "unknown_dependency")
+
+
 async def test_numbers_come_back_as_they_were_sent(served: Api) -> None:
     sent = b'{"a": 1.10, "b": 12345678901234567890123, "c": 1e2, "d": -0.0, "e": "\\u00e9"}'
     body = b'{"task_type": "exact", "parameters": %s}' % sent
@@ -251,6 +262,23 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tags": {str(n): "" for n in range(65)}}, "invalid_tags"),
     ({"depends_on": ["x"]}, "invalid_task_id"),
     ({"on_parent_failure": "explode"}, "invalid_request"),
+    ({"inputs": []}, "invalid_request"),
+    ({"inputs": {"order": PARENT}}, "invalid_request"),
+    ({"inputs": {"order": {}}}, "invalid_request"),
+    ({"inputs": {"order": {"parents": PARENT}}}, "invalid_request"),
+    ({"inputs": {"order": {"parents": [PARENT], "many": 1}}}, "invalid_request"),
+    ({"inputs": {"order": {"parents": [PARENT], "from": 1}}}, "invalid_request"),
+    ({"inputs": {"order": {"parents": [PARENT], "path": "a"}}}, "invalid_request"),
+    ({"inputs": {"order": {"parents": [PARENT], "path": [1.5]}}}, "invalid_request"),
+    ({"inputs": {"order": {"parents": [PARENT], "path": [-1]}}}, "invalid_inputs"),
+    ({"inputs": {"order": {"parents": [PARENT], "path": [0] * 17}}}, "invalid_inputs"),
+    ({"inputs": {"order": {"parents": ["x"]}}}, "invalid_task_id"),
+    ({"inputs": {"order": {"parents": []}}}, "invalid_inputs"),
+    ({"inputs": {"order": {"parents": [PARENT, PARENT]}}}, "invalid_inputs"),
+    ({"inputs": {"n": {"parents": [PARENT]}}}, "invalid_inputs"),
+    ({"inputs": {"": {"parents": [PARENT]}}}, "invalid_inputs"),
+    ({"inputs": {"$blob": {"parents": [PARENT]}}}, "invalid_inputs"),
+    ({"inputs": {str(n): {"parents": [PARENT]} for n in range(101)}}, "invalid_inputs"),
     ({"trace_id": ""}, "invalid_trace"),
     ({"traceparent": "x" * 513}, "invalid_trace"),
     ({"task_id": "mine"}, "invalid_task_id"),

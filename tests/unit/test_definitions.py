@@ -107,6 +107,20 @@ def test_arguments_that_cannot_fit_are_refused() -> None:
     template.check(b'{"n":"' + b"x" * limits.CHECKED_BYTES + b'"}')
 
 
+def test_inputs_stand_in_for_arguments_that_are_missing() -> None:
+    template = Template("mail", MAIL)
+    template.check(b"{}", {"n"})
+    template.check(b'{"$blob":{"at":"file"}}', {"n"})
+    Template("other").check(b"{}", {"x"})
+    with pytest.raises(InvalidArguments, match="`n` is missing"):
+        template.check(b"{}")
+    strict = msgspec.structs.replace(MAIL, parameters={**SCHEMA, "additionalProperties": False})
+    for payload in (b'{"n":1}', b'{"$blob":{"at":"file"}}'):
+        with pytest.raises(InvalidArguments, match="There is no `m`: there is `n`") as caught:
+            Template("mail", strict).check(payload, {"m"})
+        assert caught.value.parameter == "m"
+
+
 class Pages:
     """A shelf whose definitions are read in pages of two."""
 

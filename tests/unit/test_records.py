@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlane.core.inputs import Input, TaskInput
 from fairlane.core.lanes import Lane
 from fairlane.core.model import (
     Cause,
@@ -121,7 +122,13 @@ def test_what_it_depends_on_and_belongs_to_comes_back() -> None:
     spec = Spec(workflow_id="w", schedule_id="s", depends_on=(TASK_ID,), tolerant=True, owner="o")
     task = record(State.SCHEDULED, spec=spec.encode()).task(LANE, [], None, Aging(), NOW)
     assert (task.workflow_id, task.schedule_id, task.owner) == ("w", "s", "o")
-    assert (task.depends_on, task.tolerant) == ((TASK_ID,), True)
+    assert (task.depends_on, task.tolerant, task.inputs) == ((TASK_ID,), True, {})
+
+
+def test_its_inputs_come_back_with_the_ids_of_their_parents() -> None:
+    spec = Spec(depends_on=(TASK_ID,), inputs={"order": Input((0,), path=("id",))})
+    task = record(State.SCHEDULED, spec=spec.encode()).task(LANE, [], None, Aging(), NOW)
+    assert task.inputs == {"order": TaskInput((TASK_ID,), path=("id",))}
 
 
 def worker(**changes: Any) -> WorkerRecord:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from fairlane.core import limits
 from fairlane.core.blobs import IN_STORE, reference
 from fairlane.core.errors import InvalidInput, InvalidSchedule
+from fairlane.core.inputs import Input
 from fairlane.core.model import NewTask
 from fairlane.core.recurrence import cron, every
 from fairlane.core.schedules import (
@@ -133,6 +134,7 @@ def test_the_longest_id_and_note() -> None:
         ({"run_at": NOON.replace(year=2100)}, "run_at"),
         ({"expires_at": NOON.replace(year=2100)}, "expires_at"),
         ({"depends_on": [TASK_ID]}, "depends_on"),
+        ({"inputs": {"all": Input((), many=True)}}, "inputs"),
         ({"task_id": TASK_ID}, "task_id"),
         ({"task_id": TASK_ID, "idempotency_key": "k"}, "idempotency_key and task_id"),
     ],

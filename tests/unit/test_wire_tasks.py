@@ -5,6 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from fairlane.core.inputs import TaskInput
 from fairlane.core.model import Attempt, Progress, Task, TaskError
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
@@ -50,6 +51,7 @@ FULL = make.stored(
     owner="o",
     depends_on=("d",),
     tolerant=True,
+    inputs={"order": TaskInput(("d",), many=True, path=("lines", 0))},
 )
 
 

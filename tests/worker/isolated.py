@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-from fairlane import GIVEN, Context, Fail, Fairlane, Retry, RetryPolicy, Shared, Snooze
+from fairlane import GIVEN, Context, Fail, Failed, Fairlane, Retry, RetryPolicy, Shared, Snooze
 
 TARGET = "tests.worker.isolated:app"
 
@@ -55,6 +55,11 @@ app.codec("hex", Hex())
 @app.task(isolation="process", codec="hex")
 def reverse(image: bytes) -> bytes:
     return image[::-1]
+
+
+@app.task(isolation="process")
+def collect(label: str, numbers: list[int | Failed]) -> list[Any]:
+    return [label, *numbers, os.getpid()]
 
 
 @app.task(isolation="process")

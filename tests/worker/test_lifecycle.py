@@ -12,6 +12,7 @@ import pytest
 
 from fairlane import Fairlane, State, StoreUnavailable, StoreUnusable
 from fairlane.backoff import Backoff
+from fairlane.client.parent_results import ParentResults
 from fairlane.core.errors import InvalidWorker, SchemaMissing
 from fairlane.core.model import Beat, WorkerStatus
 from fairlane.runtime.execution import Surroundings
@@ -177,7 +178,8 @@ async def test_what_is_held_is_let_go_unrun_when_it_was_cancelled(memory: World)
     tasks = await memory.claim(worker_id)
     await memory.run(memory.ops.cancel([cancelled]))
     buffer, committer = Buffer(), Committer(memory.backend, worker_id)
-    around = Surroundings({}, [], Threads().run, application(memory).payload_blobs().read)
+    load, parents = application(memory).payload_blobs().read, ParentResults(memory.backend).of
+    around = Surroundings({}, [], Threads().run, load, parents)
     processes = Processes(None, memory.url)
     executor = Executor({}, around, processes, memory.backend, buffer, committer)
     buffer.put(tasks)

@@ -73,7 +73,7 @@ class Expectation:
         """Return how a task differs from what is expected; nothing if it does not."""
         if found.type != self.task.name:
             return [f"type is {found.type}"]
-        arguments = self.task.arguments.call(found.stored.payload)
+        arguments = self.task.arguments.call(found.stored.payload, found.inputs)
         return [
             f"{name} is {_short(arguments[name])}" if name in arguments else f"{name} is not given"
             for name, wanted in self._parameters.items()
@@ -104,7 +104,7 @@ def _line(task: Task, expected: Expectation) -> str:
         payload = task.payload
         return f"  {_call(task.type, payload if isinstance(payload, Mapping) else {})}"
     different = expected.differences(task)
-    call = _call(task.type, expected.task.arguments.call(task.stored.payload))
+    call = _call(task.type, expected.task.arguments.call(task.stored.payload, task.inputs))
     return f"  {call}" + (f": {', '.join(different)}" if different else "")
 
 

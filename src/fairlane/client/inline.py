@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
+from fairlane.client.parent_results import ParentResults
 from fairlane.client.schedule_clock import MOST_TICKS, fire
 from fairlane.core.backend import Backend
 from fairlane.core.facts import Facts
@@ -64,7 +65,8 @@ class Inline:
         worker = NewWorker(new_id(), types=frozenset(self._tasks))
         async with AsyncExitStack() as stack:
             shared = await enter_lifespans(self._lifespans, self._tasks.values(), stack)
-            around = Surroundings(shared, self._middleware, _on_thread, self._load)
+            parents = ParentResults(self._backend).of
+            around = Surroundings(shared, self._middleware, _on_thread, self._load, parents)
             worker_id = await run(ops.register(worker))
             ended = runs = 0
             while runs < MOST_RUNS:

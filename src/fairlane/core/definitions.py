@@ -8,7 +8,7 @@ wins. A type that nobody has published is submitted with the defaults of its pri
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -23,7 +23,7 @@ from fairlane.core.errors import (
     InvalidDefinition,
 )
 from fairlane.core.flow import Flow, Op, reads
-from fairlane.core.json_schema import misfit
+from fairlane.core.json_schema import Misfit, misfit, unknown, without_required
 from fairlane.core.model import moment
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.retry import RetryPolicy
@@ -124,13 +124,26 @@ class Template:
         options = self.options({name: value for name, value in given.items() if value is not None})
         return None if options.get("unique") else new_form(self._type, **_without_unique(options))
 
-    def check(self, payload: bytes) -> None:
-        """Raise InvalidArguments if no handler of this type could take the payload."""
-        if self._schema is None or payload.startswith(blobs.OPENING):
+    def check(self, payload: bytes, inputs: Collection[str] = ()) -> None:
+        """Raise InvalidArguments if no handler of this type could take the payload, together with
+        inputs of these names."""
+        schema = self._schema
+        if schema is None:
+            return
+        if inputs:
+            self._check_names(schema, inputs)
+            schema = without_required(schema, inputs)
+        if payload.startswith(blobs.OPENING):
             return
         if len(payload) > limits.CHECKED_BYTES:
             return  # walking through it would take too long; the handler looks at all of it
-        found = misfit(self._schema, msgspec.json.decode(payload))
+        self._refuse(misfit(schema, msgspec.json.decode(payload)))
+
+    def _check_names(self, schema: Schema, inputs: Collection[str]) -> None:
+        for name in inputs:
+            self._refuse(unknown(schema, name))
+
+    def _refuse(self, found: Misfit | None) -> None:
         if found is not None:
             raise InvalidArguments(f"{self._type}: {found.text}.", parameter=found.parameter)
 

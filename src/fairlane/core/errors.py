@@ -56,6 +56,8 @@
             ├── BlobStoreMissing
             ├── BlobMissing
             ├── BlobDamaged
+            ├── InputMissing
+            │   └── InputsTooLarge
             ├── ResultDamaged
             ├── NotAFairlaneStore
             ├── SchemaMissing
@@ -180,6 +182,12 @@ class UnknownDependency(InvalidDependencies):
     """A task it depends on does not exist: submit that one first, or earlier in the same batch."""
 
     code = "unknown_dependency"
+
+
+class InvalidInputs(InvalidTask):
+    """inputs says which parameters are results of tasks that are named in depends_on."""
+
+    code = "invalid_inputs"
 
 
 class InvalidUnique(InvalidTask):
@@ -563,6 +571,27 @@ class BlobDamaged(StoreUnusable):
     """The blob of this payload was altered: restore it from a backup, or submit the task again."""
 
     code = "blob_damaged"
+
+
+class InputMissing(StoreUnusable):
+    """A parameter is the result of another task, and that result is gone: submit both again."""
+
+    code = "input_missing"
+
+    def __init__(
+        self, message: str | None = None, *, parameter: str | None = None, parent: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        """The parameter that has no value."""
+        self.parent = parent
+        """The id of the task whose result it is."""
+
+
+class InputsTooLarge(InputMissing):
+    """The results that this task takes are too large together: gather them in steps."""
+
+    code = "inputs_too_large"
 
 
 class ResultDamaged(StoreUnusable):

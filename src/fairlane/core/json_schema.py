@@ -7,7 +7,7 @@ because the handler has the last word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 Schema = Mapping[str, Any]
@@ -34,6 +34,23 @@ class Misfit(NamedTuple):
 def misfit(schema: Schema, value: Any) -> Misfit | None:
     """Return what does not fit; None if nothing is wrong."""
     return _Check(schema).value(schema, value, ())
+
+
+def unknown(schema: Schema, name: str, path: Path = ()) -> Misfit | None:
+    """Return that an object can have no member of this name; None if it can."""
+    properties = object_in(schema, "properties")
+    if name in properties or schema.get("additionalProperties", True) is not False:
+        return None
+    known = ", ".join(f"`{each}`" for each in properties)
+    says = f"there is {known}" if known else "it takes nothing"
+    inside = _inside(path, name)
+    return _misfit(inside, f"There is no {_named(inside)}: {says}")
+
+
+def without_required(schema: Schema, names: Collection[str]) -> dict[str, Any]:
+    """Return a schema of an object that need not have members of these names."""
+    required = [name for name in list_in(schema, "required") if name not in names]
+    return {**schema, "required": required}
 
 
 class _Check:
@@ -102,10 +119,9 @@ class _Check:
         others = schema.get("additionalProperties", True)
         for name, each in value.items():
             inside = _inside(path, name)
-            if name not in properties and others is False:
-                known = ", ".join(f"`{known}`" for known in properties)
-                says = f"there is {known}" if known else "it takes nothing"
-                return _misfit(inside, f"There is no {_named(inside)}: {says}")
+            found = unknown(schema, name, path)
+            if found is not None:
+                return found
             found = self.value(properties.get(name, others), each, inside)
             if found is not None:
                 return found

@@ -23,6 +23,11 @@ TAGS = 64
 TAG_LENGTH = 255
 TRACE_LENGTH = 512
 DEPENDENCIES = 100
+INPUTS = 100  # parameters that are results of other tasks
+INPUT_PARENTS = 10_000  # results of all of them, repeats counted
+INPUT_PATH = 16  # keys and indexes that lead to a part of a result
+INPUT_BYTES = 64 * 1024 * 1024  # results that one task takes, together
+FAILED_CHARACTERS = 1_000  # of the message of a parent that failed
 
 # What a worker may say of itself. Every look at the store reads that of all workers.
 WORKER_NAMES = 1_000  # of each kind: capabilities, queues, types

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from fairlane.core import limits, retry
+from fairlane.core.inputs import Input, TaskInput
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
 from fairlane.core.text import storable
@@ -94,6 +95,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """The moment of its schedule that it was submitted for, in microseconds."""
     zone: str | None = None
     """The time zone of its schedule."""
+    inputs: dict[str, Input] = {}
+    """Parameters that are results of tasks in `depends_on`."""
 
     def waits_for_date(self, attempt: int) -> bool:
         """Return whether a waiting task waits for the time that its submitter named."""
@@ -358,6 +361,8 @@ class TaskFields(msgspec.Struct, frozen=True, kw_only=True):
     owner: str | None = None
     depends_on: tuple[str, ...] = ()
     tolerant: bool = False
+    inputs: Mapping[str, TaskInput] = {}
+    """Parameters that are results of tasks it depends on. They are not in the payload."""
     trail: tuple[Past, ...] = ()
     """Times of its earlier runs and replays. Not told over HTTP: see `state_history` there."""
 

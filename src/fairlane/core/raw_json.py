@@ -27,6 +27,8 @@ class TooDeep(ValueError):
 
 
 _raw: Final = msgspec.json.Decoder(msgspec.Raw)
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 _PIECE: Final = 64 * 1024
 _INTEGER_DIGITS: Final = 4_300
@@ -57,6 +59,16 @@ def build(value: bytes) -> Any:
     """
     slow = _has_large_numbers(value) or b"e-000" in value.translate(_SHAPES)
     return json.loads(value) if slow else msgspec.json.decode(value)
+
+
+def members_of(value: bytes) -> dict[str, bytes]:
+    """Return the members of a JSON object, each byte for byte. Raises ValueError for other JSON."""
+    return {name: bytes(member) for name, member in _members.decode(value).items()}
+
+
+def items_of(value: bytes) -> list[bytes]:
+    """Return the items of a JSON array, each byte for byte. Raises ValueError for other JSON."""
+    return [bytes(item) for item in _items.decode(value)]
 
 
 def may_be_deep(value: bytes) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from fairlane.core.inputs import named_inputs
 from fairlane.core.lanes import Lane
 from fairlane.core.leases import health_of
 from fairlane.core.model import (
@@ -127,6 +128,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
             owner=spec.owner,
             depends_on=spec.depends_on,
             tolerant=spec.tolerant,
+            inputs=named_inputs(spec.inputs, spec.depends_on) if spec.inputs else {},
             trail=trail_of(self.trail),
         )
 

@@ -324,6 +324,7 @@ def _template_of(task: NewTask) -> Template:
         "run_at": task.run_at,
         "expires_at": task.expires_at,
         "depends_on": task.depends_on or None,
+        "inputs": task.spec.inputs or None,
         "task_id": task.task_id if task.chosen else None,
     }
     named = [name for name, value in once.items() if value is not None]

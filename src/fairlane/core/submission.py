@@ -35,6 +35,7 @@ from fairlane.core.errors import (
 )
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.ids import new_id
+from fairlane.core.inputs import Input, checked_inputs, identified
 from fairlane.core.model import PLAIN, NewTask, Spec, microseconds_of, moment
 from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
 from fairlane.core.priority import Band, band_of, level_of
@@ -84,6 +85,7 @@ def new_task(
     retry_policy: RetryPolicy | None = None,
     depends_on: Iterable[str] = (),
     on_parent_failure: str = OnParentFailure.CANCEL,
+    inputs: Mapping[str, Input] | None = None,
     unique: Unique | bool | None = None,
     task_id: str | None = None,
     payload_bytes: int = limits.PAYLOAD_BYTES,
@@ -91,12 +93,15 @@ def new_task(
     """Return a submission with everything checked and every default resolved.
 
     `payload` may be bytes of JSON: they are stored as they are. `payload_bytes` is how large it
-    may be.
+    may be. `inputs` are parameters that are not in the payload: see `inputs`.
     """
     level = level_of(priority)
     band = band_of(level)
     encoded = checked_payload({} if payload is None else payload, payload_bytes)
     type = _checked_name(type, InvalidType)
+    parents = checked_parents(depends_on)
+    sources = checked_inputs(inputs, parents, encoded)
+    identity = identified(encoded, sources, parents) if sources else encoded
     if delay_seconds and run_at is not None:
         raise InvalidTime("Give either delay_seconds or run_at, not both.")
     return NewTask(
@@ -116,18 +121,19 @@ def new_task(
         run_at=_checked_time("run_at", run_at),
         expires_at=_checked_time("expires_at", expires_at),
         idempotency_key=_checked_key(idempotency_key),
-        fingerprint=None if idempotency_key is None else fingerprint(type, encoded),
+        fingerprint=None if idempotency_key is None else fingerprint(type, identity),
         spec=_spec(
             tags,
             trace_id,
             traceparent,
             retry_policy,
-            depends_on,
+            parents,
             on_parent_failure,
+            sources,
             timed=not isinstance(timeout_seconds, Unset),
             dated=run_at is not None,
         ),
-        unique=hold(type, encoded, unique),
+        unique=hold(type, identity, unique),
         chosen=task_id is not None,
     )
 
@@ -163,7 +169,7 @@ class Form(msgspec.Struct, frozen=True):
         )
 
 
-PAYLOAD_OPTIONS: Final = frozenset({"idempotency_key", "unique", "task_id"})
+PAYLOAD_OPTIONS: Final = frozenset({"idempotency_key", "unique", "task_id", "inputs"})
 """What cannot be in a form: it goes with one payload."""
 
 
@@ -212,7 +218,8 @@ def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
 
 
 def fingerprint(type: str, payload: bytes) -> bytes:
-    """Return what two submissions under one idempotency key must share: type and payload.
+    """Return what two submissions under one idempotency key must share: type and payload, which
+    stands for the inputs too (see `identified`).
 
     The order of keys and white space make no difference.
     """
@@ -395,22 +402,25 @@ def _spec(
     trace_id: str | None,
     traceparent: str | None,
     policy: RetryPolicy | None,
-    depends_on: Iterable[str],
+    depends_on: tuple[str, ...],
     on_parent_failure: str,
+    inputs: dict[str, Input],
     *,
     timed: bool,
     dated: bool,
 ) -> Spec:
     tolerant = checked_policy(on_parent_failure) is OnParentFailure.CONTINUE
-    if (tags, trace_id, traceparent, policy, depends_on) == _NOTHING_SPECIAL and not tolerant:
+    special = (tags, trace_id, traceparent, policy, depends_on)
+    if special == _NOTHING_SPECIAL and not tolerant and not inputs:
         return _USUAL[timed, dated]
     return Spec(
         retry=retry.DEFAULT if policy is None else retry.checked(policy),
         tags={} if tags is None else checked_tags(tags),
         trace_id=_checked_trace(trace_id),
         traceparent=_checked_trace(traceparent),
-        depends_on=checked_parents(depends_on),
+        depends_on=depends_on,
         tolerant=tolerant,
+        inputs=inputs,
         timed=timed,
         dated=dated,
     )

@@ -7,8 +7,10 @@ An argument can have any type that msgspec supports (dataclasses, datetimes, UUI
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -21,10 +23,13 @@ from fairlane.core.errors import (
     SealBroken,
     UnknownCodec,
 )
+from fairlane.core.inputs import Input
+from fairlane.core.merging import parted
 from fairlane.core.sealing import check_open
 from fairlane.runtime.codecs import RESERVED, Codec, NamedCodec, find, stored_with
 from fairlane.runtime.context import Context
 from fairlane.runtime.misfits import misfit
+from fairlane.runtime.results import Refused, ResultParameter, unanswered, without_failed
 from fairlane.runtime.schemas import parameters_schema
 from fairlane.runtime.values import UNFIT, encoded, from_builtins
 
@@ -66,6 +71,8 @@ class Arguments:
         self.returns: Any = hints.get("return", Any)
         """The handler's return type."""
         parameters = list(signature.parameters.values())
+        self._hints = hints
+        hints = {name: without_failed(hint) for name, hint in hints.items()}
         self.wants_context = bool(parameters) and hints.get(parameters[0].name) is Context
         if self.wants_context:
             del parameters[0]
@@ -92,11 +99,14 @@ class Arguments:
                 self._optional.append(parameter.name)
                 fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
         self._signature = signature.replace(parameters=kept)
+        self._bind = self._signature.bind
         self.names = frozenset(field[0] for field in fields)
         self.takes_any = self._rest is not None
         """Whether arguments may have other names, too."""
         self._required = self.names - set(self._optional)
         self._decoder = _decoder(self._name, fields, strict=self._rest is None)
+        self._fields = fields
+        self._results: dict[str, ResultParameter] = {}
         self.schema = None if codec is not None else parameters_schema(self._name, kept, hints)
         """A JSON Schema of the payload. None: only the codec knows what it looks like."""
 
@@ -117,8 +127,29 @@ class Arguments:
                 "parameter."
             )
 
-    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
-        """Return a call as a payload. Raises InvalidArguments if the handler does not accept it."""
+    @cached_property
+    def _partial(self) -> Arguments:
+        """The same for some of the arguments: none is required."""
+        partial = copy.copy(self)
+        fields = [
+            (name, hint | msgspec.UnsetType, msgspec.UNSET) for name, hint, *_ in self._fields
+        ]
+        partial._decoder = _decoder(self._name, fields, strict=self._rest is None)
+        partial._optional = list(self.names)
+        partial._required = frozenset()
+        partial._bind = self._signature.bind_partial
+        return partial
+
+    def encode(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], later: Collection[str] = ()
+    ) -> bytes:
+        """Return a call as a payload. Raises InvalidArguments if the handler does not accept it.
+
+        `later`: parameters that are results of other tasks, and not among the arguments.
+        """
+        if later:
+            self._check_later(self.some(args, kwargs), frozenset(later))
+            return self._partial.encode(args, kwargs)
         if self._codec is not None:
             return self._encode_with(self._codec, self._named(args, kwargs))
         # With known names only, the slow `inspect` is not needed.
@@ -131,6 +162,23 @@ class Arguments:
             raise InvalidArguments(f"{self._name}: {misfit(error)}.") from None
         return payload
 
+    def _check_later(self, given: Mapping[str, Any], later: frozenset[str]) -> None:
+        """Raise InvalidArguments unless a call is complete with these results."""
+        unknown, twice = later - self.names, later & given.keys()
+        missing = self._required - given.keys() - later
+        if unknown and not self.takes_any:
+            name = min(unknown)
+            why = f"has no parameter {name!r}"
+        elif twice:
+            name = min(twice)
+            why = f"is given {name!r}, which is the result of another task too"
+        elif missing:
+            name = min(missing)
+            why = f"is missing a required argument: {name!r}"
+        else:
+            return
+        raise InvalidArguments(f"{self._name} {why}.", parameter=name)
+
     def _encode_with(self, codec: NamedCodec, named: dict[str, Any]) -> bytes:
         try:
             return codec.encode(named)
@@ -139,15 +187,10 @@ class Arguments:
                 f"{self._name}: the codec {codec.name} cannot encode the arguments: {error}."
             ) from error
 
-    def _named(
-        self,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        bind: Callable[..., inspect.BoundArguments] | None = None,
-    ) -> dict[str, Any]:
+    def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by name, as Python would bind them."""
         try:
-            bound = (bind or self._signature.bind)(*args, **kwargs)
+            bound = self._bind(*args, **kwargs)
         except TypeError as error:
             raise InvalidArguments(f"{self._name}: {error}. It takes {self._taken()}.") from None
         named = dict(bound.arguments)
@@ -167,15 +210,57 @@ class Arguments:
 
     def some(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return some of the arguments of a call, by name. Raises InvalidArguments."""
-        return self._named(args, kwargs, self._signature.bind_partial)
+        return self._partial._named(args, kwargs)
 
-    def call(self, payload: bytes) -> dict[str, Any]:
-        """Return a payload as the handler gets it: decoded, with the defaults of its parameters."""
-        given = self.decode(payload)
+    def call(self, payload: bytes, inputs: Collection[str] = ()) -> dict[str, Any]:
+        """Return a payload as the handler gets it: decoded, with the defaults of its parameters.
+
+        `inputs`: parameters that are not in the payload, nor in what is returned.
+        """
+        given = (self._partial if inputs else self).decode(payload)
         parameters = self._signature.parameters.values()
         # In the order of the parameters. Those without a default are all given.
-        defaults = {each.name: each.default for each in parameters if each.name in self.names}
+        defaults = {
+            each.name: each.default
+            for each in parameters
+            if each.name in self.names and each.name not in inputs
+        }
         return defaults | given
+
+    def take(self, payload: bytes, inputs: Mapping[str, Input]) -> dict[str, Any]:
+        """Return a payload that has its inputs as keyword arguments.
+
+        Raises what `decode` raises, and Unanswered if a parameter that must be a result is none.
+        """
+        if RESERVED not in payload:  # nothing but results in plain JSON
+            return self.decode(payload)
+        try:
+            rest, results = parted(payload, inputs)
+        except UNFIT as error:
+            raise Unreadable(f"The payload does not fit {self._name}: {misfit(error)}.") from None
+        values = self._partial.decode(rest)
+        for name, result in results.items():
+            try:
+                values[name] = self._result(name).value(result, many=inputs[name].many)
+            except Refused as refused:
+                if name not in self._optional:
+                    raise unanswered(self._name, name, refused.failed) from None
+            except UNFIT as error:
+                raise Unreadable(
+                    f"The result for the parameter {name} does not fit {self._name}: "
+                    f"{misfit(error)}."
+                ) from None
+        missing = sorted(self._required - values.keys())
+        if missing:
+            raise Unreadable(f"The payload does not fit {self._name}: {missing[0]} is missing.")
+        return values
+
+    def _result(self, name: str) -> ResultParameter:
+        found = self._results.get(name)
+        if found is None:
+            found = ResultParameter(self._hints.get(name, Any), self._codecs)
+            self._results[name] = found
+        return found
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Return a payload as keyword arguments.

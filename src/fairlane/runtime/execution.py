@@ -22,18 +22,24 @@ from fairlane.core.errors import (
     BlobDamaged,
     BlobMissing,
     BlobStoreMissing,
+    DriverMissing,
+    InputMissing,
     InvalidHandler,
     KeyMissing,
     SealBroken,
     StoreError,
 )
-from fairlane.core.model import Claimed, TaskError
+from fairlane.core.inputs import spliced
+from fairlane.core.merging import ParentResult, merged, parted
+from fairlane.core.model import Claimed, Spec, TaskError
 from fairlane.core.outcomes import Completed, Failed, Outcome, Snoozed
+from fairlane.core.sealing import check_open
 from fairlane.core.settlement import Settlement
 from fairlane.runtime.arguments import Locked, Unreadable
 from fairlane.runtime.codecs import NamedCodec
 from fairlane.runtime.context import Context, Run
 from fairlane.runtime.outcomes import Fail, Retry, Snooze
+from fairlane.runtime.results import Unanswered
 from fairlane.runtime.task import TaskFunction, Terms
 from fairlane.runtime.values import encoded
 from fairlane.telemetry.notices import Notices
@@ -62,6 +68,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Makes a blocking call for a task of a type, by its name."""
     load: Callable[[str, bytes], Awaitable[bytes]]
     """Reads what the payload of a task, by its id, refers to."""
+    parents: Callable[[Spec], Awaitable[Mapping[str, ParentResult]]]
+    """Reads the results that a task takes from its parents."""
     notices: Notices = msgspec.field(default_factory=lambda: Notices(logger))
     """Logs what concerns many tasks."""
 
@@ -90,10 +98,16 @@ async def enter_lifespans(
 async def execute(definition: TaskFunction[..., Any], run: Run, around: Surroundings) -> Outcome:
     """Run a handler and return its outcome. Never raises."""
     try:
-        payload = run.task.payload
-        if payload.startswith(blobs.OPENING):
-            payload = await _load(run.task, around)
-        return returned(await _call(definition, run, around, payload), definition.codec)
+        task = run.task
+        if task.spec.inputs:
+            payload = await _with_inputs(task, around)
+            values = definition.arguments.take(payload, task.spec.inputs)
+            del payload  # it may be large
+        elif task.payload.startswith(blobs.OPENING):
+            values = definition.arguments.decode(await _load(task, task.payload, around))
+        else:
+            values = definition.arguments.decode(task.payload)
+        return returned(await _call(definition, run, around, values), definition.codec)
     except (Locked, Elsewhere) as error:
         return put_off(error, run.task, around.notices)
     except BaseException as error:  # noqa: BLE001 (whatever a handler raises is an outcome)
@@ -101,11 +115,10 @@ async def execute(definition: TaskFunction[..., Any], run: Run, around: Surround
 
 
 def _call(
-    definition: TaskFunction[..., Any], run: Run, around: Surroundings, payload: bytes
+    definition: TaskFunction[..., Any], run: Run, around: Surroundings, values: dict[str, Any]
 ) -> Awaitable[Any]:
     """Call a handler. Not a coroutine itself: most handlers are, and one is enough."""
     arguments, handler = definition.arguments, definition.handler
-    values = arguments.decode(payload)
     if arguments.shared:
         values |= {name: around.shared[source] for name, source in arguments.shared.items()}
     if not arguments.wants_context and not around.middleware:
@@ -128,19 +141,21 @@ def _call(
 
 
 class Elsewhere(BlobStoreMissing):
-    """The payload is in a blob store, or encrypted with a key, that only other workers have."""
+    """The payload, or a result that belongs to it, is in a blob store, or encrypted with a key,
+    that only other workers have."""
 
 
 class NotLoaded(Exception):
-    """A payload by reference cannot be read, which has this outcome."""
+    """A payload by reference, or a result that belongs to it, cannot be read, which has this
+    outcome."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
 
 
-async def _load(task: Claimed, around: Surroundings) -> bytes:
+async def _load(task: Claimed, payload: bytes, around: Surroundings) -> bytes:
     try:
-        return await around.load(task.task_id, task.payload)
+        return await around.load(task.task_id, payload)
     except (KeyMissing, BlobStoreMissing) as error:
         raise Elsewhere(error.message) from None
     except (BlobMissing, BlobDamaged, SealBroken) as error:
@@ -148,6 +163,49 @@ async def _load(task: Claimed, around: Surroundings) -> bytes:
     except StoreError as error:
         # Retried whatever the handler's retry_on says: its code has not run.
         raise NotLoaded(Failed(_error(error, code=error.code.upper()))) from None
+
+
+async def prepared(
+    definition: TaskFunction[..., Any], task: Claimed, around: Surroundings
+) -> Claimed | Outcome:
+    """Return a task with its inputs, to be executed elsewhere; its outcome if it has none of them.
+    Never raises."""
+    try:
+        payload = await _with_inputs(task, around)
+    except Elsewhere as error:
+        return put_off(error, task, around.notices)
+    except BaseException as error:  # noqa: BLE001 (a cancellation is an outcome too)
+        return raised(error, definition.terms)
+    return msgspec.structs.replace(task, payload=payload)
+
+
+async def _with_inputs(task: Claimed, around: Surroundings) -> bytes:
+    """Return the payload of a task with its inputs."""
+    payload, spec = task.payload, task.spec
+    try:
+        check_open(payload)
+        payload, inputs = parted(payload, spec.inputs)
+    except (KeyMissing, SealBroken, msgspec.MsgspecError, UnicodeError):
+        return payload  # decoding says why it cannot be read
+    if payload.startswith(blobs.OPENING):
+        payload = await _load(task, payload, around)
+    if inputs.keys() == spec.inputs.keys():
+        return spliced(payload, inputs)  # a server has merged them
+    try:
+        return merged(payload, spec, await around.parents(spec))
+    except StoreError as error:
+        outcome = unmerged(error, task, around.notices)
+    raise NotLoaded(outcome)
+
+
+def unmerged(error: StoreError, task: Claimed, notices: Notices) -> Outcome:
+    """Return the outcome of a task whose inputs cannot be read."""
+    if isinstance(error, KeyMissing | DriverMissing):
+        return put_off(error, task, notices)
+    if isinstance(error, InputMissing):
+        return _for_good(error.code.upper(), error.message)
+    # Retried whatever the handler's retry_on says: its code has not run.
+    return Failed(_error(error, code=error.code.upper()))
 
 
 async def _call_blocking(type: str, call: Call, around: Surroundings) -> Any:
@@ -199,6 +257,8 @@ def raised(error: BaseException, terms: Terms) -> Outcome:
             return unreadable(error)
         case NotLoaded():
             return error.outcome
+        case Unanswered():
+            return _for_good(error.code.upper(), error.message)
         case asyncio.CancelledError() | SystemExit() | KeyboardInterrupt() | GeneratorExit():
             # The handler raised it: a stop of the worker does not arrive here.
             return Failed(_error(error))
@@ -209,9 +269,11 @@ def raised(error: BaseException, terms: Terms) -> Outcome:
             return Failed(_error(error, retriable=retriable))
 
 
-def put_off(error: KeyMissing | BlobStoreMissing, task: Claimed, notices: Notices) -> Snoozed:
-    """Return the outcome of a task whose key or blob store is missing here: it waits for a worker
-    that has it, each time twice as long."""
+def put_off(
+    error: KeyMissing | BlobStoreMissing | DriverMissing, task: Claimed, notices: Notices
+) -> Snoozed:
+    """Return the outcome of a task whose key, blob store or library is missing here: it waits for a
+    worker that has it, each time twice as long."""
     notices.error(f"Tasks that cannot be read here are snoozed. {error.message}")
     return Snoozed(min(LOCKED_SECONDS * 2 ** min(task.attempt - 1, 10), LOCKED_MOST_SECONDS))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -11,6 +12,7 @@ from fairlane.core import limits
 from fairlane.core.definitions import Template
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.errors import InvalidTask
+from fairlane.core.inputs import TaskInput, named_inputs, numbered_inputs
 from fairlane.core.model import NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
@@ -23,12 +25,15 @@ from fairlane.wire.values import (
     Capabilities,
     Delay,
     Due,
+    InputName,
+    InputPath,
     Key,
     Level,
     NameText,
     Parents,
     Period,
     PriorityName,
+    Repeated,
     Retries,
     Tags,
     TagText,
@@ -56,6 +61,26 @@ class UniqueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Unique(arguments=self.arguments, period=self.period_seconds, mode=self.mode, **given)
 
 
+class InputRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A parameter that is the result of another task. `parents`: the task, or with `many` any
+    number of tasks, whose results are a list then. `path`: keys and indexes that lead to a part of
+    each result."""
+
+    parents: Repeated
+    many: bool = False
+    path: InputPath = ()
+
+    def input(self) -> TaskInput:
+        """Return the same for the core."""
+        return TaskInput(self.parents, self.many, self.path)
+
+
+Inputs = Annotated[
+    Mapping[InputName, InputRequest],
+    msgspec.Meta(extra_json_schema={"maxProperties": limits.INPUTS}),
+]
+
+
 class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new task. `type` and `payload` are other names of `task_type` and `parameters`."""
 
@@ -76,6 +101,8 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tags: Tags | None = None
     depends_on: Parents = ()
     on_parent_failure: OnParentFailure = OnParentFailure.CANCEL
+    inputs: Inputs | None = None
+    """Parameters that are results of other tasks. The task depends on these tasks."""
     trace_id: Trace | None = None
     traceparent: Trace | None = None
     retry_policy: RetryView | None = None
@@ -103,7 +130,7 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         payload = _one("parameters", _bytes(self.parameters), "payload", _bytes(self.payload))
         template = template or _undefined(type)
         task = self._new_task(type, payload or b"{}", template, idempotency_key)
-        template.check(task.payload)
+        template.check(task.payload, task.spec.inputs)
         return task
 
     def _new_task(
@@ -135,6 +162,8 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             # Only a time limit can be null: the others are left out then.
             if value is not msgspec.UNSET and (value is not None or name == "timeout_seconds")
         }
+        sources = {name: each.input() for name, each in (self.inputs or {}).items()}
+        parents, inputs = numbered_inputs(sources, self.depends_on)
         return new_task(
             type,
             payload,
@@ -146,8 +175,9 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "idempotency_key",
                 self.idempotency_key,
             ),
-            depends_on=self.depends_on,
+            depends_on=parents,
             on_parent_failure=self.on_parent_failure,
+            inputs=inputs,
             trace_id=self.trace_id,
             traceparent=self.traceparent,
             task_id=self.task_id,
@@ -168,6 +198,7 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             self.tags,
             self.depends_on,
             self.on_parent_failure,
+            self.inputs,
             self.trace_id,
             self.traceparent,
             self.retry_policy,
@@ -208,6 +239,7 @@ def encode_submission(task: NewTask) -> dict[str, Any]:
         "tags": spec.tags,
         "depends_on": spec.depends_on,
         "on_parent_failure": OnParentFailure.CONTINUE if spec.tolerant else None,
+        "inputs": named_inputs(spec.inputs, spec.depends_on),
         "trace_id": spec.trace_id,
         "traceparent": spec.traceparent,
     }

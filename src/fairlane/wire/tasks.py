@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 
 from fairlane.core.dependencies import OnParentFailure
+from fairlane.core.inputs import TaskInput
 from fairlane.core.model import Task
 from fairlane.core.priority import level_of, shown_as
 from fairlane.core.states import State
@@ -70,6 +71,8 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
     """How often a worker died that held the task unstarted, or did not start it in time."""
     depends_on: tuple[str, ...] | None
     on_parent_failure: OnParentFailure
+    inputs: Mapping[str, TaskInput] | None
+    """Parameters that are results of tasks it depends on. They are not among its parameters."""
     workflow_id: str | None
     schedule_id: str | None
     scheduled_for: Moment | None = None
@@ -141,6 +144,7 @@ FIELDS: Final = (
         lambda tolerant: OnParentFailure.CONTINUE if tolerant else OnParentFailure.CANCEL,
         lambda shown: shown is OnParentFailure.CONTINUE,
     ),
+    Field("inputs", "inputs", lambda inputs: inputs or None, lambda inputs: inputs or {}),
     Field("workflow_id", "workflow_id"),
     Field("schedule_id", "schedule_id"),
     Field("scheduled_for", "scheduled_for", iso_or_none, time_or_none),

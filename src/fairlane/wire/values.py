@@ -36,6 +36,12 @@ TaskId = Annotated[str, _schema(format="uuid", pattern=r"^[0-9a-f\-]{36}$")]
 TaskIds = Annotated[tuple[TaskId, ...], _schema(maxItems=limits.BATCH)]
 Parents = Annotated[tuple[TaskId, ...], _schema(maxItems=limits.DEPENDENCIES)]
 
+Repeated = Annotated[tuple[TaskId, ...], _schema(maxItems=limits.INPUT_PARENTS)]
+InputName = Annotated[str, _schema(pattern=rf"^(?!\$){_PLAIN}{{1,{limits.NAME_LENGTH}}}$")]
+PathKey = Annotated[str, _schema(pattern=rf"^{_PLAIN}{{0,{limits.NAME_LENGTH}}}$")]
+PathIndex = Annotated[int, _schema(minimum=0, maximum=limits.RESULT_BYTES - 1)]
+InputPath = Annotated[tuple[PathKey | PathIndex, ...], _schema(maxItems=limits.INPUT_PATH)]
+
 Mark = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
 """The id of a group of dead letters. Checked here: the core only compares it."""
 

@@ -104,7 +104,8 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HandedTask(msgspec.Struct, frozen=True):
-    """A task to run now. Its timeout counts from here."""
+    """A task to run now. Its timeout counts from here. The results that it takes from other tasks
+    are among its parameters."""
 
     task_id: str
     task_type: str

@@ -16,6 +16,7 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.errors import InvalidResult
+from fairlane.core.inputs import Input
 from fairlane.core.model import (
     Claimed,
     Grant,
@@ -58,6 +59,16 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     types: frozenset[NameText] | UnsetType | None = UNSET
 
 
+class MergedInput(msgspec.Struct, frozen=True):
+    """A parameter that is the result of another task, or with `many` the list of several results.
+
+    It is among the parameters already. In place of the result of a task that did not complete is an
+    object with the key `$failed`.
+    """
+
+    many: bool = False
+
+
 class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
     """A task that a worker holds. Its timeout counts from the start that the worker reports."""
 
@@ -82,6 +93,7 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
     """The tick of its schedule, for the task of a schedule."""
     scheduled_tz: str | None = None
     """The time zone of its schedule."""
+    inputs: Mapping[str, MergedInput] | None = None
 
     @classmethod
     def of(cls, task: Claimed) -> ClaimedTask:
@@ -107,6 +119,7 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
             schedule_id=spec.schedule_id,
             scheduled_for=iso_of_or_none(spec.tick),
             scheduled_tz=spec.zone,
+            inputs={name: MergedInput(each.many) for name, each in spec.inputs.items()} or None,
         )
 
     def claimed(self, worker_id: str) -> Claimed:
@@ -133,6 +146,11 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
                 schedule_id=self.schedule_id,
                 tick=microseconds_or_none(self.scheduled_for),
                 zone=self.scheduled_tz,
+                inputs={
+                    # Whose results they are does not matter any more.
+                    name: Input((), each.many)
+                    for name, each in (self.inputs or {}).items()
+                },
             ),
         )
 

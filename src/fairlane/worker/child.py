@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from fairlane.client.app import Fairlane
+from fairlane.client.parent_results import ParentResults
 from fairlane.core.errors import NotSupported
 from fairlane.core.model import Claimed
 from fairlane.core.outcomes import Failed, Outcome
@@ -83,7 +84,13 @@ class Child:
         app, loop = self._app, asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             shared = await enter_lifespans(app.lifespans, app.tasks.values(), stack)
-            around = Surroundings(shared, app.middleware, _call_here, app.payload_blobs().read)
+            around = Surroundings(
+                shared,
+                app.middleware,
+                _call_here,
+                app.payload_blobs().read,
+                ParentResults(app.backend).of,
+            )
             threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
             while (ordered := await self._orders.get()) is not None:
                 outcome = await self._outcome(ordered.task, around)

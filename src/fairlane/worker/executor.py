@@ -16,8 +16,9 @@ from typing import Any
 
 from fairlane.core.backend import Backend
 from fairlane.core.holdings import Run
+from fairlane.core.model import Claimed
 from fairlane.core.outcomes import Failed, Outcome, Released, TimedOut
-from fairlane.runtime.execution import Surroundings, execute, raised
+from fairlane.runtime.execution import Surroundings, execute, prepared, raised
 from fairlane.runtime.task import TaskFunction
 from fairlane.telemetry.observer import Observer
 from fairlane.worker.buffer import Buffer
@@ -184,7 +185,7 @@ class Executor:
                 if origin.copied:
                     end_copy(failed=isinstance(outcome, Failed))
             else:
-                outcome = await self._processes.execute(run)
+                outcome = await self._execute_in_child(definition, run)
             if leave is not None:
                 leave()
             if run.given_up or self._dismissed:
@@ -197,6 +198,16 @@ class Executor:
                 # The handler has set context variables: the next one gets a clean context.
                 self.add_consumers(1)
                 return
+
+    async def _execute_in_child(
+        self, definition: TaskFunction[..., Any], run: CurrentRun
+    ) -> Outcome:
+        if not run.task.spec.inputs:
+            return await self._processes.execute(run, run.task)
+        order = await prepared(definition, run.task, self._around)
+        if not isinstance(order, Claimed):
+            return order
+        return await self._processes.execute(run, order)
 
     def _gone(self, consumer: asyncio.Task[None]) -> None:
         self._consumers.discard(consumer)

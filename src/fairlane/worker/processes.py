@@ -17,7 +17,7 @@ from contextlib import suppress
 
 import msgspec
 
-from fairlane.core.model import TaskError
+from fairlane.core.model import Claimed, TaskError
 from fairlane.core.outcomes import Failed, Outcome
 from fairlane.core.sealing import Key
 from fairlane.worker.logs import levels, log
@@ -68,12 +68,15 @@ class Processes:
         self._idle: list[ChildProcess] = []
         self._leaving: set[asyncio.Task[None]] = set()
 
-    async def execute(self, run: CurrentRun) -> Outcome:
-        """Run a task in a child. If this is cancelled, the child is killed."""
+    async def execute(self, run: CurrentRun, order: Claimed) -> Outcome:
+        """Run a task in a child. If this is cancelled, the child is killed.
+
+        `order`: the task of the run, with its inputs.
+        """
         child = None
         try:
             child = self._take_idle() or await self._start()
-            outcome = await child.execute(run)
+            outcome = await child.execute(run, order)
         except Died as error:
             return Failed(TaskError.of(str(error), code=PROCESS_DIED))
         except (asyncio.CancelledError, OSError) as error:
@@ -145,10 +148,10 @@ class ChildProcess:
     def alive(self) -> bool:
         return self._process.returncode is None
 
-    async def execute(self, run: CurrentRun) -> Outcome:
+    async def execute(self, run: CurrentRun, order: Claimed) -> Outcome:
         """Run a task and return its outcome. Raises Died."""
         self.runs += 1
-        self._writer.write(encode(Order(run.task)))
+        self._writer.write(encode(Order(order)))
         while True:
             match await self._received.get():
                 case None:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from fairlane.client.app import Fairlane
+from fairlane.client.parent_results import ParentResults
 from fairlane.core.errors import StoreError, WorkerGone
 from fairlane.core.holdings import InHand
 from fairlane.core.model import Ask, Claimed, NewWorker, Pulse, WorkerStatus
@@ -98,7 +99,13 @@ class WorkerSession:
             self._isolation,
             self._failures,
         )
-        around = Surroundings(shared, app.middleware, self._threads.run, app.payload_blobs().read)
+        around = Surroundings(
+            shared,
+            app.middleware,
+            self._threads.run,
+            app.payload_blobs().read,
+            ParentResults(backend).of,
+        )
         self._executor = Executor(
             app.tasks, around, self._processes, backend, self._buffer, self._committer, observer
         )

@@ -347,6 +347,11 @@ async def test_keys_and_ids_of_two_tenants(server: Guarded) -> None:
             "POST", "/api/v1/tasks", {"task_type": "t", "depends_on": [parent]}, **theirs
         )
         refused(reply, 422, "unknown_dependency")
+        inputs = {"result": {"parents": [parent]}}
+        reply = await api.ask(
+            "POST", "/api/v1/tasks", {"task_type": "t", "inputs": inputs}, **theirs
+        )
+        refused(reply, 422, "unknown_dependency")
     await submit(mine, depends_on=[first])
 
 

@@ -233,4 +233,5 @@ def _facts(task: Task, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
     yield "schedule", task.schedule_id or ""
     yield "tick", when(task.scheduled_for, utc=utc)
     yield "depends on", ", ".join(task.depends_on)
+    yield "inputs", ", ".join(task.inputs)
     yield "trace", "" if task.traceparent is None else task.trace_id

@@ -203,6 +203,12 @@ export interface GroupView {
   example: string;
 }
 
+export interface InputRequest {
+  parents: Array<string>;
+  many?: boolean;
+  path?: Array<string | number>;
+}
+
 export interface LiveEvent {
   type: string;
   timestamp: string;
@@ -579,6 +585,7 @@ export interface TaskDetail {
   returns: number;
   depends_on: Array<string> | null;
   on_parent_failure: OnParentFailure;
+  inputs: Record<string, TaskInput> | null;
   workflow_id: string | null;
   schedule_id: string | null;
   scheduled_for?: string | null;
@@ -588,6 +595,12 @@ export interface TaskDetail {
   attempts: Array<AttemptView>;
   state_history?: Array<StepView>;
   current_state_duration_seconds?: number;
+}
+
+export interface TaskInput {
+  parents: Array<string>;
+  many?: boolean;
+  path?: Array<string | number>;
 }
 
 export interface TaskLookup {
@@ -636,6 +649,7 @@ export interface TaskRequest {
   tags?: Record<string, string> | null;
   depends_on?: Array<string>;
   on_parent_failure?: OnParentFailure;
+  inputs?: Record<string, InputRequest> | null;
   trace_id?: string | null;
   traceparent?: string | null;
   retry_policy?: RetryView | null;
@@ -682,6 +696,7 @@ export interface TaskSummary {
   returns: number;
   depends_on: Array<string> | null;
   on_parent_failure: OnParentFailure;
+  inputs: Record<string, TaskInput> | null;
   workflow_id: string | null;
   schedule_id: string | null;
   scheduled_for?: string | null;
@@ -738,6 +753,7 @@ export interface TaskView {
   returns: number;
   depends_on: Array<string> | null;
   on_parent_failure: OnParentFailure;
+  inputs: Record<string, TaskInput> | null;
   workflow_id: string | null;
   schedule_id: string | null;
   scheduled_for?: string | null;
