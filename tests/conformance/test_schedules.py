@@ -655,6 +655,26 @@ async def test_many_that_are_due_are_fired_in_parts(
     assert [(len(part.handled), part.more) for part in parts] == [(8, True), (8, True), (2, False)]
 
 
+async def test_many_that_catch_up_are_fired_in_parts(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as fit into one submission, and no tick of theirs is lost."""
+    rule = await hourly(store)
+    policy: dict[str, Any] = {"missed": "all", "most": 20, "within": 20 * 86_400}
+    many = [declared(f"s{number}", rule, **policy) for number in range(7)]
+    await store.run(store.ops.put_schedules(many))
+    await store.advance(30 * 3600)
+    monkeypatch.setattr(limits, "SUBMIT_BATCH", 50)
+    parts = [await store.behind.run(store.behind.ops.fire_due()) for _ in range(4)]
+    tasks = [sum(run.outcome is Outcome.FIRED for _, run in part.handled) for part in parts]
+    assert (tasks, [part.more for part in parts]) == ([40, 40, 40, 20], [True, True, True, False])
+    monkeypatch.undo()
+    for each in many:
+        assert len(await tasks_of(store, each.schedule_id)) == 20
+        runs = await outcomes(store, each.schedule_id)
+        assert runs == [(Outcome.MISSED, 10), *[(Outcome.FIRED, 1)] * 20]
+
+
 async def test_nothing_is_put_in_order_where_nothing_is(store: World) -> None:
     assert await store.behind.run(store.behind.ops.sweep_schedules()) is None
     assert await store.behind.run(store.behind.ops.fire_due()) == Fired([])

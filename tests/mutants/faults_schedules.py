@@ -71,10 +71,10 @@ _fire, _chosen, _judge, _passed_over = (
     firing._judge,
     firing._passed_over,
 )
-_task_of, _after, _decided, _commit = (
+_task_of, _after, _decide, _commit = (
     firing.task_of,
     firing._after,
-    scheduling._decided,
+    scheduling._decide,
     scheduling._commit,
 )
 _newest_due, _declared, _overlapping, _resume, _is_left_out = (
@@ -168,10 +168,20 @@ def _raises_refusals(self: Any, now: int, items: Any, idle: Any) -> Any:
     return (yield from scheduling._carry_out(self, now, items, idle))
 
 
-def _stumbles(self: Any, due: Sequence[Document], now: int) -> Any:
+def _stumbles(self: Any, due: Sequence[Document], now: int, step: Any) -> Any:
     for each in due:
         assert scheduling._schedule_of(each) is not None
-    return (yield from _decided(self, due, now))
+    return (yield from _decide(self, due, now, step))
+
+
+def _takes_everything(step: Any, item: Any) -> bool:
+    step.items.append(item)
+    return True
+
+
+def _leaves_out_what_does_not_fit(self: Any, due: Sequence[Document], now: int, step: Any) -> Any:
+    yield from _decide(self, due, now, step)
+    return True
 
 
 def _counts_nothing(*_: Any) -> Flow[list[Document]]:
@@ -323,8 +333,16 @@ CORE: dict[str, Fault] = {
         shown(plain.test_a_schedule_that_is_refused_does_not_hold_up_others),
     ),
     "one that cannot be read holds up the others": (
-        replaced(scheduling, "_decided", _stumbles),
+        replaced(scheduling, "_decide", _stumbles),
         shown(plain.test_documents_that_cannot_be_read_hold_up_nobody),
+    ),
+    "more is submitted at once than fits": (
+        replaced(scheduling._Step, "take", _takes_everything),
+        shown(plain.test_many_that_catch_up_are_fired_in_parts),
+    ),
+    "nobody knows that more is due": (
+        replaced(scheduling, "_decide", _leaves_out_what_does_not_fit),
+        shown(plain.test_many_that_catch_up_are_fired_in_parts),
     ),
     "a run is repeated": (
         replaced(scheduling, "_submit_besides", _repeats),

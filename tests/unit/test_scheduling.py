@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -625,6 +626,108 @@ def test_five_hundred_schedules_at_once(shelf: Shelf) -> None:
     shelf.now += HOUR
     assert [shelf.run(scheduling.fire_due(shelf)).more for _ in range(2)] == [True, False]
     assert len(shelf.tasks) == 600
+
+
+# -- after an outage -------------------------------------------------------------------------------
+
+
+class Computed:
+    """Counts the ticks of cron expressions that are computed."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.ticks = 0
+        cached: tuple[Any, ...] = (
+            recurrence.next_two,
+            recurrence.newest_tick,
+            recurrence._newest_ticks,
+            recurrence.count_ticks,
+        )
+        for each in cached:
+            each.cache_clear()
+        after = Cron.after
+
+        def counted(rule: Cron, time: int) -> Iterator[int]:
+            for tick in after(rule, time):
+                self.ticks += 1
+                yield tick
+
+        patch.setattr(Cron, "after", counted)
+
+
+def catch_up(shelf: Shelf, computed: Computed) -> Iterator[tuple[int, int]]:
+    """Fire everything, and say of each step how many schedules it handled, and computed ticks."""
+    more = True
+    while more:
+        before = computed.ticks
+        fired = shelf.run(scheduling.fire_due(shelf))
+        more = fired.more
+        yield len({schedule_id for schedule_id, _ in fired.handled}), computed.ticks - before
+
+
+def put_many(shelf: Shelf, schedules: Sequence[NewSchedule]) -> None:
+    for start in range(0, len(schedules), 100):
+        put(shelf, *schedules[start : start + 100])
+
+
+def test_who_catches_up_on_many_decides_about_what_fits(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And computes the ticks of one rule once."""
+    computed = Computed(monkeypatch)
+    rule = recurrence.cron("* * * * *")
+    put_many(shelf, [declared(f"s{number}", rule, missed="all") for number in range(500)])
+    shelf.now += DAY
+    steps = list(catch_up(shelf, computed))
+    assert [schedules for schedules, _ in steps] == [10] * 50
+    assert len(shelf.tasks) == 500 * 100
+    assert sum(ticks for _, ticks in steps) < 2 * limits.TICKS_COUNTED
+    assert fire(shelf) == []
+
+
+def test_missed_ticks_of_one_rule_are_counted_once(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = Computed(monkeypatch)
+    rule = recurrence.cron("* * * * *")
+    put_many(shelf, [declared(f"s{number}", rule) for number in range(450)])
+    shelf.now += 7 * DAY
+    ((schedules, ticks),) = catch_up(shelf, computed)
+    assert schedules == 450
+    assert ticks < 2 * limits.TICKS_COUNTED
+
+
+@pytest.mark.parametrize("options", [{}, {"missed": "all"}, {"missed": "all", "most": 1_000}])
+def test_who_catches_up_on_many_rules_does_so_in_small_steps(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """Each of them fires every minute, and is written in another way."""
+    computed = Computed(monkeypatch)
+    rules = [recurrence.cron(f"0-{minute},{minute}-59 * * * *") for minute in range(1, 59)]
+    many = [declared(f"s{number:02}", rule, **options) for number, rule in enumerate(rules)]
+    put_many(shelf, many)
+    shelf.now += 7 * DAY
+    steps = list(catch_up(shelf, computed))
+    assert sum(schedules for schedules, _ in steps) == len(rules)
+    assert len(steps) <= len(rules)
+    assert max(ticks for _, ticks in steps) <= 3 * limits.TICKS_DECIDED
+    assert fire(shelf) == []
+
+
+def test_intervals_are_not_counted_one_by_one(shelf: Shelf) -> None:
+    many = [declared(f"s{number}", every(60, number % 60)) for number in range(450)]
+    put_many(shelf, many)
+    shelf.now += 7 * DAY
+    assert not shelf.run(scheduling.fire_due(shelf)).more
+    assert len(shelf.tasks) == 450
+
+
+def test_large_schedules_are_fired_in_parts(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "PAGE_BYTES", 10_000)
+    put(shelf, *(declared(f"s{number}", payload={"a": "x" * 5_000}) for number in range(5)))
+    shelf.now += HOUR
+    assert [len(fire(shelf)) for _ in range(6)] == [1] * 5 + [0]
 
 
 # -- besides the ticks -----------------------------------------------------------------------------

@@ -44,7 +44,7 @@ from fairlane.core.ids import checked as checked_task_id
 from fairlane.core.ids import new_id, numbered
 from fairlane.core.model import Cancelled, NewTask, Task
 from fairlane.core.priority import MICROSECONDS
-from fairlane.core.recurrence import Recurrence, ticks_between
+from fairlane.core.recurrence import Every, Recurrence, ticks_between
 from fairlane.core.schedules import (
     Missed,
     NewSchedule,
@@ -531,6 +531,8 @@ def due_schedules(self: Documents) -> Flow[float | None]:
 
 
 _POSTPONED: Final = 60 * MICROSECONDS
+_SEARCHED: Final = 50
+"""About how many ticks of a cron expression are computed to find the newest of many."""
 
 
 class _Item(NamedTuple):
@@ -543,58 +545,100 @@ class _Item(NamedTuple):
 
 @rewrites
 def fire_due(self: Scheduled) -> Flow[Fired]:
-    now, due, more = yield from _due(self)
-    if not due:
-        return Fired([])
-    items, idle = yield from _decided(self, due, now)
-    fitting = _fitting(items)
-    handled = yield from _commit(self, now, fitting, idle)
-    return Fired(handled, more=more or len(fitting) < len(items))
-
-
-def _due(self: Documents) -> Flow[tuple[int, list[Document], bool]]:
-    """Read schedules that are due, up to 500 or about 8 MiB. Also return whether there are more."""
-    due: list[Document] = []
-    size = 0
+    step = _Step()
     after: Place | None = None
     while True:
         now, page = yield from self.list_documents(KIND, Order.OLDEST, limits.SCHEDULE_PAGE, after)
-        found = [each for each in page if each.at <= now]
-        due += found
-        size += sum(len(each.value) for each in found)
-        if len(found) < limits.SCHEDULE_PAGE:
-            return now, due, False
-        if len(due) >= limits.BATCH or size >= limits.PAGE_BYTES:
-            return now, due, True
-        after = (found[-1].at, found[-1].id)
+        due = [each for each in page if each.at <= now]
+        fit = yield from _decide(self, due, now, step)
+        last_page = len(due) < limits.SCHEDULE_PAGE
+        if not fit or last_page or step.is_full:
+            break
+        after = (due[-1].at, due[-1].id)
+    if not (step.items or step.idle):
+        return Fired([])
+    yield from history.move(self, [item.before for item in step.items])
+    handled = yield from _commit(self, now, step.items, step.idle)
+    return Fired(handled, more=not (fit and last_page))
 
 
-def _decided(
-    self: Scheduled, due: Sequence[Document], now: int
-) -> Flow[tuple[list[_Item], list[Document]]]:
-    """Decide about schedules that are due. Also return documents to be put where they belong."""
-    documents = {each.id: each for each in due}
-    readable = [schedule for each in due if (schedule := _schedule_of(each)) is not None]
-    known = yield from history.moved(self, readable)
-    states = yield from _states(self, known)
-    items: list[_Item] = []
-    idle: list[Document] = []
-    for schedule in known:
-        stored = documents.pop(schedule.schedule_id)
+class _Step:
+    """The schedules that are handled in one step.
+
+    Their number is bounded, and so is the work of deciding about them: flows run on event loops.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[_Item] = []
+        self.idle: list[Document] = []
+        """To be put where they belong."""
+        self._tasks = self._bytes = self._ticks = 0
+        self._computed: set[tuple[object, ...]] = set()
+
+    @property
+    def is_full(self) -> bool:
+        return (
+            len(self.items) + len(self.idle) >= limits.BATCH
+            or self._tasks >= limits.SUBMIT_BATCH
+            or self._bytes >= limits.PAGE_BYTES
+            or self._ticks >= limits.TICKS_DECIDED
+        )
+
+    def take(self, item: _Item) -> bool:
+        """Return whether the tasks of a schedule fit, and take it if they do. The first one does."""
+        tasks = len(item.firing.tasks)
+        if self.items and self._tasks + tasks > limits.SUBMIT_BATCH:
+            return False
+        self.items.append(item)
+        self._tasks += tasks
+        self._bytes += len(item.stored.value) + tasks * len(item.before.payload)
+        self._ticks += self._effort(item)
+        return True
+
+    def _effort(self, item: _Item) -> int:
+        """Return about how many ticks were computed. Those of the same rule are computed once."""
+        schedule, runs = item.before, item.firing.runs
+        standing = schedule.standing
+        kind = (
+            schedule.rule,
+            firing.first_after(schedule),
+            schedule.policy,
+            standing.pause,
+            standing.catch_up,
+        )
+        if kind in self._computed:
+            return 0
+        self._computed.add(kind)
+        if isinstance(schedule.rule, Every):
+            return len(runs)
+        ticks = sum(min(run.count, limits.TICKS_COUNTED) for run in runs)
+        return ticks if ticks == 1 else ticks + _SEARCHED
+
+
+def _decide(self: Scheduled, due: Sequence[Document], now: int, step: _Step) -> Flow[bool]:
+    """Decide about schedules that are due, until the step is full. Return whether all fit."""
+    known = {each.id: schedule for each in due if (schedule := _schedule_of(each)) is not None}
+    states = yield from _states(self, known.values())
+    for each in due:
+        if step.is_full:
+            return False
+        schedule = known.get(each.id)
+        if schedule is None:
+            # Another version of Fairlane wrote it. It must not stand before the others.
+            step.idle.append(replace(each, at=firing.NEVER))
+            continue
         last = states.get(schedule.standing.last_task or "")
         try:
-            decided = firing.fire(schedule, now, last, new_id)
+            decided = firing.fire(history.without_moved(schedule), now, last, new_id)
         except InvalidSchedule:
             # Such as an unknown time zone: another process may know it. Nothing is lost until then.
-            idle.append(replace(stored, at=now + _POSTPONED))
+            step.idle.append(replace(each, at=now + _POSTPONED))
             continue
         if decided is None:
-            idle.append(_document_of(firing.align(schedule), stored))
-        else:
-            items.append(_Item(stored, schedule, decided))
-    # Another version of Fairlane wrote the others. They must not stand before these.
-    idle += [replace(each, at=firing.NEVER) for each in documents.values()]
-    return items, idle
+            step.idle.append(_document_of(firing.align(schedule), each))
+        elif not step.take(_Item(each, schedule, decided)):
+            return False
+    return True
 
 
 def _states(self: Scheduled, schedules: Iterable[Schedule]) -> Flow[dict[str, State]]:
@@ -606,18 +650,6 @@ def _states(self: Scheduled, schedules: Iterable[Schedule]) -> Flow[dict[str, St
     )
     tasks = (yield from self.heads(list(last_tasks)).flow()) if last_tasks else []
     return {task.task_id: task.state for task in tasks if task is not None}
-
-
-def _fitting(items: Sequence[_Item]) -> list[_Item]:
-    """Return the first of these whose tasks fit into one submission."""
-    fitting: list[_Item] = []
-    tasks = 0
-    for item in items:
-        tasks += len(item.firing.tasks)
-        if tasks > limits.SUBMIT_BATCH and fitting:
-            break
-        fitting.append(item)
-    return fitting
 
 
 def _commit(
@@ -634,7 +666,8 @@ def _commit(
     except (InvalidInput, Conflict) as error:
         if len(items) == 1:
             (item,) = items
-            refused = firing.refuse(item.firing, item.before, f"{error.code}: {error}")
+            before = history.without_moved(item.before)
+            refused = firing.refuse(item.firing, before, f"{error.code}: {error}")
             return (yield from _carry_out(self, now, [item._replace(firing=refused)], idle))
     handled: list[tuple[str, ScheduleRun]] = []
     for item in items:
