@@ -10,13 +10,16 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from fairlane.core import recurrence
+from fairlane.core import recurrence, scheduling
+from fairlane.core.documents import Document, Written
 from fairlane.core.errors import UnknownSchedule
-from fairlane.core.flow import Op
+from fairlane.core.flow import Flow, Op, writes
 from fairlane.core.ids import new_id, numbered
 from fairlane.core.recurrence import Cron, cron, zone_of
-from fairlane.core.schedules import Outcome
+from fairlane.core.schedules import Outcome, Schedule
+from fairlane.core.scheduling import KIND
 from fairlane.core.states import State
 from tests.conformance.test_schedules import (
     HOUR,
@@ -274,6 +277,44 @@ async def test_eight_schedulers_and_those_who_change_what_they_fire(store: World
     counts = await store.run(store.ops.tick_counts())
     assert counts.outcomes[Outcome.MANUAL] == 3
     assert counts.outcomes[Outcome.FIRED] >= fired
+
+
+# -- processes of several versions -----------------------------------------------------------------
+
+
+@writes
+def _rewrite(self: Any, schedule_id: str, old: bytes, new: bytes) -> Flow[Written]:
+    _, (stored,) = yield from self.read_documents(KIND, [schedule_id])
+    assert old in stored.value
+    put = replace(stored, value=stored.value.replace(old, new))
+    written: Written = yield from self.write_documents(KIND, [put])
+    return written
+
+
+async def test_what_an_older_process_cannot_read_is_fired_by_a_newer_one(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one puts it behind the others, and the newer one finds it there."""
+    await put(store, declared("daily", await hourly(store)))
+    newer, known = b'"type":"newer"', b'"type":"every"'
+    assert await store.run(_rewrite(store.ops, "daily", known, newer)) is Written.DONE
+    await store.advance(LEAD + 1)
+    assert await fire(store) == []
+    await store.run(store.ops.sweep_schedules())
+    assert await store.run(store.ops.due_schedules()) is None
+    await store.advance(2 * 3600)
+    schedule_of = scheduling._schedule_of
+
+    def read(stored: Document | None) -> Schedule | None:
+        if stored is not None:
+            stored = replace(stored, value=stored.value.replace(newer, known))
+        return schedule_of(stored)
+
+    monkeypatch.setattr(scheduling, "_schedule_of", read)
+    assert await fire(store) == []
+    await store.run(store.ops.sweep_schedules())
+    assert await fire(store) == [("daily", Outcome.MISSED), ("daily", Outcome.FIRED)]
+    assert await outcomes(store, "daily") == [(Outcome.MISSED, 2), (Outcome.FIRED, 1)]
 
 
 # -- one bad schedule ------------------------------------------------------------------------------

@@ -84,6 +84,7 @@ _newest_due, _declared, _overlapping, _resume, _is_left_out = (
     firing.resume,
     scheduling._is_left_out,
 )
+_document_of = scheduling._document_of
 _MINUTE = 60_000_000
 
 
@@ -182,6 +183,11 @@ def _takes_everything(step: Any, item: Any) -> bool:
 def _leaves_out_what_does_not_fit(self: Any, due: Sequence[Document], now: int, step: Any) -> Any:
     yield from _decide(self, due, now, step)
     return True
+
+
+def _stays_where_it_is(schedule: Schedule, stored: Document | None) -> Document:
+    document = _document_of(schedule, stored)
+    return document if stored is None else replace(document, at=stored.at)
 
 
 def _counts_nothing(*_: Any) -> Flow[list[Document]]:
@@ -343,6 +349,10 @@ CORE: dict[str, Fault] = {
     "nobody knows that more is due": (
         replaced(scheduling, "_decide", _leaves_out_what_does_not_fit),
         shown(plain.test_many_that_catch_up_are_fired_in_parts),
+    ),
+    "what another process could not read stays behind": (
+        replaced(scheduling, "_document_of", _stays_where_it_is),
+        shown(faults.test_what_an_older_process_cannot_read_is_fired_by_a_newer_one),
     ),
     "a run is repeated": (
         replaced(scheduling, "_submit_besides", _repeats),

@@ -303,6 +303,22 @@ def test_a_new_tick_is_computed_if_a_zone_has_new_rules(
     assert shelf.of(KIND)["daily"].at == tick
 
 
+def test_what_another_process_could_not_read_comes_back(shelf: Shelf) -> None:
+    """To its place among the ticks that are due, or to that of its next one."""
+    put(shelf, declared("late"), declared("later", every(7200)))
+    shelf.now += HOUR
+    value = {each: shelf.of(KIND)[each].value for each in ("late", "later")}
+    for each in value:
+        damaged(shelf, each)
+    assert fire(shelf) == []
+    for each, known in value.items():
+        shelf.of(KIND)[each] = replace(shelf.of(KIND)[each], value=known)
+    assert shelf.run(scheduling.due_schedules(shelf)) is None
+    sweep(shelf)
+    assert [shelf.of(KIND)[each].at for each in value] == [NOW + HOUR, NOW + 2 * HOUR]
+    assert fire(shelf) == [("late", Outcome.FIRED)]
+
+
 def test_a_sweep_goes_on_where_it_stopped(shelf: Shelf) -> None:
     for start in range(0, 150, 50):
         put(shelf, *(declared(f"s{number:03}") for number in range(start, start + 50)))

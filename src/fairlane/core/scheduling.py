@@ -363,9 +363,10 @@ def sweep_schedules(self: Documents, cursor: str | None = None) -> Flow[str | No
         if _is_left_out(schedule, alive, now):
             drops.append(each)
             continue
-        with suppress(InvalidSchedule):  # see `_decided`
+        with suppress(InvalidSchedule):  # see `_decide`
             aligned = firing.align(schedule)
-            if aligned != schedule:
+            # A process that could not read it has put it behind the others.
+            if aligned != schedule or due_at(aligned) != each.at:
                 puts.append(_document_of(aligned, each))
     yield from history.drop(self, [each.id for each in drops])
     if puts or drops:
