@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlane.core import limits
+from fairlane.core import limits, recurrence
 from fairlane.core.documents import Document, Written
 from fairlane.core.errors import (
     BatchTooLarge,
@@ -19,11 +19,12 @@ from fairlane.core.errors import (
     UnknownSchedule,
 )
 from fairlane.core.filters import new_filter
+from fairlane.core.firing import upcoming
 from fairlane.core.flow import writes
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError, microseconds_of, moment
 from fairlane.core.outcomes import Failed
-from fairlane.core.recurrence import Every, Recurrence, cron, every
+from fairlane.core.recurrence import Cron, Every, Recurrence, cron, every, zone_of
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.schedules import (
     Missed,
@@ -31,6 +32,7 @@ from fairlane.core.schedules import (
     Outcome,
     Overlap,
     Schedule,
+    ScheduleState,
     Source,
     new_schedule,
 )
@@ -563,6 +565,30 @@ async def test_documents_that_cannot_be_read_hold_up_nobody(store: World) -> Non
     assert await store.run(store.ops.schedules(["old"])) == [None]
     with pytest.raises(UnknownSchedule):
         await store.run(store.ops.pause_schedule("old"))
+
+
+async def test_a_zone_that_is_not_known_here_can_be_read(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process with newer rules has stored it."""
+    rule: Any = Cron("0 3 * * *", "Mars/Olympus")
+    with monkeypatch.context() as patch:
+        patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+        before = await put(store, declared("new", rule))
+        assert before.problem is None
+    await put(store, declared("old", await hourly(store)))
+    page = await store.run(store.ops.schedule_page())
+    found = {each.schedule_id: each for each in page.schedules}
+    assert found["old"].problem is None
+    assert "The time zone 'Mars/Olympus' is not known here" in (found["new"].problem or "")
+    assert await get(store, "new") == found["new"] == before
+    assert upcoming(before, 5) == []
+    paused = await store.run(store.ops.pause_schedule("new", note="until it is known"))
+    assert (paused.state, paused.problem) == (ScheduleState.PAUSED, before.problem)
+    with pytest.raises(InvalidSchedule, match="no time zone"):
+        await store.run(store.ops.resume_schedule("new"))
+    assert await get(store, "new") == paused
+    assert await store.run(store.ops.drop_schedule("new"))
 
 
 async def test_a_schedule_that_changes_while_it_is_fired(store: World) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
 
-from fairlane.core import blobs, limits
+from fairlane.core import blobs, limits, recurrence
 from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.model import NewTask, Spec, microseconds_of
@@ -218,6 +218,18 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     def zone(self) -> str:
         """Return the time zone in which its ticks are shown."""
         return self.rule.zone if isinstance(self.rule, Cron) else "UTC"
+
+    @property
+    def problem(self) -> str | None:
+        """Return why this process cannot fire it, nor tell when it fires; None if it can."""
+        try:
+            recurrence.zone_of(self.zone)
+        except InvalidSchedule:
+            return (
+                f"The time zone {shown(self.zone)} is not known here: another process may know it "
+                "and fire the schedule. Install a newer tzdata, and start this process again."
+            )
+        return None
 
 
 # Checks. They are applied where a schedule comes in, and change nothing.

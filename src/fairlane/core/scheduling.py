@@ -94,10 +94,14 @@ class SchedulePage(msgspec.Struct, frozen=True):
 
 
 class Fired(msgspec.Struct, frozen=True):
-    """What became of ticks: of which schedule, and how. `more`: others are due."""
+    """What became of ticks: of which schedule, and how. `more`: others are due.
+
+    `unknown`: the problems of schedules that this process cannot fire, by their ids.
+    """
 
     handled: list[tuple[str, ScheduleRun]]
     more: bool = False
+    unknown: dict[str, str] = {}
 
 
 # As documents: a line with the standing, a line with the definition, the payload. One document
@@ -560,7 +564,7 @@ def fire_due(self: Scheduled) -> Flow[Fired]:
         return Fired([])
     yield from history.move(self, [item.before for item in step.items])
     handled = yield from _commit(self, now, step.items, step.idle)
-    return Fired(handled, more=not (fit and last_page))
+    return Fired(handled, more=not (fit and last_page), unknown=step.unknown)
 
 
 class _Step:
@@ -573,6 +577,7 @@ class _Step:
         self.items: list[_Item] = []
         self.idle: list[Document] = []
         """To be put where they belong."""
+        self.unknown: dict[str, str] = {}
         self._tasks = self._bytes = self._ticks = 0
         self._computed: set[tuple[object, ...]] = set()
 
@@ -586,7 +591,7 @@ class _Step:
         )
 
     def take(self, item: _Item) -> bool:
-        """Return whether the tasks of a schedule fit, and take it if they do. The first one does."""
+        """Take a schedule if it is the first one or its tasks fit. Return whether that is so."""
         tasks = len(item.firing.tasks)
         if self.items and self._tasks + tasks > limits.SUBMIT_BATCH:
             return False
@@ -631,9 +636,10 @@ def _decide(self: Scheduled, due: Sequence[Document], now: int, step: _Step) -> 
         last = states.get(schedule.standing.last_task or "")
         try:
             decided = firing.fire(history.without_moved(schedule), now, last, new_id)
-        except InvalidSchedule:
+        except InvalidSchedule as error:
             # Such as an unknown time zone: another process may know it. Nothing is lost until then.
             step.idle.append(replace(each, at=now + _POSTPONED))
+            step.unknown[each.id] = schedule.problem or str(error)
             continue
         if decided is None:
             step.idle.append(_document_of(firing.align(schedule), each))
