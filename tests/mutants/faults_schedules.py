@@ -156,17 +156,16 @@ def _looks_again(schedule: Schedule, newest: int, *args: Any, **options: Any) ->
     return _after(schedule, newest - 1, *args, **options)
 
 
-def _cancels_nothing(self: Any, now: int, items: Sequence[Any], idle: Any) -> Any:
+def _cancels_nothing(self: Any, items: Sequence[Any], idle: Any) -> Any:
     return _commit(
         self,
-        now,
         [item._replace(firing=item.firing._replace(cancels=None)) for item in items],
         idle,
     )
 
 
-def _raises_refusals(self: Any, now: int, items: Any, idle: Any) -> Any:
-    return (yield from scheduling._carry_out(self, now, items, idle))
+def _raises_refusals(self: Any, items: Any, idle: Any) -> Any:
+    return (yield from scheduling._carry_out(self, items, idle))
 
 
 def _stumbles(self: Any, due: Sequence[Document], now: int, step: Any) -> Any:
@@ -205,11 +204,9 @@ def _knows_no_bound(self: Any, kind: str, puts: Any, drops: Any = (), **_: Any) 
     return write(self, kind, puts, drops)
 
 
-def _repeats(
-    self: Any, now: int, stored: Document, schedule: Schedule, tasks: Any, run: Any
-) -> Any:
+def _repeats(self: Any, stored: Document, schedule: Schedule, tasks: Any, run: Any) -> Any:
     forgotten = replace(schedule, standing=replace(schedule.standing, runs=()))
-    return _submit_besides(self, now, stored, forgotten, tasks, run)
+    return _submit_besides(self, stored, forgotten, tasks, run)
 
 
 _submit_besides = scheduling._submit_besides

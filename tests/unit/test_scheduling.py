@@ -505,6 +505,24 @@ def test_a_tick_is_moved_on_from_and_its_task_stored_at_once(shelf: Shelf) -> No
     assert (found.outcomes, found.lag_sum) == ({Outcome.FIRED: 1}, 1.0)
 
 
+def test_lag_is_the_time_until_a_task_is_stored(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deciding takes time, too."""
+    put(shelf, declared("a"), declared("b", overlap="replace", jitter=60))
+    shelf.now += 2 * HOUR - 1
+    decide = firing.fire
+
+    def slowly(*args: Any) -> Any:
+        shelf.now += 5 * SECOND
+        return decide(*args)
+
+    monkeypatch.setattr(firing, "fire", slowly)
+    fire(shelf)
+    late = [shelf.now - firing.fire_time(get(shelf, each), NOW + HOUR) for each in "ab"]
+    assert counts(shelf).lag_sum == pytest.approx(sum(late) / SECOND)
+
+
 def test_of_two_who_fire_one_begins_again(shelf: Shelf) -> None:
     put(shelf)
     shelf.now += HOUR

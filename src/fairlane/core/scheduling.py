@@ -440,7 +440,7 @@ def resume_schedule(
     if schedule.standing.pause is None:
         return schedule
     resumed, runs = firing.resume(schedule, now, missed)
-    counts = yield from _counted(self, now, [(schedule_id, run) for run in runs], [])
+    counts = yield from _counted(self, [(schedule_id, run) for run in runs])
     return (yield from _change(self, resumed, stored, now, counts))
 
 
@@ -468,7 +468,7 @@ def run_schedule(
     now, stored, schedule = yield from _read(self, schedule_id)
     run = ScheduleRun(now if tick is None else tick, Outcome.MANUAL, task_id)
     task = firing.task_of(schedule, task_id, run.tick, chosen=True)
-    yield from _submit_besides(self, now, stored, schedule, [task], run)
+    yield from _submit_besides(self, stored, schedule, [task], run)
     return task_id
 
 
@@ -483,7 +483,7 @@ def backfill_schedule(
     overlap: Overlap | None = None,
 ) -> Flow[list[str]]:
     checked_task_id(task_id)
-    now, stored, schedule = yield from _read(self, schedule_id)
+    _, stored, schedule = yield from _read(self, schedule_id)
     ticks = backfilled(schedule, since, until)
     parent: str | None = None
     tasks: list[NewTask] = []
@@ -495,7 +495,7 @@ def backfill_schedule(
     if tasks:
         newest = tasks[-1].task_id
         run = ScheduleRun(ticks[-1], Outcome.MANUAL, newest, len(ticks), "backfill")
-        yield from _submit_besides(self, now, stored, schedule, tasks, run)
+        yield from _submit_besides(self, stored, schedule, tasks, run)
     return [task.task_id for task in tasks]
 
 
@@ -511,7 +511,6 @@ def backfilled(schedule: Schedule, since: int, until: int) -> list[int]:
 
 def _submit_besides(
     self: Scheduled,
-    now: int,
     stored: Document,
     schedule: Schedule,
     tasks: Sequence[NewTask],
@@ -521,7 +520,7 @@ def _submit_besides(
     if any(each.task_id == run.task_id for each in schedule.standing.runs):
         return
     changed = replace(schedule, standing=firing.recorded(schedule.standing, [run]))
-    counts = yield from _counted(self, now, [(schedule.schedule_id, run)], [])
+    counts = yield from _counted(self, [(schedule.schedule_id, run)])
     puts = [_document_of(changed, stored), *counts]
     if (yield from self.submit_along(tasks, KIND, puts)) is not Written.DONE:
         raise Overtaken
@@ -563,7 +562,7 @@ def fire_due(self: Scheduled) -> Flow[Fired]:
     if not (step.items or step.idle):
         return Fired([])
     yield from history.move(self, [item.before for item in step.items])
-    handled = yield from _commit(self, now, step.items, step.idle)
+    handled = yield from _commit(self, step.items, step.idle)
     return Fired(handled, more=not (fit and last_page), unknown=step.unknown)
 
 
@@ -660,14 +659,14 @@ def _states(self: Scheduled, schedules: Iterable[Schedule]) -> Flow[dict[str, St
 
 
 def _commit(
-    self: Scheduled, now: int, items: Sequence[_Item], idle: Sequence[Document]
+    self: Scheduled, items: Sequence[_Item], idle: Sequence[Document]
 ) -> Flow[list[tuple[str, ScheduleRun]]]:
     """Carry out what was decided: all at once, or one by one if the store refuses a task."""
     replaced = [item.firing.cancels for item in items if item.firing.cancels is not None]
     if replaced:
         yield from self.cancel(replaced).flow()
     try:
-        return (yield from _carry_out(self, now, items, idle))
+        return (yield from _carry_out(self, items, idle))
     except UnknownDependency:
         raise Overtaken from None  # a task that another was to wait for was deleted meanwhile
     except (InvalidInput, Conflict) as error:
@@ -675,26 +674,26 @@ def _commit(
             (item,) = items
             before = history.without_moved(item.before)
             refused = firing.refuse(item.firing, before, f"{error.code}: {error}")
-            return (yield from _carry_out(self, now, [item._replace(firing=refused)], idle))
+            return (yield from _carry_out(self, [item._replace(firing=refused)], idle))
     handled: list[tuple[str, ScheduleRun]] = []
     for item in items:
         single = item._replace(firing=item.firing._replace(cancels=None))
-        handled += yield from _commit(self, now, [single], idle)
+        handled += yield from _commit(self, [single], idle)
         idle = ()
     return handled
 
 
 def _carry_out(
-    self: Scheduled, now: int, items: Sequence[_Item], idle: Sequence[Document]
+    self: Scheduled, items: Sequence[_Item], idle: Sequence[Document]
 ) -> Flow[list[tuple[str, ScheduleRun]]]:
     handled = [(item.before.schedule_id, run) for item in items for run in item.firing.runs]
-    late = [
-        now - firing.fire_time(item.before, run.tick)
+    times = [
+        firing.fire_time(item.before, run.tick)
         for item in items
         for run in item.firing.runs
         if run.outcome is Outcome.FIRED
     ]
-    counts = yield from _counted(self, now, handled, late)
+    counts = yield from _counted(self, handled, times)
     puts = [_document_of(item.firing.schedule, item.stored) for item in items]
     tasks = [task for item in items for task in item.firing.tasks]
     written = yield from self.submit_along(tasks, KIND, [*puts, *idle, *counts])
@@ -704,13 +703,17 @@ def _carry_out(
 
 
 def _counted(
-    self: Documents, now: int, handled: Sequence[tuple[str, ScheduleRun]], late: Iterable[int]
+    self: Documents, handled: Sequence[tuple[str, ScheduleRun]], times: Iterable[int] = ()
 ) -> Flow[list[Document]]:
-    """Return the document of counts with these ticks, if there are any."""
+    """Return the document of counts with these ticks, if there are any.
+
+    `times`: when those were to be fired that are fired now. This is the last look at the store's
+    clock before they are stored.
+    """
     if not handled:
         return []
-    _, (stored,) = yield from self.read_documents(KIND, [_COUNTS])
+    now, (stored,) = yield from self.read_documents(KIND, [_COUNTS])
     before = TickCounts() if stored is None else counting.decode(stored.value)
-    value = counting.encode(before.counted(now, handled, late))
+    value = counting.encode(before.counted(now, handled, [now - time for time in times]))
     version = 0 if stored is None else stored.version
     return [Document(_COUNTS, value, firing.NEVER, version=version)]
