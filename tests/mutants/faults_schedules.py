@@ -34,7 +34,7 @@ def shown(test: Any, *parameters: Any) -> Check:
 
     def check(store: World, patch: pytest.MonkeyPatch) -> Any:
         names = test.__code__.co_varnames[: test.__code__.co_argcount]
-        return test(store, *([patch] if "monkeypatch" in names else parameters))
+        return test(store, *([patch] if "monkeypatch" in names else []), *parameters)
 
     return check
 
@@ -45,18 +45,18 @@ ENGINES: tuple[Any, ...] = (SqliteOperations, PostgresOperations, RedisOperation
 SUBMIT_ALONG = {engine: engine.submit_along for engine in ENGINES}
 
 
-def everywhere(
-    faulty: Callable[[Any, Sequence[NewTask], str, Sequence[Document]], Flow[Any]],
-) -> Break:
+def everywhere(faulty: Callable[..., Flow[Any]]) -> Break:
     return together(*(replaced(engine, "submit_along", faulty) for engine in ENGINES))
 
 
-def _loses_tasks(self: Any, _: Sequence[NewTask], kind: str, puts: Sequence[Document]) -> Flow[Any]:
+def _loses_tasks(
+    self: Any, _: Sequence[NewTask], kind: str, puts: Sequence[Document], __: Any = ()
+) -> Flow[Any]:
     return (yield from SUBMIT_ALONG[type(self)](self, [], kind, puts))
 
 
 def _moves_nothing_on(
-    self: Any, tasks: Sequence[NewTask], _: str, __: Sequence[Document]
+    self: Any, tasks: Sequence[NewTask], _: str, __: Sequence[Document], ___: Any = ()
 ) -> Flow[Any]:
     if tasks:
         yield from self.submit(tasks).flow()

@@ -58,7 +58,7 @@ class Firing(NamedTuple):
     runs: list[ScheduleRun]
     """What became of which ticks."""
     cancels: str | None = None
-    """The task to be cancelled before."""
+    """The task that is replaced, to be cancelled in the same step."""
 
 
 def due_at(schedule: Schedule) -> int:

@@ -42,7 +42,7 @@ from fairlane.core.firing import Firing, due_at
 from fairlane.core.flow import Flow, Op, reads
 from fairlane.core.ids import checked as checked_task_id
 from fairlane.core.ids import new_id, numbered
-from fairlane.core.model import Cancelled, NewTask, Task
+from fairlane.core.model import NewTask, Task
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.recurrence import Every, Recurrence, ticks_between
 from fairlane.core.schedules import (
@@ -72,18 +72,19 @@ class Scheduled(Documents, Protocol):
     """What an engine implements besides documents."""
 
     def submit_along(
-        self, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+        self,
+        tasks: Sequence[NewTask],
+        kind: str,
+        puts: Sequence[Document],
+        cancels: Sequence[str] = (),
     ) -> Flow[Written]:
-        """Store tasks and write documents in one step: everything, or nothing.
+        """Store tasks, write documents and cancel tasks in one step: everything, or nothing.
 
-        Raises what `submit` raises; then nothing is stored either.
+        `cancels`: the tasks that new ones replace. Those that have ended stay as they are. Raises
+        what `submit` raises; then nothing is changed either.
         """
 
     def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
-
-    def cancel(
-        self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
-    ) -> Op[list[Cancelled]]: ...
 
 
 class SchedulePage(msgspec.Struct, frozen=True):
@@ -662,9 +663,6 @@ def _commit(
     self: Scheduled, items: Sequence[_Item], idle: Sequence[Document]
 ) -> Flow[list[tuple[str, ScheduleRun]]]:
     """Carry out what was decided: all at once, or one by one if the store refuses a task."""
-    replaced = [item.firing.cancels for item in items if item.firing.cancels is not None]
-    if replaced:
-        yield from self.cancel(replaced).flow()
     try:
         return (yield from _carry_out(self, items, idle))
     except UnknownDependency:
@@ -677,8 +675,7 @@ def _commit(
             return (yield from _carry_out(self, [item._replace(firing=refused)], idle))
     handled: list[tuple[str, ScheduleRun]] = []
     for item in items:
-        single = item._replace(firing=item.firing._replace(cancels=None))
-        handled += yield from _commit(self, [single], idle)
+        handled += yield from _commit(self, [item], idle)
         idle = ()
     return handled
 
@@ -696,7 +693,8 @@ def _carry_out(
     counts = yield from _counted(self, handled, times)
     puts = [_document_of(item.firing.schedule, item.stored) for item in items]
     tasks = [task for item in items for task in item.firing.tasks]
-    written = yield from self.submit_along(tasks, KIND, [*puts, *idle, *counts])
+    cancels = [item.firing.cancels for item in items if item.firing.cancels is not None]
+    written = yield from self.submit_along(tasks, KIND, [*puts, *idle, *counts], cancels)
     if written is not Written.DONE:
         raise Overtaken
     return handled
