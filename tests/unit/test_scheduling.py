@@ -834,6 +834,24 @@ def test_a_backfill_of_too_much(shelf: Shelf) -> None:
         backfill(shelf, 1_001)
 
 
+def test_a_backfill_of_more_bytes_than_fit_at_once(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(shelf, declared(payload={"a": "x" * 1_000}))
+    monkeypatch.setattr(limits, "TICKS_BYTES", 3_100)
+    assert len(backfill(shelf, 3)) == 3
+    with pytest.raises(InvalidSchedule, match="at most 3 tasks are submitted at once, and 4 ticks"):
+        backfill(shelf, 4)
+
+
+def test_a_backfill_over_a_long_time(shelf: Shelf) -> None:
+    schedule = put(shelf, declared(rule=recurrence.cron("0 0 29 2 */7")))
+    century = 100 * 366 * DAY
+    assert len(scheduling.backfilled(schedule, NOW, NOW + century)) == 3
+    with pytest.raises(InvalidSchedule, match="at most 100 years: backfill it in parts"):
+        scheduling.backfilled(schedule, NOW, NOW + century + 1)
+
+
 def test_a_backfill_to_the_end_of_time(shelf: Shelf) -> None:
     schedule = put(shelf, declared(rule=recurrence.cron("@yearly")))
     assert len(scheduling.backfilled(schedule, firing.NEVER - 3 * 366 * DAY, firing.NEVER)) == 3

@@ -272,6 +272,11 @@ def new_schedule(
             raise InvalidSchedule("The schedule ends before it starts: see starts_at and ends_at.")
     checked_note(note)
     template, payload = _template_of(task), task.payload
+    if policy.missed is Missed.ALL and policy.most > most_at_once(payload):
+        raise InvalidSchedule(
+            f"With this payload at most {most_at_once(payload):,} missed ticks are fired, not "
+            f"{policy.most:,}: choose a smaller most, or submit less."
+        )
     said = msgspec.json.encode([_said(rule), _said(template), _said(policy), note], order="sorted")
     return NewSchedule(
         schedule_id=checked_id(schedule_id),
@@ -282,6 +287,11 @@ def new_schedule(
         note=note,
         fingerprint=blake2b(said + payload, digest_size=16).digest(),
     )
+
+
+def most_at_once(payload: bytes) -> int:
+    """Return how many tasks with a payload one schedule may submit at once."""
+    return limits.TICKS_BYTES // max(1, len(payload))
 
 
 def _said(value: object) -> object:

@@ -60,6 +60,7 @@ from fairlane.core.schedules import (
     checked_note,
     checked_owner,
     is_schedule_id,
+    most_at_once,
 )
 from fairlane.core.states import State
 from fairlane.core.text import is_name, shown
@@ -502,10 +503,18 @@ def backfill_schedule(
 
 def backfilled(schedule: Schedule, since: int, until: int) -> list[int]:
     """Return the ticks from a time to before another. Raises InvalidSchedule for too many."""
+    if until - since > limits.BACKFILL_SECONDS * MICROSECONDS:
+        raise InvalidSchedule("A backfill covers at most 100 years: backfill it in parts.")
     ticks = ticks_between(schedule.rule, since, until, limits.SUBMIT_BATCH + 1)
     if len(ticks) > limits.SUBMIT_BATCH:
         raise InvalidSchedule(
             f"More than {limits.SUBMIT_BATCH:,} ticks lie in this time: backfill it in parts."
+        )
+    most = most_at_once(schedule.payload)
+    if len(ticks) > most:
+        raise InvalidSchedule(
+            f"With this payload at most {most:,} tasks are submitted at once, and {len(ticks):,} "
+            "ticks lie in this time: backfill it in parts."
         )
     return ticks
 
