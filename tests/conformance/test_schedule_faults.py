@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairlane.core import limits, recurrence, scheduling
-from fairlane.core.documents import Document, Written
+from fairlane.core import limits, recurrence
+from fairlane.core.documents import Written
 from fairlane.core.errors import UnknownSchedule
 from fairlane.core.flow import Flow, Op, writes
 from fairlane.core.ids import new_id, numbered
 from fairlane.core.recurrence import Cron, cron, zone_of
-from fairlane.core.schedules import Outcome, Schedule
-from fairlane.core.scheduling import KIND
+from fairlane.core.schedules import Outcome
+from fairlane.core.scheduling import KIND, stored
 from fairlane.core.states import State
 from tests.conformance.test_schedules import (
     HOUR,
@@ -371,9 +371,9 @@ async def test_eight_schedulers_and_those_who_change_what_they_fire(store: World
 
 @writes
 def _rewrite(self: Any, schedule_id: str, old: bytes, new: bytes) -> Flow[Written]:
-    _, (stored,) = yield from self.read_documents(KIND, [schedule_id])
-    assert old in stored.value
-    put = replace(stored, value=stored.value.replace(old, new))
+    _, (before,) = yield from self.read_documents(KIND, [schedule_id])
+    assert old in before.value
+    put = replace(before, value=before.value.replace(old, new))
     written: Written = yield from self.write_documents(KIND, [put])
     return written
 
@@ -390,14 +390,14 @@ async def test_what_an_older_process_cannot_read_is_fired_by_a_newer_one(
     await store.run(store.ops.sweep_schedules())
     assert await store.run(store.ops.due_schedules()) is None
     await store.advance(2 * 3600)
-    schedule_of = scheduling._schedule_of
+    decoder = stored._said_decoder
 
-    def read(stored: Document | None) -> Schedule | None:
-        if stored is not None:
-            stored = replace(stored, value=stored.value.replace(newer, known))
-        return schedule_of(stored)
+    class Newer:
+        @staticmethod
+        def decode(said: bytes) -> Any:
+            return decoder.decode(said.replace(newer, known))
 
-    monkeypatch.setattr(scheduling, "_schedule_of", read)
+    monkeypatch.setattr(stored, "_said_decoder", Newer)
     assert await fire(store) == []
     await store.run(store.ops.sweep_schedules())
     assert await fire(store) == [("daily", Outcome.MISSED), ("daily", Outcome.FIRED)]

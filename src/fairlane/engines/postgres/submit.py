@@ -84,7 +84,7 @@ def submit_along(
     puts: Sequence[Document],
     cancels: Sequence[str] = (),
 ) -> Flow[Written]:
-    """Store tasks, write documents and cancel tasks in an operation: see core/scheduling.py."""
+    """Store tasks, write documents and cancel tasks in an operation: see core/scheduling."""
     if not tasks:
         return (yield from write_documents(self, kind, puts))
     plain = encryption.has_plain_payload(tasks)

@@ -57,7 +57,7 @@ def submit_along(
     puts: Sequence[Document],
     cancels: Sequence[str] = (),
 ) -> Flow[Written]:
-    """Store tasks, write documents and cancel tasks in an operation: see core/scheduling.py."""
+    """Store tasks, write documents and cancel tasks in an operation: see core/scheduling."""
     if not tasks:
         return (yield from write_documents(self, kind, puts))
     along = [b"".join(raw_ids_of(list(cancels))), *written(kind, puts)]

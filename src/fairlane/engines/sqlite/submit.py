@@ -46,7 +46,7 @@ def submit_along(
     puts: Sequence[Document],
     cancels: Sequence[str] = (),
 ) -> Flow[Written]:
-    """Store tasks, write documents and cancel tasks in an operation: see core/scheduling.py."""
+    """Store tasks, write documents and cancel tasks in an operation: see core/scheduling."""
     # The operation is one transaction. Tasks that are refused are so before anything is written.
     yield from _submit(self, tasks)
     written = yield from write_documents(self, kind, puts)
