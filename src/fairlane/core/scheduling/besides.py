@@ -62,7 +62,7 @@ def backfill_schedule(
 
 def backfilled(schedule: Schedule, since: int, until: int) -> list[int]:
     """Return the ticks from a time to before another. Raises InvalidSchedule for too many."""
-    if until - since > limits.BACKFILL_SECONDS * MICROSECONDS:
+    if min(until, firing.NEVER) - since > limits.BACKFILL_SECONDS * MICROSECONDS:
         raise InvalidSchedule("A backfill covers at most 100 years: backfill it in parts.")
     ticks = ticks_between(schedule.rule, since, until, limits.SUBMIT_BATCH + 1)
     if len(ticks) > limits.SUBMIT_BATCH:
