@@ -98,6 +98,7 @@ class Scheduler:
                 return SPREAD_SECONDS
             fired = await self._run(self._backend.ops.fire_due())
             self._log.log(fired.handled)
+            self._log.log_unknown(fired.unknown)
             return 0.0 if fired.handled or fired.more else AGAIN_SECONDS
         if leads and await self._sweep():
             return 0.0

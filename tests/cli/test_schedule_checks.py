@@ -9,10 +9,10 @@ import pytest
 
 from fairlane.cli.schedule_checks import NAMES
 from fairlane.client.app import Fairlane
-from fairlane.core import limits
+from fairlane.core import limits, recurrence
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import Failed
-from fairlane.core.recurrence import every
+from fairlane.core.recurrence import Cron, every, zone_of
 from fairlane.core.schedules import new_schedule
 from fairlane.core.submission import new_task
 from tests.cli.kit import Cli, in_store
@@ -57,6 +57,30 @@ def test_schedules_that_are_late(ready: Cli) -> None:
     assert message.startswith("Late, by up to ")
     assert ": nightly. Every worker and server fires schedules" in message
     assert ready("doctor").exit_code == 1
+
+
+def test_schedules_whose_zone_is_not_known_here(
+    ready: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(app: Fairlane) -> None:
+        rule: Any = Cron("* * * * *", "Mars/Olympus")
+        with monkeypatch.context() as patch:
+            patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+            new = new_schedule("nightly", rule, new_task("work"), jitter=5)
+            await app.run(app.backend.ops.put_schedules([new]))
+        await advance(app, 120)
+
+    in_store(use)
+    _, (status, message) = said(ready)
+    assert status == "warning"
+    assert message.startswith(
+        "Not fired by processes like this one: nightly. Of the first one: The"
+    )
+    assert "Mars/Olympus" in message
+    shown = ready("schedule", "show", "nightly").stdout
+    assert "active, not here" in shown
+    assert "'Mars/Olympus' is not known here" in " ".join(shown.split())
+    assert "active, not here" in ready("schedule", "list").stdout
 
 
 def test_a_line_names_only_a_few(ready: Cli) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from fairlane import Context, Fairlane, Schedule, State
 from fairlane.client.testing import MemoryApp
-from fairlane.core import limits
+from fairlane.core import limits, recurrence
 from fairlane.core.errors import (
     InvalidCursor,
     InvalidLimit,
@@ -19,7 +19,17 @@ from fairlane.core.errors import (
     ScheduleConflict,
     UnknownSchedule,
 )
-from fairlane.core.schedules import Missed, Outcome, Overlap, ScheduleState, Source
+from fairlane.core.model import moment
+from fairlane.core.recurrence import zone_of
+from fairlane.core.schedules import (
+    Missed,
+    Outcome,
+    Overlap,
+    ScheduleState,
+    Source,
+    new_schedule,
+)
+from fairlane.core.submission import new_task
 from fairlane.runtime.schedules import ScheduleTotals
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -194,6 +204,24 @@ async def test_a_count_ends_it(app: App) -> None:
 
 
 # -- what operators do -----------------------------------------------------------------------------
+
+
+async def test_a_zone_that_is_not_known_here(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process has stored the schedule. Its times are in UTC."""
+    with monkeypatch.context() as patch:
+        patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+        rule: Any = recurrence.Cron("30 2 * * *", "Mars/Olympus")
+        new = new_schedule("acme", rule, new_task("report"))
+        (stored,) = await app.run(app.backend.ops.put_schedules([new]))
+    (listed,) = (await app.schedules.list()).schedules
+    found = await app.schedules.get("acme")
+    assert found is not None
+    assert (found.problem, listed.problem) == (stored.problem, stored.problem)
+    assert "Mars/Olympus" in (found.problem or "")
+    assert (found.tz, found.next_at) == ("Mars/Olympus", moment(stored.standing.tick or 0))
+    assert found.upcoming() == []
+    assert (await app.schedules.pause("acme")).state is ScheduleState.PAUSED
+    assert (await nightly(app)).problem is None
 
 
 async def test_pausing(app: App) -> None:

@@ -10,13 +10,16 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from fairlane.core import recurrence
+from fairlane.core import limits, recurrence
+from fairlane.core.documents import Written
 from fairlane.core.errors import UnknownSchedule
-from fairlane.core.flow import Op
+from fairlane.core.flow import Flow, Op, writes
 from fairlane.core.ids import new_id, numbered
 from fairlane.core.recurrence import Cron, cron, zone_of
 from fairlane.core.schedules import Outcome
+from fairlane.core.scheduling import KIND, stored
 from fairlane.core.states import State
 from tests.conformance.test_schedules import (
     HOUR,
@@ -31,7 +34,7 @@ from tests.conformance.test_schedules import (
     tasks_of,
 )
 from tests.fixtures.steps import Killed, overtaken, stopped
-from tests.fixtures.stores import World
+from tests.fixtures.stores import World, settlement
 
 pytestmark = pytest.mark.local
 
@@ -186,6 +189,93 @@ async def test_it_is_dropped_while_it_is_fired(
         await store.run(store.ops.run_schedule("daily", new_id()))
 
 
+@pytest.mark.parametrize("act", ["pause", "edit", "drop"])
+async def test_a_task_that_was_not_replaced_goes_on(
+    store: World, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    """It was to be cancelled together with the firing, which somebody overtook."""
+    rule = await hourly(store)
+    await put(store, declared("daily", rule, overlap="replace"))
+    await put(store, declared("other", rule, overlap="replace"))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    (task_id,) = await tasks_of(store, "daily")
+    (other,) = await tasks_of(store, "other")
+    await store.advance(3600)
+    acts: dict[str, Callable[[], Op[Any]]] = {
+        "pause": lambda: store.ops.pause_schedule("daily"),
+        "edit": lambda: store.ops.put_schedules([declared("daily", rule, overlap="skip")]),
+        "drop": lambda: store.ops.drop_schedule("daily"),
+    }
+    meanwhile(store, monkeypatch, acts[act])
+    await fire(store)
+    assert await store.state(task_id) is State.QUEUED
+    assert await tasks_of(store, "daily") == [task_id]
+    assert await store.state(other) is State.CANCELLED
+    assert len(await tasks_of(store, "other")) == 2
+
+
+async def test_who_replaces_a_task_dies(store: World) -> None:
+    """Between any two calls: there is always one that has not ended."""
+    await put(store, declared("daily", await hourly(store), overlap="replace"))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    for calls in count():
+        await store.advance(3600)
+        dead = await dies(store, store.ops.fire_due(), calls)
+        *replaced, last = [await store.state(each) for each in await tasks_of(store, "daily")]
+        assert (last, set(replaced) - {State.CANCELLED}) == (State.QUEUED, set())
+        await fire(store)
+        if not dead:
+            break
+    assert calls >= 3
+
+
+async def test_a_task_that_a_refused_one_was_to_replace_goes_on(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = await hourly(store)
+    await put(store, declared("daily", rule, overlap="replace"))
+    await put(store, declared("good", rule, overlap="replace"))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    (task_id,) = await tasks_of(store, "daily")
+    (good,) = await tasks_of(store, "good")
+    await put(store, declared("daily", rule, "unheard-of", overlap="replace"))
+    await store.advance(3600)
+    with monkeypatch.context() as patch:
+        patch.setattr(limits, "LANES", 1)
+        handled = await fire(store)
+    assert sorted(handled) == [("daily", Outcome.REFUSED), ("good", Outcome.FIRED)]
+    assert await store.state(task_id) is State.QUEUED
+    assert await store.state(good) is State.CANCELLED
+
+
+async def test_a_task_that_ended_while_it_was_replaced_stays_as_it_is(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(store, declared("daily", await hourly(store), overlap="replace"))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    claimed = await store.claim_one(await store.worker(lease=86_400.0))
+    await store.advance(3600)
+    meanwhile(store, monkeypatch, lambda: store.ops.settle([settlement(claimed)]))
+    assert await fire(store) == [("daily", Outcome.FIRED)]
+    assert await store.state(claimed.task_id) is State.COMPLETED
+
+
+async def test_what_depends_on_a_replaced_task_ends_with_it(store: World) -> None:
+    await put(store, declared("daily", await hourly(store), overlap="replace"))
+    await store.advance(LEAD + 1)
+    await fire(store)
+    (task_id,) = await tasks_of(store, "daily")
+    waiting = await store.submit("after", depends_on=[task_id])
+    await store.advance(3600)
+    await fire(store)
+    assert await store.state(task_id) is State.CANCELLED
+    assert await store.state(waiting) is State.CANCELLED
+
+
 async def test_it_is_edited_while_it_is_fired(
     store: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +364,44 @@ async def test_eight_schedulers_and_those_who_change_what_they_fire(store: World
     counts = await store.run(store.ops.tick_counts())
     assert counts.outcomes[Outcome.MANUAL] == 3
     assert counts.outcomes[Outcome.FIRED] >= fired
+
+
+# -- processes of several versions -----------------------------------------------------------------
+
+
+@writes
+def _rewrite(self: Any, schedule_id: str, old: bytes, new: bytes) -> Flow[Written]:
+    _, (before,) = yield from self.read_documents(KIND, [schedule_id])
+    assert old in before.value
+    put = replace(before, value=before.value.replace(old, new))
+    written: Written = yield from self.write_documents(KIND, [put])
+    return written
+
+
+async def test_what_an_older_process_cannot_read_is_fired_by_a_newer_one(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one puts it behind the others, and the newer one finds it there."""
+    await put(store, declared("daily", await hourly(store)))
+    newer, known = b'"type":"newer"', b'"type":"every"'
+    assert await store.run(_rewrite(store.ops, "daily", known, newer)) is Written.DONE
+    await store.advance(LEAD + 1)
+    assert await fire(store) == []
+    await store.run(store.ops.sweep_schedules())
+    assert await store.run(store.ops.due_schedules()) is None
+    await store.advance(2 * 3600)
+    decoder = stored._said_decoder
+
+    class Newer:
+        @staticmethod
+        def decode(said: bytes) -> Any:
+            return decoder.decode(said.replace(newer, known))
+
+    monkeypatch.setattr(stored, "_said_decoder", Newer)
+    assert await fire(store) == []
+    await store.run(store.ops.sweep_schedules())
+    assert await fire(store) == [("daily", Outcome.MISSED), ("daily", Outcome.FIRED)]
+    assert await outcomes(store, "daily") == [(Outcome.MISSED, 2), (Outcome.FIRED, 1)]
 
 
 # -- one bad schedule ------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlane.core import limits
+from fairlane.core import limits, recurrence
 from fairlane.core.documents import Document, Written
 from fairlane.core.errors import (
     BatchTooLarge,
@@ -19,11 +19,12 @@ from fairlane.core.errors import (
     UnknownSchedule,
 )
 from fairlane.core.filters import new_filter
+from fairlane.core.firing import upcoming
 from fairlane.core.flow import writes
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError, microseconds_of, moment
 from fairlane.core.outcomes import Failed
-from fairlane.core.recurrence import Every, Recurrence, cron, every
+from fairlane.core.recurrence import Cron, Every, Recurrence, cron, every, zone_of
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.schedules import (
     Missed,
@@ -31,6 +32,7 @@ from fairlane.core.schedules import (
     Outcome,
     Overlap,
     Schedule,
+    ScheduleState,
     Source,
     new_schedule,
 )
@@ -565,6 +567,30 @@ async def test_documents_that_cannot_be_read_hold_up_nobody(store: World) -> Non
         await store.run(store.ops.pause_schedule("old"))
 
 
+async def test_a_zone_that_is_not_known_here_can_be_read(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process with newer rules has stored it."""
+    rule: Any = Cron("0 3 * * *", "Mars/Olympus")
+    with monkeypatch.context() as patch:
+        patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+        before = await put(store, declared("new", rule))
+        assert before.problem is None
+    await put(store, declared("old", await hourly(store)))
+    page = await store.run(store.ops.schedule_page())
+    found = {each.schedule_id: each for each in page.schedules}
+    assert found["old"].problem is None
+    assert "The time zone 'Mars/Olympus' is not known here" in (found["new"].problem or "")
+    assert await get(store, "new") == found["new"] == before
+    assert upcoming(before, 5) == []
+    paused = await store.run(store.ops.pause_schedule("new", note="until it is known"))
+    assert (paused.state, paused.problem) == (ScheduleState.PAUSED, before.problem)
+    with pytest.raises(InvalidSchedule, match="no time zone"):
+        await store.run(store.ops.resume_schedule("new"))
+    assert await get(store, "new") == paused
+    assert await store.run(store.ops.drop_schedule("new"))
+
+
 async def test_a_schedule_that_changes_while_it_is_fired(store: World) -> None:
     """A process that decided by what the schedule was before begins again."""
     rule = await hourly(store)
@@ -653,6 +679,26 @@ async def test_many_that_are_due_are_fired_in_parts(
     await store.advance(LEAD + 1)
     parts = [await store.behind.run(store.behind.ops.fire_due()) for _ in range(3)]
     assert [(len(part.handled), part.more) for part in parts] == [(8, True), (8, True), (2, False)]
+
+
+async def test_many_that_catch_up_are_fired_in_parts(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as fit into one submission, and no tick of theirs is lost."""
+    rule = await hourly(store)
+    policy: dict[str, Any] = {"missed": "all", "most": 20, "within": 20 * 86_400}
+    many = [declared(f"s{number}", rule, **policy) for number in range(7)]
+    await store.run(store.ops.put_schedules(many))
+    await store.advance(30 * 3600)
+    monkeypatch.setattr(limits, "SUBMIT_BATCH", 50)
+    parts = [await store.behind.run(store.behind.ops.fire_due()) for _ in range(4)]
+    tasks = [sum(run.outcome is Outcome.FIRED for _, run in part.handled) for part in parts]
+    assert (tasks, [part.more for part in parts]) == ([40, 40, 40, 20], [True, True, True, False])
+    monkeypatch.undo()
+    for each in many:
+        assert len(await tasks_of(store, each.schedule_id)) == 20
+        runs = await outcomes(store, each.schedule_id)
+        assert runs == [(Outcome.MISSED, 10), *[(Outcome.FIRED, 1)] * 20]
 
 
 async def test_nothing_is_put_in_order_where_nothing_is(store: World) -> None:

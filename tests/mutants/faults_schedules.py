@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairlane.core import firing, scheduling
+from fairlane.core import firing
 from fairlane.core.documents import Document, Written, write
 from fairlane.core.flow import Flow
 from fairlane.core.model import NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.schedules import Missed, Outcome, Overlap, Schedule
+from fairlane.core.scheduling import besides, declaring, due, stored, sweeping
 from fairlane.core.states import LIVE, State
 from fairlane.engines.postgres.engine import PostgresOperations
 from fairlane.engines.redis.engine import RedisOperations
@@ -34,7 +35,7 @@ def shown(test: Any, *parameters: Any) -> Check:
 
     def check(store: World, patch: pytest.MonkeyPatch) -> Any:
         names = test.__code__.co_varnames[: test.__code__.co_argcount]
-        return test(store, *([patch] if "monkeypatch" in names else parameters))
+        return test(store, *([patch] if "monkeypatch" in names else []), *parameters)
 
     return check
 
@@ -45,18 +46,18 @@ ENGINES: tuple[Any, ...] = (SqliteOperations, PostgresOperations, RedisOperation
 SUBMIT_ALONG = {engine: engine.submit_along for engine in ENGINES}
 
 
-def everywhere(
-    faulty: Callable[[Any, Sequence[NewTask], str, Sequence[Document]], Flow[Any]],
-) -> Break:
+def everywhere(faulty: Callable[..., Flow[Any]]) -> Break:
     return together(*(replaced(engine, "submit_along", faulty) for engine in ENGINES))
 
 
-def _loses_tasks(self: Any, _: Sequence[NewTask], kind: str, puts: Sequence[Document]) -> Flow[Any]:
+def _loses_tasks(
+    self: Any, _: Sequence[NewTask], kind: str, puts: Sequence[Document], __: Any = ()
+) -> Flow[Any]:
     return (yield from SUBMIT_ALONG[type(self)](self, [], kind, puts))
 
 
 def _moves_nothing_on(
-    self: Any, tasks: Sequence[NewTask], _: str, __: Sequence[Document]
+    self: Any, tasks: Sequence[NewTask], _: str, __: Sequence[Document], ___: Any = ()
 ) -> Flow[Any]:
     if tasks:
         yield from self.submit(tasks).flow()
@@ -71,19 +72,20 @@ _fire, _chosen, _judge, _passed_over = (
     firing._judge,
     firing._passed_over,
 )
-_task_of, _after, _decided, _commit = (
+_task_of, _after, _decide, _commit = (
     firing.task_of,
     firing._after,
-    scheduling._decided,
-    scheduling._commit,
+    due._decide,
+    due._commit,
 )
 _newest_due, _declared, _overlapping, _resume, _is_left_out = (
     firing._newest_due,
-    scheduling._declared,
+    declaring._declared,
     firing._overlapping,
     firing.resume,
-    scheduling._is_left_out,
+    sweeping._is_left_out,
 )
+_document_of = stored.document_of
 _MINUTE = 60_000_000
 
 
@@ -102,7 +104,7 @@ def _unpaused(schedule: Schedule) -> Schedule:
 
 _due_at = firing.due_at
 _ignores_pauses = together(
-    replaced(scheduling, "due_at", lambda schedule: _due_at(_unpaused(schedule))),
+    replaced(stored, "due_at", lambda schedule: _due_at(_unpaused(schedule))),
     replaced(firing, "fire", lambda schedule, *args: _fire(_unpaused(schedule), *args)),
 )
 
@@ -155,23 +157,37 @@ def _looks_again(schedule: Schedule, newest: int, *args: Any, **options: Any) ->
     return _after(schedule, newest - 1, *args, **options)
 
 
-def _cancels_nothing(self: Any, now: int, items: Sequence[Any], idle: Any) -> Any:
+def _cancels_nothing(self: Any, items: Sequence[Any], idle: Any) -> Any:
     return _commit(
         self,
-        now,
         [item._replace(firing=item.firing._replace(cancels=None)) for item in items],
         idle,
     )
 
 
-def _raises_refusals(self: Any, now: int, items: Any, idle: Any) -> Any:
-    return (yield from scheduling._carry_out(self, now, items, idle))
+def _raises_refusals(self: Any, items: Any, idle: Any) -> Any:
+    return (yield from due._carry_out(self, items, idle))
 
 
-def _stumbles(self: Any, due: Sequence[Document], now: int) -> Any:
+def _stumbles(self: Any, due: Sequence[Document], now: int, step: Any) -> Any:
     for each in due:
-        assert scheduling._schedule_of(each) is not None
-    return (yield from _decided(self, due, now))
+        assert stored.schedule_of(each) is not None
+    return (yield from _decide(self, due, now, step))
+
+
+def _takes_everything(step: Any, item: Any) -> bool:
+    step.items.append(item)
+    return True
+
+
+def _leaves_out_what_does_not_fit(self: Any, due: Sequence[Document], now: int, step: Any) -> Any:
+    yield from _decide(self, due, now, step)
+    return True
+
+
+def _stays_where_it_is(schedule: Schedule, stored: Document | None) -> Document:
+    document = _document_of(schedule, stored)
+    return document if stored is None else replace(document, at=stored.at)
 
 
 def _counts_nothing(*_: Any) -> Flow[list[Document]]:
@@ -180,7 +196,7 @@ def _counts_nothing(*_: Any) -> Flow[list[Document]]:
 
 
 def _answers_without_writing(self: Any, kind: str, puts: Any, *args: Any, **options: Any) -> Any:
-    if kind == scheduling._OWNER:
+    if kind == stored.OWNER:
         return Written.DONE
     return (yield from write(self, kind, puts, *args, **options))
 
@@ -189,14 +205,12 @@ def _knows_no_bound(self: Any, kind: str, puts: Any, drops: Any = (), **_: Any) 
     return write(self, kind, puts, drops)
 
 
-def _repeats(
-    self: Any, now: int, stored: Document, schedule: Schedule, tasks: Any, run: Any
-) -> Any:
+def _repeats(self: Any, stored: Document, schedule: Schedule, tasks: Any, run: Any) -> Any:
     forgotten = replace(schedule, standing=replace(schedule.standing, runs=()))
-    return _submit_besides(self, now, stored, forgotten, tasks, run)
+    return _submit_besides(self, stored, forgotten, tasks, run)
 
 
-_submit_besides = scheduling._submit_besides
+_submit_besides = besides._submit_besides
 
 TICK = shown(plain.test_a_tick_submits_a_task)
 MISSED = {
@@ -238,12 +252,12 @@ CORE: dict[str, Fault] = {
         shown(plain.test_missed_ticks_run_one_after_the_other),
     ),
     "what is replaced goes on": (
-        replaced(scheduling, "_commit", _cancels_nothing),
+        replaced(due, "_commit", _cancels_nothing),
         OVERLAP[Overlap.REPLACE],
     ),
     "a pause is ignored": (_ignores_pauses, shown(plain.test_a_pause_survives_a_deployment)),
     "a pause ends with a deployment": (
-        replaced(scheduling, "_declared", _declares_the_pause_away),
+        replaced(declaring, "_declared", _declares_the_pause_away),
         shown(plain.test_a_pause_survives_a_deployment),
     ),
     "a pause never ends by itself": (
@@ -255,15 +269,15 @@ CORE: dict[str, Fault] = {
         shown(plain.test_ticks_of_a_pause_can_be_caught_up, Missed.ALL, 3),
     ),
     "a deployment begins anew": (
-        replaced(scheduling, "_declared", _begins_anew),
+        replaced(declaring, "_declared", _begins_anew),
         shown(plain.test_the_same_again_moves_nothing),
     ),
     "any change moves the next tick": (
-        replaced(scheduling, "_moments", lambda _: object()),
+        replaced(declaring, "_moments", lambda _: object()),
         shown(plain.test_the_same_again_moves_nothing),
     ),
     "another rule keeps the old ticks": (
-        replaced(scheduling, "_moments", lambda _: ()),
+        replaced(declaring, "_moments", lambda _: ()),
         shown(plain.test_another_rule_goes_on_from_now),
     ),
     **{
@@ -319,28 +333,40 @@ CORE: dict[str, Fault] = {
         shown(plain.test_a_clock_that_is_set_fires_nothing_twice),
     ),
     "one that is refused holds up the others": (
-        replaced(scheduling, "_commit", _raises_refusals),
+        replaced(due, "_commit", _raises_refusals),
         shown(plain.test_a_schedule_that_is_refused_does_not_hold_up_others),
     ),
     "one that cannot be read holds up the others": (
-        replaced(scheduling, "_decided", _stumbles),
+        replaced(due, "_decide", _stumbles),
         shown(plain.test_documents_that_cannot_be_read_hold_up_nobody),
     ),
+    "more is submitted at once than fits": (
+        replaced(due._Step, "take", _takes_everything),
+        shown(plain.test_many_that_catch_up_are_fired_in_parts),
+    ),
+    "nobody knows that more is due": (
+        replaced(due, "_decide", _leaves_out_what_does_not_fit),
+        shown(plain.test_many_that_catch_up_are_fired_in_parts),
+    ),
+    "what another process could not read stays behind": (
+        replaced(sweeping, "document_of", _stays_where_it_is),
+        shown(faults.test_what_an_older_process_cannot_read_is_fired_by_a_newer_one),
+    ),
     "a run is repeated": (
-        replaced(scheduling, "_submit_besides", _repeats),
+        replaced(besides, "_submit_besides", _repeats),
         shown(faults.test_who_runs_it_besides_its_ticks_dies, "run"),
     ),
     "nothing is counted": (
-        replaced(scheduling, "_counted", _counts_nothing),
+        replaced(due, "counted", _counts_nothing),
         shown(plain.test_many_schedulers_fire_every_tick_once),
     ),
     "what code no longer declares stays": (
-        replaced(scheduling, "_is_left_out", lambda *_: False),
+        replaced(sweeping, "_is_left_out", lambda *_: False),
         shown(plain.test_what_code_no_longer_declares_is_dropped_after_a_day),
     ),
     "what nobody declares is dropped": (
         replaced(
-            scheduling,
+            sweeping,
             "_is_left_out",
             lambda schedule, _, now: _is_left_out(
                 schedule, {schedule.standing.owner: now}, now + _MINUTE
@@ -350,22 +376,22 @@ CORE: dict[str, Fault] = {
     ),
     "what may still be declared is dropped": (
         replaced(
-            scheduling,
+            sweeping,
             "_is_left_out",
             lambda schedule, alive, now: _is_left_out(schedule, alive, now + _MINUTE),
         ),
         shown(plain.test_an_application_may_declare_nothing_any_more),
     ),
     "nobody notes who declares": (
-        replaced(scheduling, "write", _answers_without_writing),
+        replaced(declaring, "write", _answers_without_writing),
         shown(plain.test_what_code_no_longer_declares_is_dropped_after_a_day),
     ),
     "anybody changes what code declares": (
-        replaced(scheduling, "_check_version", lambda *_: None),
+        replaced(declaring, "check_version", lambda *_: None),
         shown(plain.test_nobody_else_changes_what_code_declares),
     ),
     "there may be any number": (
-        replaced(scheduling, "write", _knows_no_bound),
+        replaced(declaring, "write", _knows_no_bound),
         shown(plain.test_there_is_a_limit_to_schedules),
     ),
 }

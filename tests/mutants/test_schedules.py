@@ -17,6 +17,7 @@ from fairlane.core.documents import Document, Written
 from fairlane.core.errors import FairlaneError
 from fairlane.core.flow import Flow
 from fairlane.core.model import NewTask
+from fairlane.core.schedules import Overlap
 from fairlane.engines.postgres import documents as postgres_documents
 from fairlane.engines.postgres import submit as postgres
 from fairlane.engines.postgres.engine import PostgresOperations
@@ -27,6 +28,7 @@ from tests.fixtures.stores import opened
 from tests.mutants.faults_schedules import (
     CORE,
     ENGINES,
+    OVERLAP,
     SUBMIT_ALONG,
     TICK,
     Check,
@@ -38,16 +40,16 @@ from tests.mutants.planting import Break, lua, replaced, together
 
 
 def _overwrites(
-    self: Any, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+    self: Any, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document], *more: Any
 ) -> Flow[Any]:
     _, found = yield from self.read_documents(kind, [put.id for put in puts])
     versions = [0 if each is None else each.version for each in found]
     latest = [replace(put, version=each) for put, each in zip(puts, versions, strict=True)]
-    return (yield from SUBMIT_ALONG[type(self)](self, tasks, kind, latest))
+    return (yield from SUBMIT_ALONG[type(self)](self, tasks, kind, latest, *more))
 
 
 def _first_the_document(
-    self: Any, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+    self: Any, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document], _: Any = ()
 ) -> Flow[Any]:
     written = yield from self.write_documents(kind, puts)
     if written is Written.DONE and tasks:
@@ -56,14 +58,30 @@ def _first_the_document(
 
 
 def _first_the_tasks(
-    self: Any, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+    self: Any, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document], _: Any = ()
 ) -> Flow[Any]:
     if tasks:
         yield from self.submit(tasks).flow()
     return (yield from self.write_documents(kind, puts))
 
 
+def _first_cancels(
+    self: Any,
+    tasks: Sequence[NewTask],
+    kind: str,
+    puts: Sequence[Document],
+    cancels: Sequence[str] = (),
+) -> Flow[Any]:
+    if cancels:
+        yield from self.cancel(cancels).flow()
+    return (yield from SUBMIT_ALONG[type(self)](self, tasks, kind, puts))
+
+
 OVERTAKEN: dict[str, Fault] = {
+    "a task is cancelled before another replaces it": (
+        everywhere(_first_cancels),
+        shown(faults.test_a_task_that_was_not_replaced_goes_on, "pause"),
+    ),
     "a version is not compared": (
         everywhere(_overwrites),
         shown(faults.test_it_is_paused_while_it_is_fired),
@@ -84,12 +102,12 @@ _write_postgres = postgres_documents.write_documents
 
 
 def _goes_on_inside(
-    self: Any, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+    self: Any, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document], _: Any = ()
 ) -> Flow[Any]:
     """Without the rollback of what was refused."""
     if not tasks:
         return (yield from _write_postgres(self, kind, puts))
-    along = partial(_write_postgres, self, kind, puts)
+    along = postgres.Along(partial(_write_postgres, self, kind, puts))
     yield from postgres._submit_carefully(self, tasks, plain=False, along=along)
     return Written.DONE
 
@@ -106,6 +124,11 @@ SQLITE: dict[str, Fault] = {
 }
 
 
+def _cancels_nothing(_: Any) -> Flow[bool]:
+    yield from ()
+    return False
+
+
 def _nothing_written() -> Flow[Any]:
     yield from ()
     return Written.DONE
@@ -118,6 +141,10 @@ POSTGRES: dict[str, Fault] = {
     "who is overtaken stores its tasks": (
         replaced(postgres, "write_documents", _whatever),
         ANOTHER,
+    ),
+    "what is replaced goes on there": (
+        replaced(postgres, "_cancel", _cancels_nothing),
+        OVERLAP[Overlap.REPLACE],
     ),
     "a transaction goes on after a refusal": (
         replaced(PostgresOperations, "submit_along", _goes_on_inside),
@@ -132,6 +159,14 @@ REDIS: dict[str, Fault] = {
     "who is overtaken stores its tasks": (
         lua("lib/submission", "if prepared ~= 'done' then", "if false then"),
         ANOTHER,
+    ),
+    "what is replaced goes on there": (
+        lua("lib/submission", "leads_from(MOVE_CANCEL, record)", "false"),
+        OVERLAP[Overlap.REPLACE],
+    ),
+    "what has ended is cancelled there": (
+        lua("lib/submission", "if record and leads_from(MOVE_CANCEL, record)", "if record"),
+        shown(faults.test_a_task_that_ended_while_it_was_replaced_stays_as_it_is),
     ),
     "no document is written": (
         lua("lib/submission", "if ARGV[10] == '1' then", "if false then"),

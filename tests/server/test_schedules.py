@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from fairlane.core import recurrence
 from fairlane.core.ids import new_id
-from fairlane.core.recurrence import cron
+from fairlane.core.recurrence import Cron, cron, zone_of
 from fairlane.core.schedules import new_schedule
 from fairlane.core.submission import new_task
+from fairlane.wire.times import iso_of
 from tests.server.http.kit import Reply
 from tests.server.kit import Api, refused, told
 from tests.server.security.kit import audit_log
@@ -184,6 +186,29 @@ async def test_a_stale_version_is_a_conflict(served: Api) -> None:
     assert (await served.get(path))["note"] == "a"
     told(await served.ask("PATCH", path, {"note": "c"}, if_match="*"), 200)
     assert (await served.ask("DELETE", path, if_match='"3"')).status == 204
+
+
+async def test_a_zone_that_the_server_does_not_know(
+    served: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process has stored it. It takes nothing away from those who read."""
+    new: Any = Cron("0 3 * * *", "Mars/Olympus")
+    with monkeypatch.context() as patch:
+        patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+        schedule = new_schedule("new", new, new_task("report"))
+        (stored,) = await served.world.run(served.world.ops.put_schedules([schedule]))
+    await created(served)
+    found = {each["schedule_id"]: each for each in (await served.get(SCHEDULES))["schedules"]}
+    assert found["hourly"]["problem"] is None
+    shown = found["new"]
+    assert shown["problem"] == stored.problem
+    assert (shown["state"], shown["upcoming"]) == ("active", [])
+    assert shown["next_at"] == iso_of(stored.standing.tick or 0)
+    assert await served.get(f"{SCHEDULES}/new") == shown
+    paused = await served.post(f"{SCHEDULES}/new/pause", {"note": "why"})
+    assert (paused["state"], paused["problem"]) == ("paused", stored.problem)
+    patched = await served.ask("PATCH", f"{SCHEDULES}/new", {"tz": "UTC"})
+    assert told(patched, 200)["problem"] is None
 
 
 async def test_an_id_that_is_taken(served: Api) -> None:

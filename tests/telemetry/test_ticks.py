@@ -74,6 +74,19 @@ def test_what_was_fired_is_not(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records == []
 
 
+def test_what_is_not_fired_here_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    log = TickLog()
+    log.log_unknown({"a": "The time zone is unknown."})
+    log.log_unknown({"a": "The time zone is unknown.", "b": "Another one."})
+    log.log_unknown({})
+    lines = [(record.levelno, record.getMessage()) for record in caplog.records]
+    assert lines == [
+        (logging.WARNING, "Schedule a is not fired here: The time zone is unknown."),
+        (logging.WARNING, "Schedule b is not fired here: Another one."),
+    ]
+    assert getattr(caplog.records[0], FIELDS)["schedule_id"] == "a"
+
+
 def test_what_repeats_is_summarised(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     log = TickLog(Repeats[Kind](most=2, seconds=10.0, clock=lambda: now, kinds=2))

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from fairlane.core.documents import Document, Order, Place, Written
 from fairlane.core.errors import UnknownDependency
-from fairlane.core.flow import Flow, Op, perform, reads, writes
-from fairlane.core.model import Cancelled, NewTask, Task
+from fairlane.core.flow import Flow, Op, perform, reads
+from fairlane.core.model import NewTask, Task
 from fairlane.core.states import LIVE, State
 from tests.unit.make import NOW, stored
 
@@ -95,7 +95,11 @@ class Shelf:
     # -- tasks -------------------------------------------------------------------------------------
 
     def submit_along(
-        self, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+        self,
+        tasks: Sequence[NewTask],
+        kind: str,
+        puts: Sequence[Document],
+        cancels: Sequence[str] = (),
     ) -> Flow[Written]:
         for task in tasks:
             self.refuse(task)
@@ -108,6 +112,9 @@ class Shelf:
             for task in tasks:
                 self.tasks.setdefault(task.task_id, task)
                 self.states.setdefault(task.task_id, State.QUEUED)
+            for each in cancels:
+                if self.states.get(each) in LIVE:
+                    self.states[each] = State.CANCELLED
         return written
 
     @reads
@@ -117,16 +124,6 @@ class Shelf:
             stored(task_id=each, state=self.states[each]) if each in self.states else None
             for each in task_ids
         ]
-
-    @writes
-    def cancel(
-        self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
-    ) -> Flow[list[Cancelled]]:
-        yield from ()
-        for each in task_ids:
-            if self.states.get(each) in (among or LIVE):
-                self.states[each] = State.CANCELLED
-        return []
 
 
 def once(act: Callable[[], Any]) -> Callable[[], None]:

@@ -19,13 +19,14 @@ from fairlane.core.firing import (
     due_at,
     fire,
     fire_time,
+    next_at,
     refuse,
     resume,
     task_of,
     upcoming,
 )
 from fairlane.core.model import microseconds_of
-from fairlane.core.recurrence import cron, every
+from fairlane.core.recurrence import Cron, cron, every
 from fairlane.core.schedules import (
     Missed,
     Outcome,
@@ -463,8 +464,21 @@ def test_ticks_to_come(standing: Any, policy: Any, hours: list[int]) -> None:
     schedule = scheduled(standing=standing, **policy)
     ticks = [microseconds_of(tick.at) for tick in upcoming(schedule, 3)]
     assert ticks == [NOW + hour * HOUR for hour in hours]
+    assert next_at(schedule, upcoming(schedule, 1)) == next(iter(ticks), None)
     paused = schedule.standing.pause is not None
     assert schedule.state is (ScheduleState.PAUSED if paused else ScheduleState.ACTIVE)
+
+
+def test_a_schedule_whose_zone_is_not_known_here() -> None:
+    """Its next tick is what another process has stored; the others are not known."""
+    rule = Cron("0 * * * *", "Mars/Olympus")
+    schedule = replace(scheduled(), rule=rule)
+    assert "The time zone 'Mars/Olympus' is not known here" in (schedule.problem or "")
+    assert upcoming(schedule, 3) == []
+    assert next_at(schedule, []) == NOW + HOUR
+    paused = replace(schedule, standing=replace(schedule.standing, pause=Pause(NOW)))
+    assert next_at(paused, []) is None
+    assert scheduled().problem is None
 
 
 def test_a_schedule_without_ticks_has_ended() -> None:

@@ -122,6 +122,15 @@ def test_other_values_are_refused(options: dict[str, Any], message: str) -> None
     assert message in refused.value.message
 
 
+def test_missed_ticks_with_large_payloads_are_bounded() -> None:
+    """All of them are submitted at once."""
+    task = new_task("work", {"a": "x" * 250_000})
+    with pytest.raises(InvalidSchedule, match="at most 134 missed ticks are fired, not 135"):
+        new_schedule("daily", every(60), task, missed="all", most=135)
+    for options in ({"missed": "all", "most": 134}, {"missed": "all"}, {"most": 1_000}):
+        new_schedule("daily", every(60), task, **options)
+
+
 def test_the_longest_id_and_note() -> None:
     schedule = declared(schedule_id="x" * 200, note="é" * 1_000)
     assert (len(schedule.schedule_id), len(schedule.note)) == (200, 1_000)

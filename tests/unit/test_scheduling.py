@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -302,6 +303,22 @@ def test_a_new_tick_is_computed_if_a_zone_has_new_rules(
     assert shelf.of(KIND)["daily"].at == tick
 
 
+def test_what_another_process_could_not_read_comes_back(shelf: Shelf) -> None:
+    """To its place among the ticks that are due, or to that of its next one."""
+    put(shelf, declared("late"), declared("later", every(7200)))
+    shelf.now += HOUR
+    value = {each: shelf.of(KIND)[each].value for each in ("late", "later")}
+    for each in value:
+        damaged(shelf, each)
+    assert fire(shelf) == []
+    for each, known in value.items():
+        shelf.of(KIND)[each] = replace(shelf.of(KIND)[each], value=known)
+    assert shelf.run(scheduling.due_schedules(shelf)) is None
+    sweep(shelf)
+    assert [shelf.of(KIND)[each].at for each in value] == [NOW + HOUR, NOW + 2 * HOUR]
+    assert fire(shelf) == [("late", Outcome.FIRED)]
+
+
 def test_a_sweep_goes_on_where_it_stopped(shelf: Shelf) -> None:
     for start in range(0, 150, 50):
         put(shelf, *(declared(f"s{number:03}") for number in range(start, start + 50)))
@@ -488,6 +505,24 @@ def test_a_tick_is_moved_on_from_and_its_task_stored_at_once(shelf: Shelf) -> No
     assert (found.outcomes, found.lag_sum) == ({Outcome.FIRED: 1}, 1.0)
 
 
+def test_lag_is_the_time_until_a_task_is_stored(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deciding takes time, too."""
+    put(shelf, declared("a"), declared("b", overlap="replace", jitter=60))
+    shelf.now += 2 * HOUR - 1
+    decide = firing.fire
+
+    def slowly(*args: Any) -> Any:
+        shelf.now += 5 * SECOND
+        return decide(*args)
+
+    monkeypatch.setattr(firing, "fire", slowly)
+    fire(shelf)
+    late = [shelf.now - firing.fire_time(get(shelf, each), NOW + HOUR) for each in "ab"]
+    assert counts(shelf).lag_sum == pytest.approx(sum(late) / SECOND)
+
+
 def test_of_two_who_fire_one_begins_again(shelf: Shelf) -> None:
     put(shelf)
     shelf.now += HOUR
@@ -586,7 +621,9 @@ def test_a_zone_that_this_process_does_not_know(
         put(shelf, declared("new", Cron("0 * * * *", "Mars/Olympus")), declared("old"))
     shelf.now += HOUR
     assert sweep(shelf) is None
-    assert fire(shelf) == [("old", Outcome.FIRED)]
+    fired = shelf.run(scheduling.fire_due(shelf))
+    assert [schedule_id for schedule_id, _ in fired.handled] == ["old"]
+    assert fired.unknown == {"new": get(shelf, "new").problem}
     assert shelf.of(KIND)["new"].at == shelf.now + 60 * SECOND
     assert fire(shelf) == []
     shelf.now += 60 * SECOND
@@ -625,6 +662,106 @@ def test_five_hundred_schedules_at_once(shelf: Shelf) -> None:
     shelf.now += HOUR
     assert [shelf.run(scheduling.fire_due(shelf)).more for _ in range(2)] == [True, False]
     assert len(shelf.tasks) == 600
+
+
+# -- after an outage -------------------------------------------------------------------------------
+
+
+class Computed:
+    """Counts the ticks of cron expressions that are computed."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.ticks = 0
+        cached: tuple[Any, ...] = (
+            recurrence.next_two,
+            recurrence.newest_tick,
+            recurrence._newest_ticks,
+            recurrence.count_ticks,
+        )
+        for each in cached:
+            each.cache_clear()
+        after = Cron.after
+
+        def counted(rule: Cron, time: int) -> Iterator[int]:
+            for tick in after(rule, time):
+                self.ticks += 1
+                yield tick
+
+        patch.setattr(Cron, "after", counted)
+
+
+def catch_up(shelf: Shelf, computed: Computed) -> Iterator[tuple[int, int]]:
+    """Fire everything, and say of each step how many schedules it handled, and computed ticks."""
+    more = True
+    while more:
+        before = computed.ticks
+        fired = shelf.run(scheduling.fire_due(shelf))
+        more = fired.more
+        yield len({schedule_id for schedule_id, _ in fired.handled}), computed.ticks - before
+
+
+def put_many(shelf: Shelf, schedules: Sequence[NewSchedule]) -> None:
+    for start in range(0, len(schedules), 100):
+        put(shelf, *schedules[start : start + 100])
+
+
+def test_who_catches_up_on_many_decides_about_what_fits(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And computes the ticks of one rule once."""
+    computed = Computed(monkeypatch)
+    rule = recurrence.cron("* * * * *")
+    put_many(shelf, [declared(f"s{number}", rule, missed="all") for number in range(500)])
+    shelf.now += DAY
+    steps = list(catch_up(shelf, computed))
+    assert [schedules for schedules, _ in steps] == [10] * 50
+    assert len(shelf.tasks) == 500 * 100
+    assert sum(ticks for _, ticks in steps) < 2 * limits.TICKS_COUNTED
+    assert fire(shelf) == []
+
+
+def test_missed_ticks_of_one_rule_are_counted_once(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = Computed(monkeypatch)
+    rule = recurrence.cron("* * * * *")
+    put_many(shelf, [declared(f"s{number}", rule) for number in range(450)])
+    shelf.now += 7 * DAY
+    ((schedules, ticks),) = catch_up(shelf, computed)
+    assert schedules == 450
+    assert ticks < 2 * limits.TICKS_COUNTED
+
+
+@pytest.mark.parametrize("options", [{}, {"missed": "all"}, {"missed": "all", "most": 1_000}])
+def test_who_catches_up_on_many_rules_does_so_in_small_steps(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """Each of them fires every minute, and is written in another way."""
+    computed = Computed(monkeypatch)
+    rules = [recurrence.cron(f"0-{minute},{minute}-59 * * * *") for minute in range(1, 59)]
+    many = [declared(f"s{number:02}", rule, **options) for number, rule in enumerate(rules)]
+    put_many(shelf, many)
+    shelf.now += 7 * DAY
+    steps = list(catch_up(shelf, computed))
+    assert sum(schedules for schedules, _ in steps) == len(rules)
+    assert len(steps) <= len(rules)
+    assert max(ticks for _, ticks in steps) <= 3 * limits.TICKS_DECIDED
+    assert fire(shelf) == []
+
+
+def test_intervals_are_not_counted_one_by_one(shelf: Shelf) -> None:
+    many = [declared(f"s{number}", every(60, number % 60)) for number in range(450)]
+    put_many(shelf, many)
+    shelf.now += 7 * DAY
+    assert not shelf.run(scheduling.fire_due(shelf)).more
+    assert len(shelf.tasks) == 450
+
+
+def test_large_schedules_are_fired_in_parts(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PAGE_BYTES", 10_000)
+    put(shelf, *(declared(f"s{number}", payload={"a": "x" * 5_000}) for number in range(5)))
+    shelf.now += HOUR
+    assert [len(fire(shelf)) for _ in range(6)] == [1] * 5 + [0]
 
 
 # -- besides the ticks -----------------------------------------------------------------------------
@@ -697,6 +834,26 @@ def test_a_backfill_of_too_much(shelf: Shelf) -> None:
         backfill(shelf, 1_001)
 
 
+def test_a_backfill_of_more_bytes_than_fit_at_once(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(shelf, declared(payload={"a": "x" * 1_000}))
+    monkeypatch.setattr(limits, "TICKS_BYTES", 3_100)
+    assert len(backfill(shelf, 3)) == 3
+    with pytest.raises(InvalidSchedule, match="at most 3 tasks are submitted at once, and 4 ticks"):
+        backfill(shelf, 4)
+
+
+def test_a_backfill_over_a_long_time(shelf: Shelf) -> None:
+    schedule = put(shelf, declared(rule=recurrence.cron("0 0 29 2 */7")))
+    century = 100 * 366 * DAY
+    assert len(scheduling.backfilled(schedule, NOW, NOW + century)) == 3
+    with pytest.raises(InvalidSchedule, match="at most 100 years: backfill it in parts"):
+        scheduling.backfilled(schedule, NOW, NOW + century + 1)
+
+
 def test_a_backfill_to_the_end_of_time(shelf: Shelf) -> None:
     schedule = put(shelf, declared(rule=recurrence.cron("@yearly")))
-    assert len(scheduling.backfilled(schedule, firing.NEVER - 3 * 366 * DAY, firing.NEVER)) == 3
+    begin = firing.NEVER - 3 * 366 * DAY
+    for end in (firing.NEVER, 10**18):  # there is no later moment
+        assert len(scheduling.backfilled(schedule, begin, end)) == 3

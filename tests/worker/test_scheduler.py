@@ -190,6 +190,22 @@ async def test_trouble_does_not_end_it(memory: World, caplog: pytest.LogCaptureF
     assert "ZeroDivisionError" in caplog.text
 
 
+async def test_what_cannot_be_fired_here_is_said(
+    memory: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def late() -> float:
+        return -10.0
+
+    async def unknown() -> Fired:
+        return Fired([], unknown={"nightly": "No such zone."})
+
+    Replies(memory, due_schedules=late, fire_due=unknown)
+    first = leader(memory)
+    for _ in range(2):
+        assert await first.step() == scheduler.AGAIN_SECONDS
+    assert caplog.text.count("Schedule nightly is not fired here: No such zone.") == 1
+
+
 async def test_what_others_fire_first_keeps_nobody_busy(memory: World) -> None:
     async def late() -> float:
         return -10.0

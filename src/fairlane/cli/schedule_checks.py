@@ -34,6 +34,15 @@ def _checks(schedules: Sequence[Schedule], now: int) -> Iterator[Check]:
         return
     paused = sum(each.standing.pause is not None for each in schedules)
     yield Check("schedules", CheckStatus.OK, f"{len(schedules):,}, of which {paused:,} are paused.")
+    unknown = [each for each in schedules if each.problem is not None]
+    if unknown:
+        yield Check(
+            "schedules",
+            CheckStatus.WARNING,
+            f"Not fired by processes like this one: {_names(unknown)}. Of the first one: "
+            f"{unknown[0].problem}",
+        )
+    schedules = [each for each in schedules if each.problem is None]
     late = [each for each in schedules if now - due_at(each) > LATE_SECONDS * MICROSECONDS]
     if late:
         oldest = max(now - due_at(each) for each in late) / MICROSECONDS

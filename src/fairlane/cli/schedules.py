@@ -146,6 +146,8 @@ def show_ticks(ticks: Iterable[TickView], *, indent: str = "") -> None:
 def _facts(schedule: ScheduleView, *, utc: bool) -> Iterator[tuple[str, str | Cell]]:
     yield "schedule", Cell(schedule.schedule_id, "bold")
     yield "state", _state(schedule)
+    if schedule.problem is not None:
+        yield "problem", Cell(schedule.problem, "red")
     pause = schedule.pause
     if pause is not None:
         until = "somebody resumes it" if pause.until is None else _when(pause.until, utc=utc)
@@ -211,6 +213,8 @@ def _run(run: RunView, *, utc: bool) -> Row:
 
 
 def _state(schedule: ScheduleView) -> Cell:
+    if schedule.problem is not None:
+        return Cell(f"{schedule.state}, not here", "red")
     return Cell(schedule.state.value, _STATES.get(schedule.state, "dim"))
 
 

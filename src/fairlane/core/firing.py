@@ -58,7 +58,7 @@ class Firing(NamedTuple):
     runs: list[ScheduleRun]
     """What became of which ticks."""
     cancels: str | None = None
-    """The task to be cancelled before."""
+    """The task that is replaced, to be cancelled in the same step."""
 
 
 def due_at(schedule: Schedule) -> int:
@@ -288,7 +288,9 @@ def align(schedule: Schedule) -> Schedule:
 
 def upcoming(schedule: Schedule, count: int) -> list[Tick]:
     """Return the next ticks of a schedule, as it stands. There is none while it is paused without
-    an end."""
+    an end, or if nobody can tell them here."""
+    if schedule.problem is not None:
+        return []
     standing, ends_at = schedule.standing, schedule.policy.ends_at
     after = first_after(schedule)
     if standing.pause is not None:
@@ -299,6 +301,14 @@ def upcoming(schedule: Schedule, count: int) -> list[Tick]:
         count = min(count, standing.left)
     ticks = preview(schedule.rule, after, count)
     return [each for each in ticks if ends_at is None or microseconds_of(each.at) <= ends_at]
+
+
+def next_at(schedule: Schedule, ticks: Sequence[Tick]) -> int | None:
+    """Return when a schedule with these upcoming ticks fires next. If nobody can tell them here,
+    that is what the process has stored that handled the last one."""
+    if schedule.problem is not None and schedule.standing.pause is None:
+        return schedule.standing.tick
+    return microseconds_of(ticks[0].at) if ticks else None
 
 
 def resume(schedule: Schedule, now: int, missed: Missed) -> tuple[Schedule, list[ScheduleRun]]:

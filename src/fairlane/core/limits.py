@@ -79,6 +79,9 @@ SCHEDULE_SECONDS = 86_400.0  # after an application has stopped declaring one of
 SCHEDULE_SEEN_SECONDS = 3_600.0  # between two notes that it still does
 SCHEDULE_DECLARING_SECONDS = 60.0  # until an application that starts has declared all of them
 TICKS_COUNTED = 1_000  # that were not fired: more are a lower bound
+TICKS_DECIDED = 3_000  # about, that are computed for one step of firing
+TICKS_BYTES = 32 * 1024 * 1024  # of the payloads of one schedule that are submitted at once
+BACKFILL_SECONDS = 100 * 366 * 86_400.0  # a rule that fires seldom is searched day by day
 CRON_LENGTH = 200
 SCHEDULE_COUNT = 1_000_000_000  # of ticks until a schedule ends, or of failures until it is paused
 

@@ -246,10 +246,12 @@ def next_tick(rule: Recurrence, after: int) -> int | None:
     return next(iter(next_two(rule, after)), None)
 
 
+@lru_cache(maxsize=1_024)
 def newest_tick(rule: Recurrence, after: int, until: int) -> int | None:
     """Return the last tick that is later than `after` and not later than `until`, if any.
 
-    It looks further and further back, so that a million ticks in between cost nothing.
+    It looks further and further back, so that a million ticks in between cost nothing. After an
+    outage, schedules with the same rule ask for the same.
     """
     first = [tick for tick in next_two(rule, after) if tick <= until]
     if len(first) < 2:  # as nearly always
@@ -269,6 +271,11 @@ def newest_ticks(rule: Recurrence, after: int, until: int, most: int) -> list[in
 
     Like `newest_tick` it looks further and further back.
     """
+    return list(_newest_ticks(rule, after, until, most))
+
+
+@lru_cache(maxsize=64)
+def _newest_ticks(rule: Recurrence, after: int, until: int, most: int) -> tuple[int, ...]:
     found: deque[int] = deque(maxlen=most)
     back = MICROSECONDS
     begin = until
@@ -280,9 +287,10 @@ def newest_ticks(rule: Recurrence, after: int, until: int, most: int) -> list[in
                 break
             found.append(tick)
         back *= 2
-    return list(found)
+    return tuple(found)
 
 
+@lru_cache(maxsize=1_024)
 def count_ticks(rule: Recurrence, after: int, until: int, most: int) -> int:
     """Return how many ticks are later than `after` and not than `until`.
 

@@ -36,11 +36,14 @@ def joined(self: Documents, schedules: Sequence[Schedule | None]) -> Flow[list[S
     ]
 
 
-def moved(self: Documents, schedules: Sequence[Schedule]) -> Flow[list[Schedule]]:
-    """Move the runs of those that have enough of them; return all as they are to be stored."""
+def without_moved(schedule: Schedule) -> Schedule:
+    """Return a schedule as it is stored once its runs have moved, if it has enough of them."""
+    return _with_runs(schedule, ()) if _is_full(schedule) else schedule
+
+
+def move(self: Documents, schedules: Sequence[Schedule]) -> Flow[None]:
+    """Move the runs of those that have enough of them."""
     full = [each for each in schedules if _is_full(each)]
-    if not full:
-        return list(schedules)
     stored = yield from _read(self, [each.schedule_id for each in full])
     puts = []
     for each in full:
@@ -48,9 +51,8 @@ def moved(self: Documents, schedules: Sequence[Schedule]) -> Flow[list[Schedule]
         value = msgspec.json.encode(_all_runs(before, each))
         version = 0 if before is None else before.version
         puts.append(Document(each.schedule_id, value, NEVER, version=version))
-    yield from write(self, KIND, puts)
-    names = {each.schedule_id for each in full}
-    return [_with_runs(each, ()) if each.schedule_id in names else each for each in schedules]
+    if puts:
+        yield from write(self, KIND, puts)
 
 
 def drop(self: Documents, schedule_ids: Sequence[str]) -> Flow[None]:

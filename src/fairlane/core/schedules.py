@@ -16,7 +16,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
 
-from fairlane.core import blobs, limits
+from fairlane.core import blobs, limits, recurrence
 from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.model import NewTask, Spec, microseconds_of
@@ -219,6 +219,18 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         """Return the time zone in which its ticks are shown."""
         return self.rule.zone if isinstance(self.rule, Cron) else "UTC"
 
+    @property
+    def problem(self) -> str | None:
+        """Return why this process cannot fire it, nor tell when it fires; None if it can."""
+        try:
+            recurrence.zone_of(self.zone)
+        except InvalidSchedule:
+            return (
+                f"The time zone {shown(self.zone)} is not known here: another process may know it "
+                "and fire the schedule. Install a newer tzdata, and start this process again."
+            )
+        return None
+
 
 # Checks. They are applied where a schedule comes in, and change nothing.
 
@@ -260,6 +272,11 @@ def new_schedule(
             raise InvalidSchedule("The schedule ends before it starts: see starts_at and ends_at.")
     checked_note(note)
     template, payload = _template_of(task), task.payload
+    if policy.missed is Missed.ALL and policy.most > most_at_once(payload):
+        raise InvalidSchedule(
+            f"With this payload at most {most_at_once(payload):,} missed ticks are fired, not "
+            f"{policy.most:,}: choose a smaller most, or submit less."
+        )
     said = msgspec.json.encode([_said(rule), _said(template), _said(policy), note], order="sorted")
     return NewSchedule(
         schedule_id=checked_id(schedule_id),
@@ -270,6 +287,11 @@ def new_schedule(
         note=note,
         fingerprint=blake2b(said + payload, digest_size=16).digest(),
     )
+
+
+def most_at_once(payload: bytes) -> int:
+    """Return how many tasks with a payload one schedule may submit at once."""
+    return limits.TICKS_BYTES // max(1, len(payload))
 
 
 def _said(value: object) -> object:

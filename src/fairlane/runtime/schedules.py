@@ -92,6 +92,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     pause: SchedulePause | None
     next_at: datetime | None
     """Its next tick. None: there is none, or nobody knows when the pause ends."""
+    problem: str | None
+    """Why this process cannot tell when it fires, nor fire it. Its times are in UTC then."""
     last_at: datetime | None
     last_task_id: str | None
     failures: int
@@ -150,8 +152,8 @@ def readable(stored: StoredSchedule, codecs: Mapping[str, Codec]) -> Schedule:
     """Return a schedule with its values."""
     rule, template = stored.rule, stored.template
     policy, standing = stored.policy, stored.standing
-    pause, zone = standing.pause, zone_of(stored.zone)
-    following = firing.upcoming(stored, 1)
+    pause, problem = standing.pause, stored.problem
+    zone = zone_of("UTC" if problem else stored.zone)
 
     def local(tick: int | None) -> datetime | None:
         return None if tick is None else moment(tick).astimezone(zone)
@@ -182,7 +184,8 @@ def readable(stored: StoredSchedule, codecs: Mapping[str, Codec]) -> Schedule:
         pause=None
         if pause is None
         else SchedulePause(moment(pause.since), moment_or_none(pause.until), pause.note),
-        next_at=following[0].at if following else None,
+        next_at=local(firing.next_at(stored, firing.upcoming(stored, 1))),
+        problem=problem,
         last_at=local(standing.last_at),
         last_task_id=standing.last_task,
         failures=standing.failures,

@@ -8,7 +8,7 @@ see `Repeats`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from fairlane.core.model import moment
@@ -33,6 +33,7 @@ class TickLog:
 
     def __init__(self, repeats: Repeats[Kind] | None = None) -> None:
         self._repeats: Repeats[Kind] = Repeats() if repeats is None else repeats
+        self._unknown: set[str] = set()
 
     def log(self, handled: Iterable[tuple[str, ScheduleRun]]) -> None:
         """Log those of these ticks that were not fired."""
@@ -43,6 +44,14 @@ class TickLog:
             if self._repeats.passes(Kind(schedule_id, run.outcome)):
                 words = ("Schedule %s did not fire %s: %s", schedule_id, _ticks(run), why(run))
                 logger.log(level, *words, extra={FIELDS: _fields(schedule_id, run)})
+
+    def log_unknown(self, problems: Mapping[str, str]) -> None:
+        """Log why this process does not fire some schedules, once for each of them."""
+        for schedule_id in problems.keys() - self._unknown:
+            words = ("Schedule %s is not fired here: %s", schedule_id, problems[schedule_id])
+            fields = {"event": "schedule_unknown", "schedule_id": schedule_id}
+            logger.warning(*words, extra={FIELDS: fields})
+        self._unknown |= problems.keys()
 
     def summarise(self) -> None:
         """Log how many were left out in periods that are over."""

@@ -116,6 +116,8 @@ class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
     pause: PauseView | None
     next_at: Moment | None
     upcoming: tuple[TickView, ...]
+    problem: str | None
+    """Why the server cannot tell them, and does not fire the schedule."""
     handled_until: Moment
     """The ticks up to this time have been handled."""
     last_at: Moment | None
@@ -157,7 +159,7 @@ def encode_schedule(
 ) -> ScheduleView:
     """Return a schedule as JSON shows it, with so many of its ticks to come and its last runs."""
     standing, policy, pause = schedule.standing, schedule.policy, schedule.standing.pause
-    ticks = encode_ticks(firing.upcoming(schedule, upcoming))
+    ticks = firing.upcoming(schedule, upcoming)
     rule = {"cron": None, "tz": None, "every_seconds": None, "offset_seconds": None}
     return ScheduleView(
         schedule_id=schedule.schedule_id,
@@ -183,8 +185,9 @@ def encode_schedule(
         pause=None
         if pause is None
         else PauseView(iso_of(pause.since), iso_of_or_none(pause.until), pause.note),
-        next_at=ticks[0].at if ticks else None,
-        upcoming=ticks,
+        next_at=iso_of_or_none(firing.next_at(schedule, ticks)),
+        upcoming=encode_ticks(ticks),
+        problem=schedule.problem,
         handled_until=iso_of(standing.since),
         last_at=iso_of_or_none(standing.last_at),
         last_task_id=standing.last_task,

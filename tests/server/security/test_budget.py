@@ -271,3 +271,25 @@ async def test_messages_of_a_websocket(api: Api, what: str) -> None:
 
     cost = await cost_of_call(converse)
     check(cost, len(message.encode()), f"a message: {what}")
+
+
+RARE = {"cron": "0 0 29 2 */7"}
+"""A rule that fires once in 28 years: each tick is searched day by day."""
+ALL_TIME = {"since": "0001-01-01T00:00:00Z", "until": "9999-12-31T00:00:00Z", "dry_run": True}
+TASK = {"task_type": "t"}
+
+
+async def test_rules_that_fire_seldom(api: Api) -> None:
+    schedules = "/api/v1/schedules"
+    for number in range(limits.SCHEDULE_PAGE):
+        zoned = {**RARE, "tz": "Europe/Berlin", "note": str(number)}
+        await api.post(schedules, {"schedule_id": f"s{number}", "task": TASK, **zoned}, 201)
+    for method, path, body in (
+        ("POST", f"{schedules}/preview", {**RARE, "count": 100}),
+        ("POST", f"{schedules}/s1/backfill", ALL_TIME),
+        ("GET", schedules, None),
+        ("GET", f"{schedules}/s1", None),
+    ):
+        content = None if body is None else json.dumps(body).encode()
+        cost = await time_of_call(asking(api, method, path, content, ANY))
+        assert cost.held < HELD_SECONDS, f"{path}: held the loop for {cost.held * 1000:.0f} ms"

@@ -437,6 +437,7 @@ export interface ScheduleView {
   pause: PauseView | null;
   next_at: string | null;
   upcoming: Array<TickView>;
+  problem: string | null;
   handled_until: string;
   last_at: string | null;
   last_task_id: string | null;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from fairlane.core import encryption, limits
 from fairlane.core.documents import Document, Overtaken, Written
@@ -16,7 +17,7 @@ from fairlane.core.errors import (
     StoreUnavailable,
 )
 from fairlane.core.flow import Flow, writes
-from fairlane.core.machine import REPLACE
+from fairlane.core.machine import CANCEL, REPLACE, Verb, sources_of
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.states import WAITING, State
 from fairlane.engines.postgres import admission_keys, dependents, moves
@@ -42,8 +43,14 @@ _DROPPED = "The lanes of these tasks were dropped at every try: submit them agai
 Stored = tuple[list[Accepted], bool]
 """Replies, and whether a worker may wait for the tasks."""
 
-Along = Callable[[], Flow[Written]]
-"""Writes documents in the transaction of a submission."""
+
+class Along(NamedTuple):
+    """What else happens in the transaction of a submission."""
+
+    write: Callable[[], Flow[Written]]
+    """Writes documents."""
+    cancels: Sequence[str] = ()
+    """Tasks to be cancelled, in the order in which `cancel` locks them."""
 
 
 @writes
@@ -71,16 +78,19 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
 
 
 def submit_along(
-    self: Context, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+    self: Context,
+    tasks: Sequence[NewTask],
+    kind: str,
+    puts: Sequence[Document],
+    cancels: Sequence[str] = (),
 ) -> Flow[Written]:
-    """Store tasks and write documents, inside an operation: see core/scheduling.py."""
+    """Store tasks, write documents and cancel tasks in an operation: see core/scheduling."""
     if not tasks:
         return (yield from write_documents(self, kind, puts))
     plain = encryption.has_plain_payload(tasks)
+    along = Along(lambda: write_documents(self, kind, puts), sorted(cancels))
     try:
-        answers, awaited = yield from _submit_carefully(
-            self, tasks, plain, lambda: write_documents(self, kind, puts)
-        )
+        answers, awaited = yield from _submit_carefully(self, tasks, plain, along)
     except Overtaken:
         yield ROLLBACK
         return Written.OVERTAKEN
@@ -129,7 +139,7 @@ def _submit_carefully(
 ) -> Flow[Stored]:
     """Submit tasks that have keys or parents, that may be stored already, or were deleted.
 
-    `along` writes documents in the same transaction. Raises Overtaken if they have changed.
+    `along` takes effect in the same transaction. Raises Overtaken if its documents have changed.
     """
     if plain:
         yield from refuse_plain()
@@ -164,7 +174,8 @@ def _try_to_submit(
     yield BEGIN
     admission = yield from _admit(tasks)
     replaced = yield from _replace(admission)
-    if replaced is None:
+    cancelled = yield from _cancel(() if along is None else along.cancels)
+    if replaced is None or cancelled is None:
         yield ROLLBACK
         return None
     parents = yield from lock_parents(admission.fresh)
@@ -182,11 +193,11 @@ def _try_to_submit(
     accepted, awaited = yield from _store(known, batch, admission, fenced=fenced, opened=opened)
     doomed = yield from store_dependencies(dependencies)
     # Last, because it takes a lock that all documents of the kind share.
-    if along is not None and (yield from along()) is not Written.DONE:
+    if along is not None and (yield from along.write()) is not Written.DONE:
         raise Overtaken
     yield COMMIT
     linked = yield from _link(dependencies)
-    if replaced or doomed or linked:
+    if replaced or cancelled or doomed or linked:
         yield WAKE
     return admission.answers(tasks, [dependencies.answer(each) for each in accepted]), awaited
 
@@ -214,6 +225,20 @@ def _replace(admission: Admission) -> Flow[bool | None]:
         return False
     found = yield from moves.end(admission.replaced, WAITING, REPLACE)
     if not all(task.applied for task in found):
+        return None
+    return (yield from dependents.release_dependents(moves.ended_of(found)))
+
+
+def _cancel(task_ids: Sequence[str]) -> Flow[bool | None]:
+    """Cancel tasks, unless they have ended. Return whether to wake waiting workers.
+
+    Return None if one of them is on its way from one table to another.
+    """
+    if not task_ids:
+        return False
+    among = sources_of(Verb.CANCEL)
+    found = yield from moves.end(task_ids, among, CANCEL)
+    if any(not task.applied and task.state in among for task in found):
         return None
     return (yield from dependents.release_dependents(moves.ended_of(found)))
 

@@ -51,20 +51,25 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
 
 
 def submit_along(
-    self: Context, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+    self: Context,
+    tasks: Sequence[NewTask],
+    kind: str,
+    puts: Sequence[Document],
+    cancels: Sequence[str] = (),
 ) -> Flow[Written]:
-    """Store tasks and write documents, inside an operation: see core/scheduling.py."""
+    """Store tasks, write documents and cancel tasks in an operation: see core/scheduling."""
     if not tasks:
         return (yield from write_documents(self, kind, puts))
+    along = [b"".join(raw_ids_of(list(cancels))), *written(kind, puts)]
     try:
-        yield from _submit(self, tasks, written(kind, puts))
+        yield from _submit(self, tasks, along)
     except Overtaken:
         return Written.OVERTAKEN
     return Written.DONE
 
 
 def _submit(
-    self: Context, tasks: Sequence[NewTask], documents: Sequence[Argument] = ()
+    self: Context, tasks: Sequence[NewTask], along: Sequence[Argument] = ()
 ) -> Flow[list[Accepted]]:
     if len(tasks) > limits.SUBMIT_BATCH:
         raise BatchTooLarge(
@@ -82,8 +87,8 @@ def _submit(
             (task.queue, task.type, task.capabilities) for task in tasks
         )
         groups = _grouped(tasks, catalogue)
-        arguments = _arguments(tasks, groups, catalogue, compared, documents)
-        reply = yield from self.call(SUBMIT_ALONG if documents else SUBMIT, *arguments)
+        arguments = _arguments(tasks, groups, catalogue, compared, along)
+        reply = yield from self.call(SUBMIT_ALONG if along else SUBMIT, *arguments)
         if reply[0] == b"stale":
             yield from self.refresh()
         elif reply[0] == b"known":
@@ -128,7 +133,7 @@ def _arguments(
     groups: dict[Group, list[NewTask]],
     catalogue: Catalogue,
     compared: list[bytes],
-    documents: Sequence[Argument],
+    along: Sequence[Argument],
 ) -> list[Argument]:
     """Return the arguments that submission.lua describes."""
     heads: list[Argument] = []
@@ -172,11 +177,11 @@ def _arguments(
         b"".join(compared),
         int(any(task.chosen for task in tasks)),
         int(encryption.has_plain_payload(tasks)),
-        int(bool(documents)),
+        int(bool(along)),
         *heads,
         *bodies,
         *chain.from_iterable(specials),
-        *documents,
+        *along,
     ]
 
 

@@ -24,6 +24,7 @@ from fairlane.engines.sqlite.accounting import Accounts
 from fairlane.engines.sqlite.admission import admit, check_known, keep_holds, stored_answers
 from fairlane.engines.sqlite.calls import WAKE, Execute, ExecuteMany
 from fairlane.engines.sqlite.context import Context
+from fairlane.engines.sqlite.control import cancel
 from fairlane.engines.sqlite.dependencies import Dependencies, dependencies_of
 from fairlane.engines.sqlite.documents import refuse_plain, write_documents
 from fairlane.engines.sqlite.moves import TaskRow
@@ -39,12 +40,19 @@ def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
 
 
 def submit_along(
-    self: Context, tasks: Sequence[NewTask], kind: str, puts: Sequence[Document]
+    self: Context,
+    tasks: Sequence[NewTask],
+    kind: str,
+    puts: Sequence[Document],
+    cancels: Sequence[str] = (),
 ) -> Flow[Written]:
-    """Store tasks and write documents, inside an operation: see core/scheduling.py."""
+    """Store tasks, write documents and cancel tasks in an operation: see core/scheduling."""
     # The operation is one transaction. Tasks that are refused are so before anything is written.
     yield from _submit(self, tasks)
-    return (yield from write_documents(self, kind, puts))
+    written = yield from write_documents(self, kind, puts)
+    if cancels and written is Written.DONE:
+        yield from cancel(self, cancels).flow()
+    return written
 
 
 def _submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:

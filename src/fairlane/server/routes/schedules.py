@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -49,7 +50,9 @@ async def list_schedules(services: Services, call: Call[None, ScheduleQuery]) ->
     """List schedules, those first that are due next. One that is fired meanwhile may come twice."""
     query = call.query
     page = await services.run(services.ops.schedule_page(query.cursor, query.limit))
-    return Response(ScheduleList(encode_listed(page.schedules, query.runs), page.next_cursor))
+    # In a thread, like every search for ticks that can take long: a rule may fire once in 28 years.
+    shown = await asyncio.to_thread(encode_listed, page.schedules, query.runs)
+    return Response(ScheduleList(shown, page.next_cursor))
 
 
 async def create_schedule(services: Services, call: Call[ScheduleRequest, None]) -> Response:
@@ -132,7 +135,7 @@ async def preview_rule(services: Services, call: Call[PreviewRequest, None]) -> 
     request = call.body
     rule = request.rule()
     after = datetime.now(UTC) if request.after is None else request.after
-    ticks = preview(rule, checked_time("after", after), request.count)
+    ticks = await asyncio.to_thread(preview, rule, checked_time("after", after), request.count)
     return Response(PreviewView(rule.in_words(), encode_ticks(ticks)))
 
 

@@ -59,6 +59,7 @@ function Content({ schedule, refresh }) {
   return html`
     <${Head} schedule=${schedule} refresh=${refresh} />
     <${PauseBanner} schedule=${schedule} />
+    ${schedule.problem && html`<div class="banner error" role="status">${schedule.problem}</div>`}
     <${Panel} title="Last ticks" hint=${hint} tools=${tasks}>
       <${TickStrip} runs=${runs} most=${TICKS} />
       ${runs.length === 0 && html`<p class="muted">None yet.</p>`}

@@ -1,3 +1,3 @@
 #!lua
 -- needs: record accounting moves dependents admission submission
--- Store new tasks, all or none. ARGV: as `submission` says, without documents.
+-- Store new tasks, all or none. ARGV: as `submission` says, with nothing along.

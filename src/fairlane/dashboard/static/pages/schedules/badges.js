@@ -22,9 +22,10 @@ export const OutcomeBadge = ({ outcome, title = OUTCOMES[outcome].means }) =>
  *
  * @param {{ schedule: ScheduleView }} props
  */
-export function NextTick({ schedule: { state, pause, next_at: next, upcoming } }) {
+export function NextTick({ schedule: { state, pause, next_at: next, upcoming, problem } }) {
   if (state === "ended") return html`<span class="muted">never again</span>`;
   if (state === "paused" && !pause?.until) return html`<span class="muted">when it is resumed</span>`;
+  if (problem) return html`<${Badge} tone="danger" title=${problem}>not here</${Badge}>`;
   if (!next) return html`<span class="muted">–</span>`;
   return html`<${Ago} at=${next} />
     ${upcoming[0] && html`<small class="muted">${wallTime(upcoming[0].local)}</small>`}`;

@@ -2,7 +2,7 @@
 -- ARGV: the version of the catalogue, the lifetime of an idempotency key in microseconds, the smallest
 --       task id, the numbers of groups, tasks and special tasks, the ids that were found to be stored
 --       already under the same type and payload, '1' if somebody chose an id (else '0'), '1' if a payload is
---       not encrypted (else '0'), '1' if documents are written along (else '0');
+--       not encrypted (else '0'), '1' for `submit_along` (else '0');
 --       per group: lane and level in bytes, number of tasks, delay in microseconds, run_at in bytes ('' if
 --       the delay counts);
 --       per task, group by group: id, body (see record.py);
@@ -10,7 +10,7 @@
 --       idempotency key ('' for none), fingerprint; unique key and states in bytes ('' for none), period
 --       in microseconds ('' for none), mode; parents: '' for none, else '1' if tolerant or '0' if not,
 --       then per parent its id, and in two bytes its position if it is earlier in the batch, else 0;
---       the documents, as `prepare_documents` says.
+--       for `submit_along` the ids of tasks to be cancelled, and the documents, as `prepare_documents` says.
 -- Returns {'stored', now, the state of each group, pairs of position and state for tasks with another
 --       state, and for tasks that are not stored: position, id of the earlier task, its state, its
 --       created_at}; or {'stale'} for another version of the catalogue; or {reason} for a refusal; or
@@ -19,7 +19,7 @@ local known_version, window = ARGV[1], tonumber(ARGV[2])
 local groups, tasks, specials = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local first_group, first_task = 11, 11 + 4 * groups
 local first_special = first_task + 2 * tasks
-local first_document = first_special + 7 * specials
+local after_specials = first_special + 7 * specials
 
 if catalogue_version ~= known_version then
     return {'stale'}
@@ -128,14 +128,14 @@ do  -- a block, because a script has room for 200 local names
             take_hold(hold, id)
         end
     end
-    for s = first_special, first_document - 1, 7 do
+    for s = first_special, after_specials - 1, 7 do
         local refusal = admit(s)
         if refusal then
             return {refusal}
         end
     end
     -- Parents come second, because any task of the batch can replace a parent.
-    for s = first_special, first_document - 1, 7 do
+    for s = first_special, after_specials - 1, 7 do
         local position, parents = tonumber(ARGV[s]), ARGV[s + 6]
         if parents ~= '' and not known[position] and not decide_initial_state(ids[position], parents) then
             return {'unknown'}
@@ -144,7 +144,7 @@ do  -- a block, because a script has room for 200 local names
 end
 
 if ARGV[10] == '1' then
-    local prepared = prepare_documents(first_document)
+    local prepared = prepare_documents(after_specials + 1)
     if prepared ~= 'done' then
         return {prepared}
     end
@@ -269,6 +269,17 @@ for _, each in ipairs(replaced) do
 end
 for _, each in ipairs(doomed) do
     end_by(MOVE_DOOM, each[1], each[2])
+end
+if ARGV[10] == '1' then
+    local ended = {}
+    for at = 1, #ARGV[after_specials], 16 do
+        ended[#ended + 1] = sub(ARGV[after_specials], at, at + 15)
+    end
+    for i, record in ipairs(all_records(ended)) do
+        if record and leads_from(MOVE_CANCEL, record) then
+            end_by(MOVE_CANCEL, ended[i], record)
+        end
+    end
 end
 release_dependents()
 update_streams()

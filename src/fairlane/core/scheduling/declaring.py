@@ -1,0 +1,155 @@
+"""Declaring schedules: what has not changed writes nothing, and a deployment moves no tick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlane.core import encryption, firing, limits, sealing
+from fairlane.core import schedule_history as history
+from fairlane.core.documents import Document, Documents, Written, rewrites, write
+from fairlane.core.errors import InvalidSchedule, ScheduleConflict
+from fairlane.core.flow import Flow
+from fairlane.core.priority import MICROSECONDS
+from fairlane.core.schedules import NewSchedule, Schedule, Source, Standing, checked_owner
+from fairlane.core.scheduling.stored import KIND, OWNER, checked_batch, document_of, schedule_of
+
+replace = msgspec.structs.replace
+
+
+@rewrites
+def put_schedules(
+    self: Documents,
+    schedules: Sequence[NewSchedule],
+    *,
+    owner: str | None = None,
+    version: int | None = None,
+) -> Flow[list[Schedule]]:
+    checked_batch(schedules)
+    checked_owner(owner)
+    if any(not sealing.is_sealed(each.payload) for each in schedules):
+        yield from encryption.refuse_plain(self)
+    new = {each.schedule_id: each for each in schedules}
+    if len(new) < len(schedules):
+        raise InvalidSchedule("An id occurs twice in one batch: every schedule needs its own.")
+    now, found = yield from self.read_documents(KIND, list(new))
+    known = yield from history.joined(self, [schedule_of(each) for each in found])
+    answers: list[Schedule] = []
+    puts: list[Document] = []
+    for each, stored, before in zip(new.values(), found, known, strict=True):
+        if not _is_repeated(each, before, version):
+            check_version(each.schedule_id, before, version, owner)
+        after = _declared(each, before, now, owner)
+        if after is not before:
+            puts.append(document_of(after, stored))
+        answers.append(after)
+    if puts:
+        # One place more than schedules: the counts.
+        written = yield from write(self, KIND, puts, most=limits.SCHEDULES + 1)
+        if written is Written.FULL:
+            raise InvalidSchedule(
+                f"At most {limits.SCHEDULES:,} schedules are kept: drop one that is not needed."
+            )
+    if owner is not None:
+        yield from _note_owner(self, owner, now)
+    return answers
+
+
+def _is_repeated(new: NewSchedule, before: Schedule | None, version: int | None) -> bool:
+    """Return whether a change was made before: its answer was lost, and it is sent again."""
+    if before is None or not version:
+        return False
+    standing = before.standing
+    return (standing.fingerprint, standing.version) == (new.fingerprint, version + 1)
+
+
+def check_version(
+    schedule_id: str, before: Schedule | None, version: int | None, owner: str | None
+) -> None:
+    """Raise ScheduleConflict if a caller knows another version, or may not change this one."""
+    found = 0 if before is None else before.standing.version
+    if version is not None and version != found:
+        raise ScheduleConflict(
+            f"The schedule {schedule_id} has version {found}, not {version}: it was changed "
+            "meanwhile. Read it again, and repeat the change if it still makes sense."
+        )
+    if before is not None and owner is None and before.standing.source is Source.CODE:
+        raise ScheduleConflict(
+            f"The schedule {schedule_id} is declared by the code of {before.standing.owner}, "
+            "which would undo the change: change it there. It can be paused, resumed and run."
+        )
+
+
+def _declared(new: NewSchedule, before: Schedule | None, now: int, owner: str | None) -> Schedule:
+    """Return a schedule as it stands after it was declared: `before`, if nothing changes."""
+    about = (Source.API if owner is None else Source.CODE, owner or "")
+    source, name = about
+    if before is None:
+        standing = Standing(
+            since=now,
+            left=new.policy.count,
+            source=source,
+            owner=name,
+            seen_at=now,
+            created_at=now,
+            updated_at=now,
+        )
+        return _checked_first(_with(new, standing))
+    old = before.standing
+    if (old.fingerprint, old.source, old.owner) == (new.fingerprint, *about):
+        seen = now - old.seen_at < limits.SCHEDULE_SEEN_SECONDS * MICROSECONDS
+        if owner is None or seen:
+            return before
+        return replace(before, standing=replace(old, seen_at=now))
+    standing = replace(
+        old,
+        source=source,
+        owner=name,
+        seen_at=now,
+        updated_at=now,
+        version=old.version + 1,
+        failures=0,
+    )
+    if new.policy.count != before.policy.count:
+        standing = replace(standing, left=new.policy.count)
+    if _moments(new) != _moments(before):
+        standing = replace(standing, since=now, catch_up=None)
+    return _checked_first(_with(new, standing))
+
+
+def _moments(schedule: NewSchedule | Schedule) -> tuple[object, ...]:
+    """Return what decides when it fires. A change of anything else moves no tick."""
+    return schedule.rule, schedule.policy.starts_at, schedule.policy.ends_at
+
+
+def _with(new: NewSchedule, standing: Standing) -> Schedule:
+    return firing.align(
+        Schedule(
+            schedule_id=new.schedule_id,
+            rule=new.rule,
+            template=new.template,
+            payload=new.payload,
+            policy=new.policy,
+            note=new.note,
+            standing=replace(standing, fingerprint=new.fingerprint),
+        )
+    )
+
+
+def _checked_first(schedule: Schedule) -> Schedule:
+    if schedule.standing.tick is None and schedule.standing.left != 0:
+        raise InvalidSchedule(
+            f"The schedule {schedule.schedule_id} would never fire: it ends before its next tick. "
+            "Choose a later ends_at."
+        )
+    return schedule
+
+
+def _note_owner(self: Documents, owner: str, now: int) -> Flow[None]:
+    """Note that an application declares its schedules: those that it left out can be dropped."""
+    _, (stored,) = yield from self.read_documents(OWNER, [owner])
+    if stored is None or now - stored.at >= limits.SCHEDULE_SEEN_SECONDS * MICROSECONDS:
+        version = 0 if stored is None else stored.version
+        life = int(2 * limits.SCHEDULE_SECONDS * MICROSECONDS)
+        yield from write(self, OWNER, [Document(owner, b"", now, now + life, version=version)])
