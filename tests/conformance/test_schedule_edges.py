@@ -195,7 +195,10 @@ async def test_what_is_refused_changes_nothing(store: World) -> None:
 
 async def test_a_change_can_be_repeated_whose_answer_was_lost(store: World) -> None:
     rule = await hourly(store)
-    await put(store, declared("daily", rule))
+    created = await put(store, declared("daily", rule), version=0)
+    assert await put(store, declared("daily", rule), version=0) == created
+    with pytest.raises(ScheduleConflict):
+        await put(store, declared("daily", rule, note="another"), version=0)
     first = await put(store, declared("daily", rule, note="new"), version=1)
     assert await put(store, declared("daily", rule, note="new"), version=1) == first
     with pytest.raises(ScheduleConflict):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from fairlane.client.schedule_declarations import declare
 from fairlane.core import limits
 from fairlane.core.documents import Document, Written
 from fairlane.core.errors import (
@@ -19,7 +22,7 @@ from fairlane.core.errors import (
     UnknownSchedule,
 )
 from fairlane.core.filters import new_filter
-from fairlane.core.flow import writes
+from fairlane.core.flow import perform_async, writes
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError, microseconds_of, moment
 from fairlane.core.outcomes import Failed
@@ -222,7 +225,39 @@ async def test_nobody_else_changes_what_code_declares(store: World) -> None:
     await put(store, declared("daily", rule), owner="shop")
     with pytest.raises(ScheduleConflict, match="code of shop"):
         await put(store, declared("daily", rule, note="mine"))
+    with pytest.raises(ScheduleConflict, match="code of shop"):
+        await put(store, declared("daily", rule), version=0)
     assert (await store.run(store.ops.pause_schedule("daily"))).standing.pause is not None
+
+
+async def test_code_takes_over_nothing_that_was_made_by_hand(
+    store: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others of its declaration count all the same."""
+    rule = await hourly(store)
+    made = await put(store, declared("mine", rule, note="by hand"))
+    new = [declared(each, rule) for each in ("a", "mine", "b")]
+    with pytest.raises(ScheduleConflict, match="made by hand"):
+        await store.run(store.ops.put_schedules(new, owner="shop"))
+    assert await store.run(store.ops.schedules(["a", "b"])) == [None, None]
+    with caplog.at_level(logging.WARNING, "fairlane.schedules"):
+        await perform_async(declare(store.ops, "shop", new), store.run)
+    (record,) = caplog.records
+    assert "The schedule mine is not declared" in record.getMessage()
+    assert "fairlane schedule delete mine" in record.getMessage()
+    assert await get(store, "mine") == made
+    owners = [(await get(store, each)).standing.owner for each in ("a", "b")]
+    assert owners == ["shop", "shop"]
+
+
+async def test_that_another_application_takes_one_over_is_recorded(store: World) -> None:
+    rule = await hourly(store)
+    for owner in ("shop", "shop", "office", "office"):
+        await put(store, declared("daily", rule), owner=owner)
+    page = await store.behind.run(store.behind.ops.audit(10))
+    taken = [each for each in page.entries if each.action == "schedule.take"]
+    assert [(each.actor, each.subject) for each in taken] == [("code:office", "daily")]
+    assert json.loads(taken[0].detail) == {"owner": "office", "before": "shop"}
 
 
 async def test_what_code_no_longer_declares_is_dropped_after_a_day(store: World) -> None:

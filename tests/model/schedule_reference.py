@@ -111,10 +111,12 @@ class Schedules:
     def put(self, id: str, said: Declared, owner: str | None, version: int | None) -> None:
         old = self.known.get(id)
         found = 0 if old is None else old.version
-        repeated = old is not None and version and (old.said, found) == (said, version + 1)
+        made = old and (old.said, old.owner, old.version)
+        repeated = version is not None and made == (said, owner, version + 1)
         if version is not None and version != found and not repeated:
             raise Refused("schedule_conflict")
-        if old is not None and owner is None and old.owner is not None and not repeated:
+        between = old is not None and (owner is None) != (old.owner is None)
+        if between and not repeated:
             raise Refused("schedule_conflict")
         if old is None:
             new = MSchedule(said, self.now, owner, self.now, said.count)

@@ -361,8 +361,16 @@ CORE: dict[str, Fault] = {
         shown(plain.test_what_code_no_longer_declares_is_dropped_after_a_day),
     ),
     "anybody changes what code declares": (
-        replaced(scheduling, "_check_version", lambda *_: None),
+        replaced(scheduling, "_check_source", lambda *_: None),
         shown(plain.test_nobody_else_changes_what_code_declares),
+    ),
+    "code takes over what was made by hand": (
+        replaced(scheduling, "_check_source", lambda *_: None),
+        shown(plain.test_code_takes_over_nothing_that_was_made_by_hand),
+    ),
+    "nobody learns who has taken one over": (
+        replaced(scheduling, "_taken_over", lambda *_: []),
+        shown(plain.test_that_another_application_takes_one_over_is_recorded),
     ),
     "there may be any number": (
         replaced(scheduling, "write", _knows_no_bound),

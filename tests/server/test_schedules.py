@@ -17,6 +17,7 @@ from tests.server.kit import Api, refused, told
 from tests.server.security.kit import audit_log
 
 SCHEDULES = "/api/v1/schedules"
+DECLARED = "/internal/workers/schedules"
 TASK = {"task_type": "report", "parameters": {"b": 1, "a": "é"}}
 HOURLY: dict[str, Any] = {"schedule_id": "hourly", "every_seconds": 3600, "task": TASK}
 NIGHTLY: dict[str, Any] = {
@@ -188,11 +189,17 @@ async def test_a_stale_version_is_a_conflict(served: Api) -> None:
 
 async def test_an_id_that_is_taken(served: Api) -> None:
     first = await created(served)
-    for body in (HOURLY, {**HOURLY, "note": "other"}):
-        reply = await served.ask("POST", SCHEDULES, body)
-        refused(reply, 409, "schedule_conflict")
-        assert b"There is a schedule hourly already" in reply.body
+    reply = await served.ask("POST", SCHEDULES, {**HOURLY, "note": "other"})
+    refused(reply, 409, "schedule_conflict")
+    assert b"There is a schedule hourly already" in reply.body
     assert await served.get(f"{SCHEDULES}/hourly") == first
+
+
+async def test_a_creation_can_be_repeated_whose_answer_was_lost(served: Api) -> None:
+    first = await created(served)
+    assert await created(served) == first
+    await served.post(f"{SCHEDULES}/hourly/pause")
+    refused(await served.ask("POST", SCHEDULES, HOURLY), 409, "schedule_conflict")
 
 
 async def test_one_that_is_not_there(served: Api) -> None:
@@ -326,17 +333,38 @@ async def test_many_are_read_in_pages(served: Api) -> None:
 
 async def test_what_code_declares(served: Api) -> None:
     body = {"owner": "shop", "schedules": [HOURLY]}
-    (first,) = (await served.post("/internal/workers/schedules", body))["schedules"]
+    (first,) = (await served.post(DECLARED, body))["schedules"]
     assert (first["source"], first["owner"]) == ("code", "shop")
-    assert (await served.post("/internal/workers/schedules", body))["schedules"] == [first]
+    assert (await served.post(DECLARED, body))["schedules"] == [first]
     path = f"{SCHEDULES}/hourly"
     reply = await served.ask("PATCH", path, {"note": "mine"})
     refused(reply, 409, "schedule_conflict")
     assert b"declared by the code of shop" in reply.body
     assert (await served.post(f"{path}/pause"))["state"] == "paused"
     changed = {**body, "schedules": [{**HOURLY, "note": "theirs"}]}
-    (again,) = (await served.post("/internal/workers/schedules", changed))["schedules"]
+    (again,) = (await served.post(DECLARED, changed))["schedules"]
     assert (again["note"], again["state"]) == ("theirs", "paused")
+
+
+async def test_what_was_made_by_hand_is_not_declared(served: Api) -> None:
+    first = await created(served)
+    body = {"owner": "shop", "schedules": [HOURLY, {**HOURLY, "schedule_id": "other"}]}
+    reply = await served.ask("POST", DECLARED, body)
+    refused(reply, 409, "schedule_conflict")
+    assert b"fairlane schedule delete hourly" in reply.body
+    assert (await served.get(SCHEDULES))["schedules"] == [
+        {**first, "upcoming": first["upcoming"][:1]}
+    ]
+
+
+async def test_only_declarations_that_change_something_are_recorded(served: Api) -> None:
+    body = {"owner": "shop", "schedules": [HOURLY]}
+    changed = {**body, "schedules": [{**HOURLY, "note": "new"}]}
+    for each in (body, body, changed, changed, {**changed, "owner": "office"}):
+        await served.post(DECLARED, each)
+    log = [(actor, action, subject) for actor, action, subject, _ in await audit_log(served.world)]
+    put, taken = ("anyone", "schedule.put", "hourly"), ("code:office", "schedule.take", "hourly")
+    assert log == [put, put, taken, put]
 
 
 async def test_a_preview(api: Api) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairlane.core import encryption, firing, limits, recurrence, scheduling
+from fairlane.core import audit, encryption, firing, limits, recurrence, scheduling
 from fairlane.core.documents import Document
 from fairlane.core.encryption import Encryption
 from fairlane.core.errors import (
@@ -223,23 +224,53 @@ def test_another_version_is_a_conflict(shelf: Shelf) -> None:
         put(shelf, version=1)
     put(shelf, version=0)
     with pytest.raises(ScheduleConflict, match="daily has version 1, not 0"):
-        put(shelf, version=0)
+        put(shelf, declared(note="another"), version=0)
     assert put(shelf, declared(note="two"), version=1).standing.version == 2
     with pytest.raises(ScheduleConflict, match="daily has version 2, not 1"):
         put(shelf, declared(note="three"), version=1)
 
 
 def test_a_change_whose_answer_was_lost_can_be_repeated(shelf: Shelf) -> None:
-    put(shelf)
+    created = put(shelf, version=0)
+    assert put(shelf, version=0) == created
     first = put(shelf, declared(note="two"), version=1)
     assert put(shelf, declared(note="two"), version=1) == first
+
+
+def test_a_repetition_changes_no_owner(shelf: Shelf) -> None:
+    put(shelf, declared("code"), owner="shop", version=0)
+    put(shelf, declared("api"), version=0)
+    with pytest.raises(ScheduleConflict):
+        put(shelf, declared("code"), version=0)
+    with pytest.raises(ScheduleConflict):
+        put(shelf, declared("api"), owner="shop", version=0)
 
 
 def test_nobody_but_its_application_changes_a_schedule(shelf: Shelf) -> None:
     put(shelf, owner="shop")
     with pytest.raises(ScheduleConflict, match="by the code of shop, which would undo the change"):
         put(shelf, declared(note="mine"))
-    assert put(shelf, owner="office").standing.owner == "office"
+
+
+def test_code_does_not_take_over_what_was_made_by_hand(shelf: Shelf) -> None:
+    before = put(shelf)
+    with pytest.raises(ScheduleConflict, match=r"made by hand.*fairlane schedule delete daily"):
+        put(shelf, declared("other"), declared(note="code"), owner="shop")
+    assert get(shelf) == before
+    assert shelf.of(KIND).keys() == {"daily"}
+    drop(shelf)
+    assert put(shelf, owner="shop").standing.owner == "shop"
+
+
+def test_another_application_takes_over_what_it_declares_and_that_is_recorded(
+    shelf: Shelf,
+) -> None:
+    put(shelf, declared("a"), declared("b"), owner="shop")
+    for _ in range(2):
+        assert put(shelf, declared("a"), owner="office").standing.owner == "office"
+    (entry,) = shelf.run(audit.audit(shelf, 10)).entries
+    assert (entry.actor, entry.action, entry.subject) == ("code:office", "schedule.take", "a")
+    assert json.loads(entry.detail) == {"owner": "office", "before": "shop"}
 
 
 def test_a_change_meanwhile_is_seen(shelf: Shelf) -> None:

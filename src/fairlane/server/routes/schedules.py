@@ -12,10 +12,12 @@ from fairlane.core.audit import Action
 from fairlane.core.errors import ScheduleConflict
 from fairlane.core.ids import new_id
 from fairlane.core.recurrence import preview
+from fairlane.core.retry import check_pause
 from fairlane.core.schedules import NewSchedule, Schedule, checked_time
 from fairlane.core.scheduling import backfilled, unknown
+from fairlane.core.tokens import Scope
 from fairlane.server.errors import InvalidRequest
-from fairlane.server.operations import ADMIN, BATCH_BYTES, READ, WORKER, Call, Operation
+from fairlane.server.operations import ADMIN, BATCH_BYTES, READ, SUBMIT, WORKER, Call, Operation
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.server.tasks import template_of
@@ -145,17 +147,27 @@ async def put_schedules(services: Services, call: Call[ScheduleBatch, None]) -> 
 
 async def declare(services: Services, call: Call[Declarations, None]) -> Response:
     """Declare the schedules of an application: a worker does so when it starts, and every hour. One
-    that is the same stays as it is."""
+    that is the same stays as it is. One that was made over the API stays, too (409). It takes the
+    scope `submit`, because schedules submit tasks."""
     batch = call.body
     new = await _all_of(services, batch)
+    if Scope.ADMIN not in call.identity.scopes:
+        for each in new:
+            check_pause(each.template.spec.retry, each.template.max_retries)
+    before = await services.run(services.ops.schedules([each.schedule_id for each in new]))
     op = services.ops.put_schedules(new, owner=batch.owner, version=batch.version)
-    return Response(_reply(await services.run(op)))
+    found = await services.run(op)
+    return Response(_reply(found), changed=_versions(before) != _versions(found))
 
 
 async def _all_of(services: Services, batch: ScheduleBatch) -> list[NewSchedule]:
     return [
         each.schedule(await template_of(services, each.defined_type)) for each in batch.schedules
     ]
+
+
+def _versions(schedules: Sequence[Schedule | None]) -> list[int]:
+    return [0 if each is None else each.standing.version for each in schedules]
 
 
 def _reply(schedules: Sequence[Schedule]) -> SchedulesReply:
@@ -260,8 +272,10 @@ OPERATIONS: Final = [
         "/internal/workers/schedules",
         declare,
         WORKER,
+        besides=SUBMIT,
         body=Declarations,
         most=BATCH_BYTES,
         returns=SchedulesReply,
+        action=Action.PUT_SCHEDULE,
     ),
 ]
