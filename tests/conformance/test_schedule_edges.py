@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
+from fairlane.core import limits
 from fairlane.core.errors import InvalidInput, InvalidSchedule, ScheduleConflict, UnknownSchedule
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError, microseconds_of, moment
 from fairlane.core.outcomes import Failed
 from fairlane.core.recurrence import cron, every
-from fairlane.core.schedules import Missed, Outcome
+from fairlane.core.retention import Retention
+from fairlane.core.schedules import Missed, Outcome, Overlap
 from tests.conformance.test_schedules import (
     HOUR,
     LEAD,
@@ -138,6 +140,85 @@ async def test_a_success_ends_a_row_of_failures(store: World) -> None:
         await store.claim_and_settle(worker, outcome)
         await store.advance(3600)
     assert await fire(store) == [("daily", Outcome.FIRED)]
+
+
+BROKEN = Failed(TaskError("no", retriable=False))
+
+
+async def pause_after(store: World, failures: int, **options: Any) -> str:
+    """A schedule that is about to fire, and a worker."""
+    new = declared("daily", await hourly(store), pause_after_failures=failures, **options)
+    await put(store, new)
+    await store.advance(LEAD + 1)
+    return await store.worker(lease=86_400)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "last"),
+    [((BROKEN, None, BROKEN), Outcome.FIRED), ((BROKEN, BROKEN), Outcome.PAUSED)],
+)
+async def test_how_tasks_ended_counts_although_they_were_deleted(
+    store: World, outcomes: Any, last: Outcome
+) -> None:
+    """Tasks are not kept until the next tick of a schedule that fires once a week."""
+    worker = await pause_after(store, 2)
+    for outcome in outcomes:
+        assert await fire(store) == [("daily", Outcome.FIRED)]
+        await store.claim_and_settle(worker, outcome)
+        wait = await store.run(store.ops.due_schedules())
+        assert wait is not None
+        assert wait <= limits.SCHEDULE_LOOK_SECONDS
+        await store.advance(limits.SCHEDULE_LOOK_SECONDS + 1)
+        assert await fire(store) == []
+        await store.run(store.ops.prune(Retention(completed=1, failed=1, dead_letter=1)))
+        assert await tasks_of(store, "daily") == []
+        await store.advance(3600 - limits.SCHEDULE_LOOK_SECONDS - 1)
+    assert await fire(store) == [("daily", last)]
+
+
+async def test_what_was_deleted_at_once_counts_as_neither(store: World) -> None:
+    worker = await pause_after(store, 2)
+    for outcome in (BROKEN, None, BROKEN):
+        assert await fire(store) == [("daily", Outcome.FIRED)]
+        task = await store.claim_and_settle(worker, outcome)
+        if outcome is None:
+            await store.run(store.ops.delete([task.task_id]))
+        await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.PAUSED)]
+
+
+@pytest.mark.parametrize("overlap", [Overlap.QUEUE, Overlap.ALLOW])
+async def test_failures_after_the_next_tick_are_counted(store: World, overlap: Overlap) -> None:
+    """Each task still runs when the next tick is due."""
+    worker = await pause_after(store, 3, overlap=overlap)
+    await fire(store)
+    for _ in range(3):
+        running = await store.claim_one(worker)
+        await store.advance(3600)
+        assert await fire(store) == [("daily", Outcome.FIRED)]
+        await store.settle(running, BROKEN)
+    await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.PAUSED)]
+
+
+async def test_every_task_that_was_caught_up_counts(store: World) -> None:
+    worker = await pause_after(store, 5, missed="all")
+    await store.advance(5 * 3600)
+    assert await fire(store) == [("daily", Outcome.FIRED)] * 6
+    for _ in range(6):
+        await store.claim_and_settle(worker, BROKEN)
+    await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.PAUSED)]
+    assert (await get(store, "daily")).standing.failures == 6
+
+
+async def test_a_page_begins_with_what_fires_next(store: World) -> None:
+    """Whose tasks are only looked at stands where its next tick is."""
+    await pause_after(store, 2)
+    await put(store, declared("soon", await hourly(store, 600)))
+    await fire(store)
+    page = await store.run(store.ops.schedule_page())
+    assert [each.schedule_id for each in page.schedules] == ["soon", "daily"]
 
 
 async def test_a_refusal_while_others_are_caught_up(

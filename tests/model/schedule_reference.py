@@ -14,6 +14,7 @@ from tests.model.reference import Refused
 DAY = 86_400
 HOUR = 3_600
 MINUTE = 60
+LOOK = 2 * MINUTE
 ENDED = {"completed", "failed", "cancelled", "deleted"}
 
 
@@ -56,7 +57,9 @@ class MSchedule:
     version: int = 1
     last: int | None = None
     last_at: int | None = None
-    judged: bool = False
+    unjudged: list[int] = field(default_factory=list)
+    """Tasks of which it was not counted how they ended."""
+    looked: int = 0
     failures: int = 0
     paused: bool = False
     until: int | None = None
@@ -72,6 +75,12 @@ class MSchedule:
         end = until if said.ends_at is None else min(until, said.ends_at)
         first = begin + (said.offset - begin) % said.interval
         return list(range(first, end + 1, said.interval))
+
+    @property
+    def looks(self) -> bool:
+        """Whether somebody looks at its tasks before its next tick."""
+        failing = self.said.pause_after_failures is not None
+        return failing and bool(self.unjudged) and self.next_tick is not None
 
     @property
     def next_tick(self) -> int | None:
@@ -125,7 +134,7 @@ class Schedules:
             if owner is not None and self.now - old.seen >= HOUR:
                 old.seen = self.now
         else:
-            new = MSchedule(**{**vars(old), "runs": [*old.runs]})
+            new = MSchedule(**{**vars(old), "runs": [*old.runs], "unjudged": []})
             new.said, new.owner, new.seen, new.failures = said, owner, self.now, 0
             new.version += 1
             if said.count != old.said.count:
@@ -166,7 +175,7 @@ class Schedules:
         schedule = self._get(id)
         if schedule.paused:
             schedule.version += 1
-            schedule.paused, schedule.failures = False, 0
+            self._end_pause(schedule)
             if missed == "skip":
                 self._pass_over(schedule, self.now)
             else:
@@ -205,11 +214,13 @@ class Schedules:
             if schedule.until is None or schedule.until > self.now:
                 return False
         elif not due:
+            if schedule.looks and self.now >= schedule.looked + LOOK:
+                self._judge(schedule)
             return False
         self._judge(schedule)
         if schedule.paused:
             assert schedule.until is not None
-            schedule.paused, schedule.failures = False, 0
+            self._end_pause(schedule)
             self._pass_over(schedule, schedule.until)
             due = schedule.ticks(self.now)
             if not due:
@@ -233,12 +244,18 @@ class Schedules:
         return True
 
     def _judge(self, schedule: MSchedule) -> None:
-        state = None if schedule.last is None else self.tasks[schedule.last]
-        if not schedule.judged and state in {"completed", "failed", "cancelled"}:
-            schedule.judged = True
-            schedule.failures += state == "failed"
+        schedule.looked = self.now
+        for number in [*schedule.unjudged]:
+            state = self.tasks[number]
+            if state in ENDED:
+                schedule.unjudged.remove(number)
+            if state == "failed":
+                schedule.failures += 1
             if state == "completed":
                 schedule.failures = 0
+
+    def _end_pause(self, schedule: MSchedule) -> None:
+        schedule.paused, schedule.failures, schedule.unjudged = False, 0, []
 
     def _wanted(self, schedule: MSchedule, due: list[int]) -> list[int]:
         """The ticks to be fired."""
@@ -269,7 +286,9 @@ class Schedules:
             number = self.new_task(parent)
             parent = None if overlap == "allow" else number
             self._tell(schedule, Run(tick, "fired", 1, number))
-            schedule.last, schedule.last_at, schedule.judged = number, tick, False
+            schedule.last, schedule.last_at = number, tick
+            most = 1 if schedule.said.pause_after_failures is None else 100
+            schedule.unjudged = [*schedule.unjudged, number][-most:]
             if schedule.left is not None:
                 schedule.left -= 1
 

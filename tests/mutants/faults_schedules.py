@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -68,7 +68,7 @@ def _moves_nothing_on(
 _fire, _chosen, _judge, _passed_over = (
     firing.fire,
     firing._chosen,
-    firing._judge,
+    firing.judge,
     firing._passed_over,
 )
 _task_of, _after, _decided, _commit = (
@@ -121,13 +121,19 @@ def _begins_anew(new: Any, before: Schedule | None, now: int, owner: str | None)
     return firing.align(replace(found, standing=replace(found.standing, since=now)))
 
 
-def _never_resets_failures(schedule: Schedule, last: State | None) -> Schedule:
-    return _judge(schedule, None if last is State.COMPLETED else last)
+def _never_resets_failures(schedule: Schedule, states: Mapping[str, State], now: int) -> Schedule:
+    others = {each: state for each, state in states.items() if state is not State.COMPLETED}
+    return _judge(schedule, others, now)
 
 
-def _counts_a_failure_again(schedule: Schedule, last: State | None) -> Schedule:
-    standing = replace(schedule.standing, judged=False)
-    return _judge(replace(schedule, standing=standing), last)
+def _counts_a_failure_again(schedule: Schedule, states: Mapping[str, State], now: int) -> Schedule:
+    after = _judge(schedule, states, now)
+    unjudged = schedule.standing.unjudged
+    return replace(after, standing=replace(after.standing, unjudged=unjudged))
+
+
+def _remembers_the_last_task(schedule: Schedule, fired: Sequence[str]) -> tuple[str, ...]:
+    return tuple(fired)[-1:]
 
 
 def _differs() -> Break:
@@ -211,6 +217,11 @@ MISSED = {
     )
     for each in Missed
 }
+FAILS_TWICE = shown(
+    edges.test_how_tasks_ended_counts_although_they_were_deleted,
+    [edges.BROKEN] * 2,
+    Outcome.PAUSED,
+)
 OVERLAP = {each: shown(plain.test_a_task_that_has_not_ended, each) for each in Overlap}
 
 CORE: dict[str, Fault] = {
@@ -302,12 +313,24 @@ CORE: dict[str, Fault] = {
         shown(edges.test_a_count_ends_a_schedule_for_good),
     ),
     "failures are never forgotten": (
-        replaced(firing, "_judge", _never_resets_failures),
+        replaced(firing, "judge", _never_resets_failures),
         shown(edges.test_a_success_ends_a_row_of_failures),
     ),
     "failures are not counted": (
-        replaced(firing, "_judge", lambda schedule, _: schedule),
+        replaced(firing, "judge", lambda schedule, *_: schedule),
         shown(plain.test_a_schedule_that_keeps_failing_is_paused),
+    ),
+    "a failure counts again": (
+        replaced(firing, "judge", _counts_a_failure_again),
+        shown(edges.test_what_was_deleted_at_once_counts_as_neither),
+    ),
+    "a failure counts at the next tick only": (
+        replaced(scheduling, "due_at", firing.fires_at),
+        FAILS_TWICE,
+    ),
+    "of several tasks the last one counts": (
+        replaced(firing, "_unjudged", _remembers_the_last_task),
+        shown(edges.test_every_task_that_was_caught_up_counts),
     ),
     "jitter differs": (_differs(), shown(edges.test_jitter_and_a_tick_of_another_process)),
     "jitter is ignored": (

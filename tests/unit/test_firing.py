@@ -19,6 +19,8 @@ from fairlane.core.firing import (
     due_at,
     fire,
     fire_time,
+    fires_at,
+    judge,
     refuse,
     resume,
     task_of,
@@ -38,7 +40,7 @@ from fairlane.core.schedules import (
     Standing,
     Template,
 )
-from fairlane.core.states import State
+from fairlane.core.states import LIVE, State
 from tests.unit.make import NOW, SECOND, quick, task_id
 
 HOUR = 3600 * SECOND
@@ -97,7 +99,10 @@ def test_a_tick_becomes_a_task() -> None:
     assert decided.runs == [ScheduleRun(NOW + HOUR, FIRED, task_id(1))]
     after = decided.schedule.standing
     assert (after.since, after.tick) == (NOW + HOUR, NOW + 2 * HOUR)
-    assert (after.last_at, after.last_task, after.judged) == (NOW + HOUR, task_id(1), False)
+    assert (after.last_at, after.last_task, after.unjudged) == (
+        *(NOW + HOUR, task_id(1)),
+        (task_id(1),),
+    )
     assert (after.fired, after.runs) == (1, tuple(decided.runs))
     assert after.version == schedule.standing.version
     assert fired(decided.schedule, NOW + HOUR) is None
@@ -220,32 +225,71 @@ def test_what_has_ended_has_no_ticks_that_a_pause_could_pass_over(policy: dict[s
     assert fired(caught_up, NOW + 9 * HOUR) is None
 
 
+def judged(schedule: Schedule, *states: State | None, now: int = NOW) -> Standing:
+    """Its standing after somebody has looked at its tasks: None for one that was deleted."""
+    found = {task_id(number): state for number, state in enumerate(states) if state is not None}
+    return judge(schedule, found, now).standing
+
+
+def unjudged(count: int, **policy: Any) -> Schedule:
+    """One that has fired so many tasks of which nobody knows how they ended."""
+    standing = {"unjudged": tuple(map(task_id, range(count))), "failures": 1}
+    return scheduled(standing=standing, **policy)
+
+
+FAILED, COMPLETED, QUEUED, DEAD = State.FAILED, State.COMPLETED, State.QUEUED, State.DEAD_LETTER
+
+
 @pytest.mark.parametrize(
-    ("failures", "last", "expected"),
+    ("states", "failures", "left"),
     [
-        (0, State.FAILED, 1),
-        (1, State.DEAD_LETTER, 2),
-        (1, State.COMPLETED, 0),
-        (1, State.CANCELLED, 1),
-        (1, State.EXECUTING, 1),
-        (1, None, 1),
+        ([FAILED], 2, []),
+        ([DEAD], 2, []),
+        ([COMPLETED], 0, []),
+        ([State.CANCELLED], 1, []),
+        ([None], 1, []),
+        *(([state], 1, [0]) for state in LIVE),
+        ([FAILED] * 10, 11, []),
+        ([FAILED, COMPLETED, DEAD], 1, []),
+        ([QUEUED, FAILED, State.RETRYING, None, DEAD], 3, [0, 2]),
     ],
 )
-def test_failures_are_counted(failures: int, last: State | None, expected: int) -> None:
-    standing = {"last_task": LAST, "failures": failures}
-    schedule = scheduled(overlap=Overlap.ALLOW, standing=standing)
-    assert fired(schedule, NOW + HOUR, last).schedule.standing.failures == expected
+def test_failures_are_counted(states: list[Any], failures: int, left: list[int]) -> None:
+    schedule = unjudged(len(states), overlap=Overlap.ALLOW, pause_after_failures=3)
+    after = judged(schedule, *states)
+    assert (after.failures, after.unjudged) == (failures, tuple(map(task_id, left)))
+    assert judge(replace(schedule, standing=after), {}, NOW).standing.failures == failures
 
 
-def test_a_failure_counts_once() -> None:
-    """Also if the tick after it was not fired."""
-    standing = {"last_task": LAST, "judged": True, "failures": 1}
-    decided = fired(scheduled(standing=standing), NOW + HOUR, State.FAILED)
-    assert decided.schedule.standing.failures == 1
+def test_all_tasks_of_one_that_is_paused_after_failures_are_remembered() -> None:
+    policy: dict[str, Any] = {"missed": Missed.ALL, "most": 300, "within": 1e9}
+    for hours, expected in ((3, 4), (250, limits.SCHEDULE_UNJUDGED)):
+        schedule = unjudged(1, pause_after_failures=5, **policy)
+        decided = fired(schedule, NOW + hours * HOUR)
+        newest = [task.task_id for task in decided.tasks][-limits.SCHEDULE_UNJUDGED :]
+        after = decided.schedule.standing.unjudged
+        assert (len(after), after[-len(newest) :]) == (expected, tuple(newest))
+    decided = fired(unjudged(1, **policy), NOW + 3 * HOUR)
+    assert decided.schedule.standing.unjudged == (decided.tasks[-1].task_id,)
+
+
+def test_somebody_looks_at_its_tasks_soon() -> None:
+    """They may be deleted long before the next tick."""
+    look = int(limits.SCHEDULE_LOOK_SECONDS * SECOND)
+    schedule = judge(unjudged(1, pause_after_failures=3), {task_id(0): QUEUED}, NOW + 5)
+    assert (due_at(schedule), fires_at(schedule)) == (NOW + 5 + look, NOW + HOUR)
+    assert due_at(judge(schedule, {}, NOW + 6)) == NOW + HOUR
+    late = judge(schedule, {task_id(0): QUEUED}, NOW + HOUR - 1)
+    assert due_at(late) == NOW + HOUR
+    assert due_at(judge(unjudged(1), {task_id(0): QUEUED}, NOW)) == NOW + HOUR
+    pause = replace(schedule.standing, pause=Pause(NOW, None))
+    assert due_at(replace(schedule, standing=pause)) == NEVER
+    ended = replace(schedule.standing, tick=None)
+    assert due_at(replace(schedule, standing=ended)) == NEVER
 
 
 def test_who_fails_too_often_is_paused() -> None:
-    standing = {"last_task": LAST, "failures": 2}
+    standing = {"last_task": LAST, "failures": 3, "unjudged": (task_id(7),)}
     schedule = scheduled(pause_after_failures=3, missed=Missed.ALL, most=2, standing=standing)
     decided = fired(schedule, NOW + 3 * HOUR, State.FAILED)
     note = "It was paused after 3 tasks had failed in a row."
@@ -255,15 +299,15 @@ def test_who_fails_too_often_is_paused() -> None:
     ]
     after = decided.schedule.standing
     assert (decided.tasks, after.pause) == ([], Pause(NOW + 3 * HOUR, None, note))
-    assert (after.skipped, after.missed, after.judged) == (2, 1, True)
+    assert (after.skipped, after.missed) == (2, 1)
     assert due_at(decided.schedule) == NEVER
     resumed, _ = resume(decided.schedule, NOW + 3 * HOUR, Missed.SKIP)
+    assert (resumed.standing.failures, resumed.standing.unjudged) == (0, ())
     assert fired(resumed, NOW + 4 * HOUR, State.FAILED).tasks
 
 
 def test_who_fails_less_often_is_not() -> None:
-    standing = {"last_task": LAST, "failures": 1}
-    schedule = scheduled(pause_after_failures=3, standing=standing)
+    schedule = scheduled(pause_after_failures=3, standing={"last_task": LAST, "failures": 2})
     assert fired(schedule, NOW + HOUR, State.FAILED).tasks
 
 

@@ -7,7 +7,7 @@ handled is never looked at again, so no clock and no number of processes fires i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -42,6 +42,7 @@ NEVER: Final = microseconds_of(datetime.max.replace(tzinfo=UTC))
 ON_TIME: Final = 60 * MICROSECONDS
 """How late a tick may be fired that nobody wants when it is missed."""
 
+_LOOK = int(limits.SCHEDULE_LOOK_SECONDS * MICROSECONDS)
 _BEGUN = frozenset({State.EXECUTING, State.RETRYING})
 _BAD = frozenset({State.FAILED, State.DEAD_LETTER})
 
@@ -62,7 +63,16 @@ class Firing(NamedTuple):
 
 
 def due_at(schedule: Schedule) -> int:
-    """Return when somebody has to look at a schedule again."""
+    """Return when somebody has to look at a schedule again: at its next tick, or sooner because its
+    tasks may have ended."""
+    standing, next_at = schedule.standing, fires_at(schedule)
+    if standing.pause is not None or standing.tick is None or not standing.unjudged:
+        return next_at
+    return min(next_at, standing.judged_at + _LOOK) if _is_watched(schedule) else next_at
+
+
+def fires_at(schedule: Schedule) -> int:
+    """Return when the next tick is fired, or the pause ends."""
     standing = schedule.standing
     if standing.pause is not None:
         return NEVER if standing.pause.until is None else standing.pause.until
@@ -89,9 +99,9 @@ def fire(
 ) -> Firing | None:
     """Decide about all ticks that are due. None: none is.
 
-    `last` is the state of the schedule's last task, None if there is none or it was deleted.
+    `last` is the state of the schedule's last task, None if there is none or it was deleted. See
+    `judge` for the others.
     """
-    schedule = _judge(schedule, last)
     pause = schedule.standing.pause
     if pause is not None:
         if pause.until is None or pause.until > now:
@@ -119,15 +129,31 @@ def fire(
     return _overlapping(schedule, newest, chosen, runs, last, new_id)
 
 
-def _judge(schedule: Schedule, last: State | None) -> Schedule:
-    """Count how the last task ended, if it has."""
+def judge(schedule: Schedule, states: Mapping[str, State], now: int) -> Schedule:
+    """Count how tasks ended that nobody has counted yet, the oldest first.
+
+    `states`: of its tasks that were not deleted. One that was deleted before counts as neither.
+    """
     standing = schedule.standing
-    if standing.judged or last is None or last in LIVE:
-        return schedule
-    failures = standing.failures + 1 if last in _BAD else standing.failures
-    if last is State.COMPLETED:
-        failures = 0
-    return replace(schedule, standing=replace(standing, judged=True, failures=failures))
+    failures, lives = standing.failures, []
+    for task_id in standing.unjudged:
+        state = states.get(task_id)
+        if state in LIVE:
+            lives.append(task_id)
+        elif state in _BAD:
+            failures += 1
+        elif state is State.COMPLETED:
+            failures = 0
+    judged_at = now if _is_watched(schedule) else 0
+    return replace(
+        schedule,
+        standing=replace(standing, unjudged=tuple(lives), judged_at=judged_at, failures=failures),
+    )
+
+
+def _is_watched(schedule: Schedule) -> bool:
+    """Return whether it matters how each of its tasks ends."""
+    return schedule.policy.pause_after_failures is not None
 
 
 def _is_failing(schedule: Schedule) -> bool:
@@ -250,11 +276,20 @@ def _after(
         recorded(standing, runs), since=newest, left=left, pause=pause, catch_up=None
     )
     if fired:
-        newest_fired = fired[-1]
         standing = replace(
-            standing, last_at=newest_fired.tick, last_task=newest_fired.task_id, judged=False
+            standing,
+            last_at=fired[-1].tick,
+            last_task=fired[-1].task_id,
+            unjudged=_unjudged(schedule, [run.task_id for run in fired if run.task_id is not None]),
         )
     return align(replace(schedule, standing=standing))
+
+
+def _unjudged(schedule: Schedule, fired: Sequence[str]) -> tuple[str, ...]:
+    """Return the tasks that are still to be judged after these were fired. If no failure pauses the
+    schedule, the last one is enough to tell people."""
+    most = limits.SCHEDULE_UNJUDGED if _is_watched(schedule) else 1
+    return (*schedule.standing.unjudged, *fired)[-most:]
 
 
 def recorded(standing: Standing, runs: Sequence[ScheduleRun]) -> Standing:
@@ -303,7 +338,7 @@ def upcoming(schedule: Schedule, count: int) -> list[Tick]:
 
 def resume(schedule: Schedule, now: int, missed: Missed) -> tuple[Schedule, list[ScheduleRun]]:
     """End a pause. `missed` says what becomes of the ticks in it: see `Missed`."""
-    standing = replace(schedule.standing, pause=None, failures=0)
+    standing = replace(schedule.standing, pause=None, failures=0, unjudged=())
     if missed is not Missed.SKIP:
         return align(replace(schedule, standing=replace(standing, catch_up=missed))), []
     runs = _passed_over(schedule, now, Outcome.PAUSED)

@@ -172,8 +172,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_at: int | None = None
     """The newest tick that was fired."""
     last_task: str | None = None
-    judged: bool = False
-    """Whether it was counted how the last task ended."""
+    unjudged: tuple[str, ...] = ()
+    """Tasks of which it was not counted yet how they ended, the oldest first."""
+    judged_at: int = 0
+    """When somebody looked at those last, if the schedule is paused after failures."""
     failures: int = 0
     """How many tasks failed in a row."""
     left: int | None = None

@@ -172,7 +172,9 @@ def schedule_page(
     _, found = yield from self.list_documents(KIND, Order.OLDEST, limit, after)
     known = yield from history.joined(self, [_schedule_of(each) for each in found])
     cursor = f"{found[-1].at}:{found[-1].id}" if len(found) == limit else None
-    return SchedulePage([each for each in known if each is not None], cursor)
+    # Some stand there because somebody has to look at their tasks, long before their next tick.
+    page = sorted((each for each in known if each is not None), key=firing.fires_at)
+    return SchedulePage(page, cursor)
 
 
 def _place_of(cursor: str | None) -> Place | None:
@@ -333,6 +335,7 @@ def _declared(new: NewSchedule, before: Schedule | None, now: int, owner: str | 
         updated_at=now,
         version=old.version + 1,
         failures=0,
+        unjudged=(),
     )
     if new.policy.count != before.policy.count:
         standing = replace(standing, left=new.policy.count)
@@ -609,7 +612,8 @@ def _decided(
     states = yield from _states(self, known)
     items: list[_Item] = []
     idle: list[Document] = []
-    for schedule in known:
+    for each in known:
+        schedule = firing.judge(each, states, now)
         stored = documents.pop(schedule.schedule_id)
         last = states.get(schedule.standing.last_task or "")
         try:
@@ -628,14 +632,17 @@ def _decided(
 
 
 def _states(self: Scheduled, schedules: Iterable[Schedule]) -> Flow[dict[str, State]]:
-    """Return the states of the last tasks of schedules."""
-    last_tasks = dict.fromkeys(
-        schedule.standing.last_task
-        for schedule in schedules
-        if schedule.standing.last_task is not None
-    )
-    tasks = (yield from self.heads(list(last_tasks)).flow()) if last_tasks else []
-    return {task.task_id: task.state for task in tasks if task is not None}
+    """Return the states of the last tasks of schedules, and of those that are to be judged."""
+    asked: dict[str, None] = {}
+    for each in schedules:
+        asked |= dict.fromkeys(each.standing.unjudged)
+        if each.standing.last_task is not None:
+            asked[each.standing.last_task] = None
+    task_ids, states = list(asked), dict[str, State]()
+    for start in range(0, len(task_ids), limits.PAGE):
+        tasks = yield from self.heads(task_ids[start : start + limits.PAGE]).flow()
+        states |= {task.task_id: task.state for task in tasks if task is not None}
+    return states
 
 
 def _fitting(items: Sequence[_Item]) -> list[_Item]:
