@@ -9,6 +9,7 @@ import pytest
 
 from fairlane.core import limits
 from fairlane.core.errors import InvalidInput, InvalidSchedule, ScheduleConflict, UnknownSchedule
+from fairlane.core.firing import fire_time
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError, microseconds_of, moment
@@ -140,6 +141,16 @@ async def test_a_success_ends_a_row_of_failures(store: World) -> None:
         await store.claim_and_settle(worker, outcome)
         await store.advance(3600)
     assert await fire(store) == [("daily", Outcome.FIRED)]
+
+
+async def test_jitter_beyond_the_window_misses_nothing(store: World) -> None:
+    """What is fired on time is not too old, although its tick was long ago."""
+    new = declared("late", await hourly(store), jitter=1_800, within=600, overlap="allow")
+    schedule = await put(store, new)
+    for _ in range(12):
+        await advance_to(store, fire_time(schedule, schedule.standing.tick or 0))
+        assert await fire(store) == [("late", Outcome.FIRED)]
+        schedule = await get(store, "late")
 
 
 BROKEN = Failed(TaskError("no", retriable=False))

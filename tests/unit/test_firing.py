@@ -412,6 +412,30 @@ def test_what_is_late_by_its_jitter_alone_is_on_time() -> None:
     assert told(schedule, (at - NOW) / HOUR) == [(1, FIRED, 1)]
 
 
+@quick
+@given(jitter=st.floats(0, 7_200), hour=st.integers(0, 1_000), missed=st.sampled_from(Missed))
+def test_what_is_looked_at_on_time_is_never_too_old(
+    jitter: float, hour: int, missed: Missed
+) -> None:
+    """However much later than its tick that is."""
+    schedule = scheduled(jitter=jitter, within=600.0, missed=missed)
+    standing = replace(schedule.standing, since=NOW + hour * HOUR)
+    schedule = align(replace(schedule, standing=standing))
+    decided = fired(schedule, due_at(schedule))
+    assert [run.outcome for run in decided.runs] == [FIRED]
+
+
+def test_ticks_are_as_old_as_the_time_at_which_they_are_fired() -> None:
+    schedule = scheduled(jitter=3_000.0, within=7_200.0, missed=Missed.ALL)
+    times = [fire_time(schedule, NOW + hour * HOUR) for hour in range(1, 6)]
+    for now, expected in ((times[4] + 7_200 * SECOND, [5]), (times[3] + 7_200 * SECOND, [4, 5])):
+        decided = fired(schedule, now)
+        chosen = [(run.tick - NOW) // HOUR for run in decided.runs if run.outcome is FIRED]
+        later = [6] if fire_time(schedule, NOW + 6 * HOUR) <= now else []
+        assert chosen[: len(expected)] == expected
+        assert chosen[len(expected) :][:1] == later
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 

@@ -7,8 +7,10 @@ handled is never looked at again, so no clock and no number of processes fires i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -189,14 +191,18 @@ def _last_until(schedule: Schedule, time: int) -> int:
 def _chosen(schedule: Schedule, newest: int, now: int) -> Sequence[int]:
     """Return the due ticks that are fired unless something overlaps."""
     policy = schedule.policy
-    begin = now - int(policy.within * MICROSECONDS) - 1
-    chosen = [newest] if newest > begin else []
+    oldest = now - int(policy.within * MICROSECONDS)
+    chosen = [newest] if fire_time(schedule, newest) >= oldest else []
     match schedule.standing.catch_up or policy.missed:
         case Missed.SKIP:
             chosen = chosen if now - fire_time(schedule, newest) <= ON_TIME else []
         case Missed.ALL:
-            after = max(first_after(schedule), begin)
-            chosen = newest_ticks(schedule.rule, after, newest, policy.most)
+            jitter = int(policy.jitter * MICROSECONDS)
+            after = max(first_after(schedule), oldest - jitter - 1)
+            ticks = newest_ticks(schedule.rule, after, newest, policy.most)
+            # A tick is as old as the time at which it should have been fired. Those are in order.
+            too_old = bisect_left(ticks, oldest, key=partial(fire_time, schedule))
+            chosen = ticks[too_old:]
     return chosen
 
 

@@ -56,7 +56,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     most: int = 100
     """How many missed ticks are fired at the most, by `Missed.ALL`: the newest ones."""
     within: float = DAY
-    """Older ticks are never fired."""
+    """Ticks that should have been fired longer ago are never fired."""
     overlap: Overlap = Overlap.SKIP
     jitter: float = 0.0
     starts_at: int | None = None
