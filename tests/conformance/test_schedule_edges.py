@@ -153,6 +153,21 @@ async def test_jitter_beyond_the_window_misses_nothing(store: World) -> None:
         schedule = await get(store, "late")
 
 
+async def test_what_is_caught_up_ends_with_its_pause(store: World) -> None:
+    """An outage after a pause is no part of it, whether or not the pause had ticks."""
+    for hours in (0, 2):
+        new = declared(f"s{hours}", await hourly(store), missed="skip", overlap="allow")
+        await put(store, new)
+        await store.run(store.ops.pause_schedule(new.schedule_id))
+        await store.advance(hours * 3600 + (LEAD + 60 if hours else 0))
+        await store.run(store.ops.resume_schedule(new.schedule_id, missed=Missed.ALL))
+        await store.advance(11 * 3600 + 120)
+        for _ in range(3):
+            await fire(store)
+    assert await outcomes(store, "s2") == [*[(Outcome.FIRED, 1)] * 3, (Outcome.MISSED, 11)]
+    assert (await outcomes(store, "s0"))[0] == (Outcome.MISSED, 12)
+
+
 BROKEN = Failed(TaskError("no", retriable=False))
 
 

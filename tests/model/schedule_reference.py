@@ -64,6 +64,8 @@ class MSchedule:
     paused: bool = False
     until: int | None = None
     catch_up: str | None = None
+    """What becomes of the ticks up to `resumed`."""
+    resumed: int = 0
     runs: list[Run] = field(default_factory=list)
 
     def ticks(self, until: int) -> list[int]:
@@ -179,7 +181,7 @@ class Schedules:
             if missed == "skip":
                 self._pass_over(schedule, self.now)
             else:
-                schedule.catch_up = missed
+                schedule.catch_up, schedule.resumed = missed, self.now
 
     def run(self, id: str) -> int:
         schedule = self._get(id)
@@ -225,11 +227,16 @@ class Schedules:
             due = schedule.ticks(self.now)
             if not due:
                 return True
+        elif schedule.catch_up:
+            # The ticks of a pause first; those after it are none of it.
+            due = [tick for tick in due if tick <= schedule.resumed] or due
+            if due[0] > schedule.resumed:
+                schedule.catch_up = None
         wanted = self._wanted(schedule, due)
         missed = [tick for tick in due if not wanted or tick < wanted[0]]
         if missed:
             self._tell(schedule, Run(missed[-1], "missed", len(missed)))
-        schedule.handled, schedule.catch_up = due[-1], None
+        schedule.handled = due[-1]
         if wanted and schedule.left is not None and len(wanted) > schedule.left:
             wanted = wanted[: schedule.left]
             schedule.handled = wanted[-1]

@@ -265,6 +265,10 @@ CORE: dict[str, Fault] = {
         replaced(firing, "resume", lambda schedule, now, _: _resume(schedule, now, Missed.SKIP)),
         shown(plain.test_ticks_of_a_pause_can_be_caught_up, Missed.ALL, 3),
     ),
+    "what is caught up goes on for ever": (
+        replaced(firing, "_newest_of_stretch", firing._newest_due),
+        shown(edges.test_what_is_caught_up_ends_with_its_pause),
+    ),
     "a deployment begins anew": (
         replaced(scheduling, "_declared", _begins_anew),
         shown(plain.test_the_same_again_moves_nothing),

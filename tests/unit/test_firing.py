@@ -343,23 +343,55 @@ def test_a_pause_that_ends(until: float, hours: float, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missed", "expected"),
+    ("missed", "hours", "expected"),
     [
-        (Missed.SKIP, [(4, FIRED, 1)]),
-        (Missed.ONCE, [(3, MISSED, 3), (4, FIRED, 1)]),
-        (Missed.ALL, [(1, FIRED, 1), (2, FIRED, 1), (3, FIRED, 1), (4, FIRED, 1)]),
+        (Missed.SKIP, 4, [(4, FIRED, 1)]),
+        (Missed.ONCE, 3, [(2, MISSED, 2), (3, FIRED, 1)]),
+        (Missed.ALL, 3, [(1, FIRED, 1), (2, FIRED, 1), (3, FIRED, 1)]),
     ],
 )
-def test_ticks_of_a_pause(missed: Missed, expected: Any) -> None:
+def test_ticks_of_a_pause(missed: Missed, hours: int, expected: Any) -> None:
     """Whatever the policy of the schedule says about ticks that nobody fired."""
     resumed, runs = resume(paused(None, missed=Missed.SKIP), NOW + 3 * HOUR, missed)
     skipped = [ScheduleRun(NOW + 3 * HOUR, PAUSED, None, 3)] if missed is Missed.SKIP else []
     assert runs == skipped
     assert resumed.standing.skipped == sum(run.count for run in skipped)
     assert (resumed.standing.pause, resumed.standing.failures) == (None, 0)
-    assert told(resumed, 4) == expected
-    after = fired(resumed, NOW + 4 * HOUR).schedule
+    assert told(resumed, hours) == expected
+    after = fired(resumed, NOW + hours * HOUR).schedule
     assert after.standing.catch_up is None
+
+
+@pytest.mark.parametrize("missed", [Missed.ONCE, Missed.ALL])
+def test_a_pause_without_ticks_leaves_nothing_to_catch_up(missed: Missed) -> None:
+    resumed, _ = resume(paused(None, missed=Missed.SKIP), NOW + HOUR // 2, missed)
+    assert (resumed.standing.catch_up, resumed.standing.catch_up_until) == (None, 0)
+    assert told(resumed, 11.5) == [(11, MISSED, 11)]
+
+
+def test_only_ticks_of_a_pause_are_caught_up() -> None:
+    """And not those of an outage after it."""
+    schedule = paused(None, missed=Missed.SKIP)
+    resumed, _ = resume(schedule, NOW + 2 * HOUR + HOUR // 2, Missed.ALL)
+    assert told(resumed, 9.5) == [(1, FIRED, 1), (2, FIRED, 1)]
+    after = fired(resumed, NOW + 9 * HOUR).schedule
+    assert (after.standing.catch_up, due_at(after)) == (None, NOW + 3 * HOUR)
+    assert told(after, 9.5) == [(9, MISSED, 7)]
+
+
+def test_a_count_may_cut_what_is_caught_up() -> None:
+    policy: dict[str, Any] = {"count": 2, "overlap": Overlap.REPLACE, "missed": Missed.SKIP}
+    resumed, _ = resume(paused(None, **policy), NOW + 3 * HOUR, Missed.ALL)
+    decided = fired(resumed, NOW + 3 * HOUR + HOUR // 2)
+    assert [(run.outcome, run.count) for run in decided.runs] == [(OVERLAP, 1), (FIRED, 1)]
+    assert told(decided.schedule, 3.5) == [(3, FIRED, 1)]
+
+
+def test_a_zone_that_changed_may_take_the_ticks_of_a_pause_away() -> None:
+    standing = {"catch_up": Missed.ALL, "catch_up_until": NOW + HOUR - 1}
+    schedule = scheduled(standing=standing, missed=Missed.SKIP)
+    assert told(schedule, 2.5) == [(2, MISSED, 2)]
+    assert fired(schedule, NOW + 2 * HOUR).schedule.standing.catch_up is None
 
 
 def test_a_clock_that_was_set_back_fires_nothing_again_after_a_pause() -> None:

@@ -113,7 +113,7 @@ def fire(
         if decided is None:
             return Firing(resumed, [], paused)
         return decided._replace(runs=[*paused, *decided.runs])
-    newest = _newest_due(schedule, now)
+    newest = _newest_of_stretch(schedule, now)
     if newest is None:
         return None
     chosen = _chosen(schedule, newest, now)
@@ -174,6 +174,16 @@ def _newest_due(schedule: Schedule, now: int) -> int | None:
     return newest
 
 
+def _newest_of_stretch(schedule: Schedule, now: int) -> int | None:
+    """Return the newest due tick, or the newest one of a pause: those after it, which nobody fired
+    in time either, are handled in the next step, as the policy says."""
+    newest = _newest_due(schedule, now)
+    until = schedule.standing.catch_up_until
+    if newest is None or schedule.standing.catch_up is None or newest <= until:
+        return newest
+    return newest_tick(schedule.rule, first_after(schedule), until) or newest
+
+
 def first_after(schedule: Schedule) -> int:
     """Return the time after which the ticks begin that were not handled."""
     since, starts_at = schedule.standing.since, schedule.policy.starts_at
@@ -193,7 +203,9 @@ def _chosen(schedule: Schedule, newest: int, now: int) -> Sequence[int]:
     policy = schedule.policy
     oldest = now - int(policy.within * MICROSECONDS)
     chosen = [newest] if fire_time(schedule, newest) >= oldest else []
-    match schedule.standing.catch_up or policy.missed:
+    standing = schedule.standing
+    caught_up = standing.catch_up if newest <= standing.catch_up_until else None
+    match caught_up or policy.missed:
         case Missed.SKIP:
             chosen = chosen if now - fire_time(schedule, newest) <= ON_TIME else []
         case Missed.ALL:
@@ -278,9 +290,7 @@ def _after(
     standing = schedule.standing
     fired = [run for run in runs if run.outcome is Outcome.FIRED]
     left = None if standing.left is None else standing.left - len(fired)
-    standing = replace(
-        recorded(standing, runs), since=newest, left=left, pause=pause, catch_up=None
-    )
+    standing = replace(recorded(standing, runs), since=newest, left=left, pause=pause)
     if fired:
         standing = replace(
             standing,
@@ -288,7 +298,16 @@ def _after(
             last_task=fired[-1].task_id,
             unjudged=_unjudged(schedule, [run.task_id for run in fired if run.task_id is not None]),
         )
-    return align(replace(schedule, standing=standing))
+    return _caught_up(align(replace(schedule, standing=standing)))
+
+
+def _caught_up(schedule: Schedule) -> Schedule:
+    """Return a schedule that has nothing of a pause to catch up, if no tick of it is left."""
+    standing = schedule.standing
+    tick, until = standing.tick, standing.catch_up_until
+    if standing.catch_up is None or (tick is not None and tick <= until and not standing.pause):
+        return schedule
+    return replace(schedule, standing=replace(standing, catch_up=None, catch_up_until=0))
 
 
 def _unjudged(schedule: Schedule, fired: Sequence[str]) -> tuple[str, ...]:
@@ -346,7 +365,8 @@ def resume(schedule: Schedule, now: int, missed: Missed) -> tuple[Schedule, list
     """End a pause. `missed` says what becomes of the ticks in it: see `Missed`."""
     standing = replace(schedule.standing, pause=None, failures=0, unjudged=())
     if missed is not Missed.SKIP:
-        return align(replace(schedule, standing=replace(standing, catch_up=missed))), []
+        standing = replace(standing, catch_up=missed, catch_up_until=now)
+        return _caught_up(align(replace(schedule, standing=standing))), []
     runs = _passed_over(schedule, now, Outcome.PAUSED)
     since = max(now, standing.since)
     standing = replace(recorded(standing, runs), since=since)
@@ -361,5 +381,5 @@ def refuse(firing: Firing, before: Schedule, reason: str) -> Firing:
     runs = [*others, ScheduleRun(ticks[-1].tick, Outcome.REFUSED, None, len(ticks), text)]
     standing = recorded(before.standing, runs)
     since = firing.schedule.standing.since
-    standing = replace(standing, since=since, catch_up=None, pause=None)
-    return Firing(align(replace(before, standing=standing)), [], runs)
+    standing = replace(standing, since=since, pause=None)
+    return Firing(_caught_up(align(replace(before, standing=standing))), [], runs)

@@ -185,7 +185,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     missed: int = 0
     pause: Pause | None = None
     catch_up: Missed | None = None
-    """What becomes of the ticks of a pause that is over, once."""
+    """What becomes of the ticks of a pause that is over."""
+    catch_up_until: int = 0
+    """The end of that pause."""
     source: Source = Source.API
     owner: str = ""
     seen_at: int = 0
