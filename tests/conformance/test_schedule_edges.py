@@ -17,6 +17,7 @@ from fairlane.core.outcomes import Failed
 from fairlane.core.recurrence import cron, every
 from fairlane.core.retention import Retention
 from fairlane.core.schedules import Missed, Outcome, Overlap
+from fairlane.core.states import State
 from tests.conformance.test_schedules import (
     HOUR,
     LEAD,
@@ -151,6 +152,28 @@ async def test_jitter_beyond_the_window_misses_nothing(store: World) -> None:
         await advance_to(store, fire_time(schedule, schedule.standing.tick or 0))
         assert await fire(store) == [("late", Outcome.FIRED)]
         schedule = await get(store, "late")
+
+
+async def test_in_a_queue_one_waits_at_the_most(store: World) -> None:
+    """Also of those that nobody fired in time."""
+    await put(store, declared("daily", await hourly(store), missed="all", overlap="queue"))
+    worker = await store.worker(lease=86_400)
+    await store.advance(5 * 3600)
+    await fire(store)
+    fired = [(Outcome.FIRED, 1)]
+    assert await outcomes(store, "daily") == [*fired * 2, (Outcome.OVERLAP, 3)]
+    states = [await store.state(each) for each in await tasks_of(store, "daily")]
+    assert states == [State.QUEUED, State.SCHEDULED]
+    for _ in range(2):
+        running = await store.claim_one(worker)
+        await store.advance(5 * 3600)
+        await fire(store)
+        states = [await store.state(each) for each in await tasks_of(store, "daily")]
+        assert (states[-2:], await store.claim(worker)) == (
+            [State.EXECUTING, State.SCHEDULED],
+            [],
+        )
+        await store.settle(running)
 
 
 async def test_what_is_caught_up_ends_with_its_pause(store: World) -> None:

@@ -289,6 +289,10 @@ class Schedules:
             self._tell(schedule, Run(wanted[-2], "overlap", len(wanted) - 1))
             wanted = wanted[-1:]
         parent = last if overlap == "queue" and state != "ended" else None
+        skipped: list[int] = []
+        if overlap == "queue":
+            room = 2 if parent is None else 1
+            wanted, skipped = wanted[:room], wanted[room:]
         for tick in wanted:
             number = self.new_task(parent)
             parent = None if overlap == "allow" else number
@@ -298,6 +302,8 @@ class Schedules:
             schedule.unjudged = [*schedule.unjudged, number][-most:]
             if schedule.left is not None:
                 schedule.left -= 1
+        if skipped:
+            self._tell(schedule, Run(skipped[-1], "overlap", len(skipped)))
 
     def _pass_over(self, schedule: MSchedule, until: int) -> None:
         passed = schedule.ticks(until)

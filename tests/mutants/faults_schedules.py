@@ -248,6 +248,10 @@ CORE: dict[str, Fault] = {
         replaced(firing, "task_of", _waits_for_nobody),
         shown(plain.test_missed_ticks_run_one_after_the_other),
     ),
+    "several tasks wait in a queue": (
+        policy("_overlapping", _overlapping, overlap=Overlap.SKIP),
+        shown(edges.test_in_a_queue_one_waits_at_the_most),
+    ),
     "what is replaced goes on": (
         replaced(scheduling, "_commit", _cancels_nothing),
         OVERLAP[Overlap.REPLACE],

@@ -174,18 +174,15 @@ def test_a_last_task_that_may_not_have_ended(
     [
         (Overlap.SKIP, None, [(), (1,), (2,)], ALL_FIRED),
         (Overlap.SKIP, State.QUEUED, [], [(3, OVERLAP)]),
-        (
-            Overlap.QUEUE,
-            State.EXECUTING,
-            [(999,), (1,), (2,)],
-            ALL_FIRED,
-        ),
+        (Overlap.QUEUE, State.EXECUTING, [(999,)], [(1, FIRED), (3, OVERLAP)]),
+        (Overlap.QUEUE, None, [(), (1,)], [(1, FIRED), (2, FIRED), (3, OVERLAP)]),
+        (Overlap.QUEUE, State.SCHEDULED, [], [(3, OVERLAP)]),
         (Overlap.ALLOW, State.EXECUTING, [(), (), ()], ALL_FIRED),
         (Overlap.REPLACE, State.EXECUTING, [()], [(2, OVERLAP), (3, FIRED)]),
     ],
 )
 def test_several_at_once(overlap: Overlap, last: State | None, parents: Any, expected: Any) -> None:
-    """They wait for each other, unless they may overlap."""
+    """They wait for each other, unless they may overlap. In a queue one waits at the most."""
     standing = {"last_task": LAST}
     schedule = scheduled(overlap=overlap, missed=Missed.ALL, standing=standing)
     decided = fired(schedule, NOW + 3 * HOUR, last)

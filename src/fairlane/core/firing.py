@@ -259,12 +259,18 @@ def _overlapping(
     if overlap is Overlap.REPLACE and len(chosen) > 1:
         runs.append(ScheduleRun(chosen[-2], Outcome.OVERLAP, None, len(chosen) - 1))
         chosen = chosen[-1:]
+    skipped: Sequence[int] = ()
+    if overlap is Overlap.QUEUE:  # one runs, unless one does already, and one waits
+        room = 2 if parent is None else 1
+        chosen, skipped = chosen[:room], chosen[room:]
     tasks: list[NewTask] = []
     for tick in chosen:
         task = task_of(schedule, new_id(), tick, parent)
         tasks.append(task)
         parent = None if overlap is Overlap.ALLOW else task.task_id
         runs.append(ScheduleRun(tick, Outcome.FIRED, task.task_id))
+    if skipped:
+        runs.append(ScheduleRun(skipped[-1], Outcome.OVERLAP, tasks[-1].task_id, len(skipped)))
     return Firing(_after(schedule, newest, runs), tasks, runs, cancels)
 
 

@@ -35,7 +35,7 @@ class Missed(StrEnum):
     ONCE = "once"
     """The newest one is fired for all of them."""
     ALL = "all"
-    """They are fired, one after the other."""
+    """They are fired, one after the other. With `Overlap.QUEUE` one of them is, and one waits."""
 
 
 class Overlap(StrEnum):
