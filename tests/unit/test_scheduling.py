@@ -28,7 +28,7 @@ from fairlane.core.errors import (
 from fairlane.core.firing import NEVER
 from fairlane.core.ids import numbered
 from fairlane.core.model import NewTask, moment
-from fairlane.core.recurrence import Cron, every, zone_of
+from fairlane.core.recurrence import Cron, every
 from fairlane.core.schedules import (
     Missed,
     NewSchedule,
@@ -44,6 +44,7 @@ from fairlane.core.scheduling import KIND, Fired
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tick_counts import TickCounts
+from fairlane.core.zones import zone_of
 from tests.unit.make import NOON, NOW, SECOND, task_id
 from tests.unit.shelf import Shelf, once
 

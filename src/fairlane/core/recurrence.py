@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 import msgspec
 from cronsim import CronSim, CronSimError
@@ -27,6 +26,7 @@ from fairlane.core.errors import InvalidSchedule
 from fairlane.core.model import microseconds_of, moment
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.text import shown
+from fairlane.core.zones import zone_of
 
 MACROS: Final = {
     "@hourly": "0 * * * *",
@@ -218,17 +218,6 @@ def _end_of_gap(local: datetime) -> int:
         else:
             late = middle
     return late - late % MICROSECONDS
-
-
-@lru_cache(maxsize=256)
-def zone_of(name: str) -> ZoneInfo:
-    """Return a time zone by its name."""
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, TypeError, OSError):
-        raise InvalidSchedule(
-            f"There is no time zone {shown(name)}. Use a name like Europe/Berlin or UTC."
-        ) from None
 
 
 @lru_cache(maxsize=4_096)
