@@ -320,8 +320,8 @@ def test_a_preview_asks_no_store() -> None:
 # -- bad input -------------------------------------------------------------------------------------
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({}, "Give either cron="),
-    ({"cron": "@daily", "every": 5}, "Give either cron="),
+    ({}, "Give either cron or every"),
+    ({"cron": "@daily", "every": 5}, "Give either cron or every"),
     ({"every": 60, "tz": "UTC"}, "tz goes with cron"),
     ({"cron": "@daily", "offset": 5}, "offset goes with every"),
     ({"every": 60, "offset": 60}, "less than the interval"),

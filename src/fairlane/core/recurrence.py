@@ -130,6 +130,21 @@ _START = datetime(2000, 1, 1, tzinfo=UTC)
 _LAST = microseconds_of(datetime.max.replace(tzinfo=UTC))
 
 
+def rule_of(
+    expression: str | None, zone: str | None, interval: Seconds | None, offset: Seconds | None
+) -> Recurrence:
+    """Return the rule that a caller means by `cron` with `tz`, or by `every` with `offset`."""
+    if (expression is None) == (interval is None):
+        raise InvalidSchedule("Give either cron or every: a cron expression, or an interval.")
+    if interval is None:
+        if offset is not None:
+            raise InvalidSchedule("offset goes with every: a cron expression names its minutes.")
+        return cron(expression or "", "UTC" if zone is None else zone)
+    if zone is not None:
+        raise InvalidSchedule("tz goes with cron: an interval is counted from 1970, in any zone.")
+    return every(interval, 0 if offset is None else offset)
+
+
 def cron(expression: str, zone: str = "UTC") -> Cron:
     """Return a cron expression, if there is a moment at which it fires."""
     if not isinstance(expression, str) or len(expression) > limits.CRON_LENGTH:

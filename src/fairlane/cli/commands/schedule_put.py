@@ -15,7 +15,6 @@ from fairlane.cli.schedule_rules import (
     every_option,
     offset_option,
     overlap_option,
-    rule_of,
     tz_option,
 )
 from fairlane.cli.schedules import id_argument, say
@@ -34,6 +33,7 @@ from fairlane.cli.task_options import (
 )
 from fairlane.core.audit import Action
 from fairlane.core.model import moment
+from fairlane.core.recurrence import rule_of
 from fairlane.core.schedules import Missed, NewSchedule, new_schedule
 from fairlane.wire.schedules import rule_fields
 
