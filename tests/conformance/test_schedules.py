@@ -321,6 +321,14 @@ async def test_nothing_is_called_so(store: World, odd: str) -> None:
     assert [schedule.standing.pause for schedule in page.schedules] == [None]
 
 
+async def test_an_address_of_the_api_is_no_id(store: World) -> None:
+    with pytest.raises(InvalidSchedule, match="No schedule can have the id preview"):
+        declared("preview", await hourly(store))
+    assert await store.run(store.ops.schedules(["preview"])) == [None]
+    with pytest.raises(UnknownSchedule):
+        await store.run(store.ops.pause_schedule("preview"))
+
+
 async def test_a_pause_survives_a_deployment(store: World) -> None:
     rule = await hourly(store)
     await put(store, declared("daily", rule), owner="shop")
@@ -559,6 +567,8 @@ async def test_backfilling(store: World) -> None:
         store.ops.backfill_schedule("daily", new_id(), now - 5 * HOUR, now, overlap=Overlap.ALLOW)
     )
     assert len(await store.claim(worker)) == len(at_once) == 5
+    with pytest.raises(InvalidSchedule, match=r"backfill up to now"):
+        await store.run(store.ops.backfill_schedule("daily", new_id(), now, now + 9 * HOUR))
     with pytest.raises(InvalidSchedule, match=r"More than 1,000 ticks"):
         await store.run(store.ops.backfill_schedule("daily", new_id(), now - 1_001 * HOUR, now))
 

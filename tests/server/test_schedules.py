@@ -284,9 +284,11 @@ async def test_backfilling(served: Api) -> None:
     queued = (await served.get("/api/v1/tasks", status="queued", limit=100))["tasks"]
     assert {task["task_id"] for task in queued} > set(at_once["task_ids"])
     year = {"since": "2025-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z"}
+    coming = {"since": "2089-01-01T00:00:00Z", "until": "2089-01-02T00:00:00Z"}
     for dry_run in (True, False):
-        reply = await served.ask("POST", path, {**year, "dry_run": dry_run})
-        refused(reply, 422, "invalid_schedule")
+        for time in (year, coming):
+            reply = await served.ask("POST", path, {**time, "dry_run": dry_run})
+            refused(reply, 422, "invalid_schedule")
 
 
 async def test_what_is_known_of_a_type_counts(served: Api) -> None:
@@ -439,7 +441,8 @@ POLICIES: list[tuple[dict[str, Any], str]] = [
     *(({"missed": each}, "invalid_request") for each in ("sometimes", None, 1)),
     *(({"overlap": each}, "invalid_request") for each in ("SKIP", "", None)),
     *(({"most": each}, "invalid_request") for each in (True, "5", 1.5, None)),
-    *(({"schedule_id": each}, "invalid_schedule") for each in ("", "a b", "x" * 201, "#ticks")),
+    *(({"schedule_id": each}, "invalid_schedule") for each in ("", "a b", "#ticks")),
+    *(({"schedule_id": each}, "invalid_schedule") for each in ("x" * 201, "preview")),
     *(({"schedule_id": each}, "invalid_request") for each in (None, 5)),
     *(({"unknown": each}, "invalid_request") for each in (1, None)),
     ({"version": 1}, "invalid_request"),

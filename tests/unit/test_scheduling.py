@@ -729,6 +729,17 @@ def test_a_backfill_of_too_much(shelf: Shelf) -> None:
         backfill(shelf, 1_001)
 
 
+def test_a_backfill_of_what_is_to_come(shelf: Shelf) -> None:
+    before = put(shelf)
+    for since, until in ((NOW, NOW + HOUR + 1), (NOW - HOUR, NOW + 2 * HOUR)):
+        op = scheduling.backfill_schedule(shelf, "daily", task_id(1), since, until)
+        with pytest.raises(InvalidSchedule, match="still to come"):
+            shelf.run(op)
+    assert get(shelf) == before
+    op = scheduling.backfill_schedule(shelf, "daily", task_id(1), NOW, NOW + HOUR)
+    assert shelf.run(op) == [task_id(1)]  # the tick of this moment
+
+
 def test_a_backfill_to_the_end_of_time(shelf: Shelf) -> None:
     schedule = put(shelf, declared(rule=recurrence.cron("@yearly")))
     assert len(scheduling.backfilled(schedule, firing.NEVER - 3 * 366 * DAY, firing.NEVER)) == 3

@@ -25,6 +25,8 @@ from fairlane.core.submission import DEFAULT_QUEUE
 from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
 
 DAY: Final = 86_400.0
+RESERVED: Final = frozenset({"preview"})
+"""Ids that no schedule can have: addresses of the API are called so."""
 
 
 class Missed(StrEnum):
@@ -291,13 +293,18 @@ def _said(value: object) -> object:
 
 def is_schedule_id(value: object) -> TypeGuard[str]:
     """Return whether a schedule can have this id."""
-    return is_name(value) and len(value) <= limits.SCHEDULE_ID_LENGTH
+    return is_name(value) and len(value) <= limits.SCHEDULE_ID_LENGTH and value not in RESERVED
 
 
 def checked_id(schedule_id: object) -> str:
     """Return the id, if a schedule can have it."""
     if is_schedule_id(schedule_id):
         return schedule_id
+    if isinstance(schedule_id, str) and schedule_id in RESERVED:
+        raise InvalidSchedule(
+            f"No schedule can have the id {schedule_id}, because an address of the API is called "
+            "so: choose another id."
+        )
     raise InvalidSchedule(
         f"A schedule's id has {NAME_RULE}, and at most {limits.SCHEDULE_ID_LENGTH} of them. "
         f"Got {shown(schedule_id)}."

@@ -512,7 +512,7 @@ def backfill_schedule(
 ) -> Flow[list[str]]:
     checked_task_id(task_id)
     now, stored, schedule = yield from _read(self, schedule_id)
-    ticks = backfilled(schedule, since, until)
+    ticks = backfilled(schedule, since, until, now)
     parent: str | None = None
     tasks: list[NewTask] = []
     for number, tick in enumerate(ticks):
@@ -527,12 +527,17 @@ def backfill_schedule(
     return [task.task_id for task in tasks]
 
 
-def backfilled(schedule: Schedule, since: int, until: int) -> list[int]:
-    """Return the ticks from a time to before another. Raises InvalidSchedule for too many."""
+def backfilled(schedule: Schedule, since: int, until: int, now: int | None = None) -> list[int]:
+    """Return the ticks from a time to before another. Raises InvalidSchedule for too many, and for
+    ticks after now."""
     ticks = ticks_between(schedule.rule, since, until, limits.SUBMIT_BATCH + 1)
     if len(ticks) > limits.SUBMIT_BATCH:
         raise InvalidSchedule(
             f"More than {limits.SUBMIT_BATCH:,} ticks lie in this time: backfill it in parts."
+        )
+    if now is not None and ticks and ticks[-1] > now:
+        raise InvalidSchedule(
+            "Ticks of this time are still to come, and are fired then: backfill up to now."
         )
     return ticks
 

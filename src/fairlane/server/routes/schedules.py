@@ -117,11 +117,12 @@ async def run(services: Services, call: Call[RunRequest, None]) -> Response:
 
 async def backfill(services: Services, call: Call[BackfillRequest, None]) -> Response:
     """Submit the tasks of ticks of the past again, or only count them. Unless they may overlap,
-    each waits for the one before."""
+    each waits for the one before. Ticks to come are refused (422)."""
     request, schedule_id = call.body, _id_of(call)
     since, until = checked_time("since", request.since), checked_time("until", request.until)
     if request.dry_run:
-        ticks = backfilled(await _find(services, call), since, until)
+        now = (await services.run(services.ops.facts())).now
+        ticks = backfilled(await _find(services, call), since, until, now)
         return Response(BackfillReply(len(ticks), ()), changed=False)
     task_id = new_id() if request.task_id is None else request.task_id
     op = services.ops.backfill_schedule(schedule_id, task_id, since, until, overlap=request.overlap)
