@@ -17,6 +17,7 @@ from fairlane.core.outcomes import Failed
 from fairlane.core.recurrence import cron, every
 from fairlane.core.retention import Retention
 from fairlane.core.schedules import Missed, Outcome, Overlap
+from fairlane.core.scheduling import backfilled
 from fairlane.core.states import State
 from tests.conformance.test_schedules import (
     HOUR,
@@ -71,11 +72,9 @@ async def test_the_last_tick_there_is(store: World) -> None:
     assert wait > 7_000 * 365 * 86_400
     (page,) = (await store.run(store.ops.schedule_page())).schedules
     assert page == schedule
-    ids = await store.run(
-        store.ops.backfill_schedule("last", new_id(), microseconds_of(end), 10**18)
-    )
-    assert len(ids) == 1
-    assert (await store.task(ids[0])).schedule_id == "last"
+    (tick,) = backfilled(schedule, microseconds_of(end), 10**18)
+    task_id = await store.run(store.ops.run_schedule("last", new_id(), tick=tick))
+    assert (await store.task(task_id)).schedule_id == "last"
 
 
 async def test_jitter_and_a_tick_of_another_process(store: World) -> None:
