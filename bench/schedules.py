@@ -21,7 +21,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import combinations, cycle, islice
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -42,6 +41,7 @@ from fairlane.core.schedules import NewSchedule, Outcome, ScheduleRun, Standing,
 from fairlane.core.scheduling import KIND
 from fairlane.core.submission import new_task
 from fairlane.core.tick_counts import LAG_BOUNDS
+from fairlane.core.zones import zone_of
 from fairlane.scheduler import SWEEP_SECONDS, Scheduler
 
 BURST, STEADY, IDLE = 10_000, 1_000, 10_000
@@ -71,7 +71,7 @@ def rules_at(at: datetime) -> Iterator[Recurrence]:
     for count in range(7):
         for others in combinations(range(1, 7), count):
             for name in ZONES:
-                local = at.astimezone(ZoneInfo(name))
+                local = at.astimezone(zone_of(name))
                 days = sorted(
                     {local.isoweekday() % 7, *((local.isoweekday() + n) % 7 for n in others)}
                 )

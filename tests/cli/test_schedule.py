@@ -136,6 +136,10 @@ def test_what_a_worker_has_published_counts(at: Cli) -> None:
     backend.run_sync(backend.ops.publish([known]))
     backend.driver.close()
     command = ("schedule", "put", "nightly", "--cron", "@daily", "--type", "report")
+    other = at("schedule", "put", "other", "--every", "5m", "--type", "unheard-of")
+    note = "No worker has published a task unheard-of"
+    assert (other.exit_code, note in other.stderr, note in other.stdout) == (0, True, False)
+    assert at("schedule", "put", "nightly2", *command[3:], "--payload", '{"day": 1}').stderr == ""
     refused = at(*command)
     assert (refused.exit_code, "`day` is missing" in refused.stderr) == (2, True)
     assert at.json(*command, "--payload", '{"day": 1}')["task"]["queue"] == "slow"

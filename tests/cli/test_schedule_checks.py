@@ -12,9 +12,10 @@ from fairlane.client.app import Fairlane
 from fairlane.core import limits, recurrence
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import Failed
-from fairlane.core.recurrence import Cron, every, zone_of
+from fairlane.core.recurrence import Cron, every
 from fairlane.core.schedules import new_schedule
 from fairlane.core.submission import new_task
+from fairlane.core.zones import zone_of
 from tests.cli.kit import Cli, in_store
 from tests.fixtures.stores import World
 

@@ -20,7 +20,6 @@ from fairlane.core.errors import (
     UnknownSchedule,
 )
 from fairlane.core.model import moment
-from fairlane.core.recurrence import zone_of
 from fairlane.core.schedules import (
     Missed,
     Outcome,
@@ -30,6 +29,7 @@ from fairlane.core.schedules import (
     new_schedule,
 )
 from fairlane.core.submission import new_task
+from fairlane.core.zones import zone_of
 from fairlane.runtime.schedules import ScheduleTotals
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -348,8 +348,8 @@ def test_a_preview_asks_no_store() -> None:
 # -- bad input -------------------------------------------------------------------------------------
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({}, "Give either cron="),
-    ({"cron": "@daily", "every": 5}, "Give either cron="),
+    ({}, "Give either cron or every"),
+    ({"cron": "@daily", "every": 5}, "Give either cron or every"),
     ({"every": 60, "tz": "UTC"}, "tz goes with cron"),
     ({"cron": "@daily", "offset": 5}, "offset goes with every"),
     ({"every": 60, "offset": 60}, "less than the interval"),

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
+from fairlane.core import limits
 from fairlane.core.errors import InvalidInput, InvalidSchedule, ScheduleConflict, UnknownSchedule
+from fairlane.core.firing import fire_time
 from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError, microseconds_of, moment
 from fairlane.core.outcomes import Failed
 from fairlane.core.recurrence import cron, every
-from fairlane.core.schedules import Missed, Outcome
+from fairlane.core.retention import Retention
+from fairlane.core.schedules import Missed, Outcome, Overlap
+from fairlane.core.scheduling import backfilled
+from fairlane.core.states import State
 from tests.conformance.test_schedules import (
     HOUR,
     LEAD,
@@ -67,11 +72,9 @@ async def test_the_last_tick_there_is(store: World) -> None:
     assert wait > 7_000 * 365 * 86_400
     (page,) = (await store.run(store.ops.schedule_page())).schedules
     assert page == schedule
-    ids = await store.run(
-        store.ops.backfill_schedule("last", new_id(), microseconds_of(end), 10**18)
-    )
-    assert len(ids) == 1
-    assert (await store.task(ids[0])).schedule_id == "last"
+    (tick,) = backfilled(schedule, microseconds_of(end), 10**18)
+    task_id = await store.run(store.ops.run_schedule("last", new_id(), tick=tick))
+    assert (await store.task(task_id)).schedule_id == "last"
 
 
 async def test_jitter_and_a_tick_of_another_process(store: World) -> None:
@@ -140,6 +143,132 @@ async def test_a_success_ends_a_row_of_failures(store: World) -> None:
     assert await fire(store) == [("daily", Outcome.FIRED)]
 
 
+async def test_jitter_beyond_the_window_misses_nothing(store: World) -> None:
+    """What is fired on time is not too old, although its tick was long ago."""
+    new = declared("late", await hourly(store), jitter=1_800, within=600, overlap="allow")
+    schedule = await put(store, new)
+    for _ in range(12):
+        await advance_to(store, fire_time(schedule, schedule.standing.tick or 0))
+        assert await fire(store) == [("late", Outcome.FIRED)]
+        schedule = await get(store, "late")
+
+
+async def test_in_a_queue_one_waits_at_the_most(store: World) -> None:
+    """Also of those that nobody fired in time."""
+    await put(store, declared("daily", await hourly(store), missed="all", overlap="queue"))
+    worker = await store.worker(lease=86_400)
+    await store.advance(5 * 3600)
+    await fire(store)
+    fired = [(Outcome.FIRED, 1)]
+    assert await outcomes(store, "daily") == [*fired * 2, (Outcome.OVERLAP, 3)]
+    states = [await store.state(each) for each in await tasks_of(store, "daily")]
+    assert states == [State.QUEUED, State.SCHEDULED]
+    for _ in range(2):
+        running = await store.claim_one(worker)
+        await store.advance(5 * 3600)
+        await fire(store)
+        states = [await store.state(each) for each in await tasks_of(store, "daily")]
+        assert (states[-2:], await store.claim(worker)) == (
+            [State.EXECUTING, State.SCHEDULED],
+            [],
+        )
+        await store.settle(running)
+
+
+async def test_what_is_caught_up_ends_with_its_pause(store: World) -> None:
+    """An outage after a pause is no part of it, whether or not the pause had ticks."""
+    for hours in (0, 2):
+        new = declared(f"s{hours}", await hourly(store), missed="skip", overlap="allow")
+        await put(store, new)
+        await store.run(store.ops.pause_schedule(new.schedule_id))
+        await store.advance(hours * 3600 + (LEAD + 60 if hours else 0))
+        await store.run(store.ops.resume_schedule(new.schedule_id, missed=Missed.ALL))
+        await store.advance(11 * 3600 + 120)
+        for _ in range(3):
+            await fire(store)
+    assert await outcomes(store, "s2") == [*[(Outcome.FIRED, 1)] * 3, (Outcome.MISSED, 11)]
+    assert (await outcomes(store, "s0"))[0] == (Outcome.MISSED, 12)
+
+
+BROKEN = Failed(TaskError("no", retriable=False))
+
+
+async def pause_after(store: World, failures: int, **options: Any) -> str:
+    """A schedule that is about to fire, and a worker."""
+    new = declared("daily", await hourly(store), pause_after_failures=failures, **options)
+    await put(store, new)
+    await store.advance(LEAD + 1)
+    return await store.worker(lease=86_400)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "last"),
+    [((BROKEN, None, BROKEN), Outcome.FIRED), ((BROKEN, BROKEN), Outcome.PAUSED)],
+)
+async def test_how_tasks_ended_counts_although_they_were_deleted(
+    store: World, outcomes: Any, last: Outcome
+) -> None:
+    """Tasks are not kept until the next tick of a schedule that fires once a week."""
+    worker = await pause_after(store, 2)
+    for outcome in outcomes:
+        assert await fire(store) == [("daily", Outcome.FIRED)]
+        await store.claim_and_settle(worker, outcome)
+        wait = await store.run(store.ops.due_schedules())
+        assert wait is not None
+        assert wait <= limits.SCHEDULE_LOOK_SECONDS
+        await store.advance(limits.SCHEDULE_LOOK_SECONDS + 1)
+        assert await fire(store) == []
+        await store.run(store.ops.prune(Retention(completed=1, failed=1, dead_letter=1)))
+        assert await tasks_of(store, "daily") == []
+        await store.advance(3600 - limits.SCHEDULE_LOOK_SECONDS - 1)
+    assert await fire(store) == [("daily", last)]
+
+
+async def test_what_was_deleted_at_once_counts_as_neither(store: World) -> None:
+    worker = await pause_after(store, 2)
+    for outcome in (BROKEN, None, BROKEN):
+        assert await fire(store) == [("daily", Outcome.FIRED)]
+        task = await store.claim_and_settle(worker, outcome)
+        if outcome is None:
+            await store.run(store.ops.delete([task.task_id]))
+        await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.PAUSED)]
+
+
+@pytest.mark.parametrize("overlap", [Overlap.QUEUE, Overlap.ALLOW])
+async def test_failures_after_the_next_tick_are_counted(store: World, overlap: Overlap) -> None:
+    """Each task still runs when the next tick is due."""
+    worker = await pause_after(store, 3, overlap=overlap)
+    await fire(store)
+    for _ in range(3):
+        running = await store.claim_one(worker)
+        await store.advance(3600)
+        assert await fire(store) == [("daily", Outcome.FIRED)]
+        await store.settle(running, BROKEN)
+    await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.PAUSED)]
+
+
+async def test_every_task_that_was_caught_up_counts(store: World) -> None:
+    worker = await pause_after(store, 5, missed="all")
+    await store.advance(5 * 3600)
+    assert await fire(store) == [("daily", Outcome.FIRED)] * 6
+    for _ in range(6):
+        await store.claim_and_settle(worker, BROKEN)
+    await store.advance(3600)
+    assert await fire(store) == [("daily", Outcome.PAUSED)]
+    assert (await get(store, "daily")).standing.failures == 6
+
+
+async def test_a_page_begins_with_what_fires_next(store: World) -> None:
+    """Whose tasks are only looked at stands where its next tick is."""
+    await pause_after(store, 2)
+    await put(store, declared("soon", await hourly(store, 600)))
+    await fire(store)
+    page = await store.run(store.ops.schedule_page())
+    assert [each.schedule_id for each in page.schedules] == ["soon", "daily"]
+
+
 async def test_a_refusal_while_others_are_caught_up(
     store: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,7 +324,10 @@ async def test_what_is_refused_changes_nothing(store: World) -> None:
 
 async def test_a_change_can_be_repeated_whose_answer_was_lost(store: World) -> None:
     rule = await hourly(store)
-    await put(store, declared("daily", rule))
+    created = await put(store, declared("daily", rule), version=0)
+    assert await put(store, declared("daily", rule), version=0) == created
+    with pytest.raises(ScheduleConflict):
+        await put(store, declared("daily", rule, note="another"), version=0)
     first = await put(store, declared("daily", rule, note="new"), version=1)
     assert await put(store, declared("daily", rule, note="new"), version=1) == first
     with pytest.raises(ScheduleConflict):

@@ -17,10 +17,11 @@ from fairlane.core.documents import Written
 from fairlane.core.errors import UnknownSchedule
 from fairlane.core.flow import Flow, Op, writes
 from fairlane.core.ids import new_id, numbered
-from fairlane.core.recurrence import Cron, cron, zone_of
+from fairlane.core.recurrence import Cron, cron
 from fairlane.core.schedules import Outcome
 from fairlane.core.scheduling import KIND, stored
 from fairlane.core.states import State
+from fairlane.core.zones import zone_of
 from tests.conformance.test_schedules import (
     HOUR,
     LEAD,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from fairlane.client.schedule_declarations import declare
 from fairlane.core import limits, recurrence
 from fairlane.core.documents import Document, Written
 from fairlane.core.errors import (
@@ -20,11 +23,11 @@ from fairlane.core.errors import (
 )
 from fairlane.core.filters import new_filter
 from fairlane.core.firing import upcoming
-from fairlane.core.flow import writes
+from fairlane.core.flow import perform_async, writes
 from fairlane.core.ids import new_id
 from fairlane.core.model import TaskError, microseconds_of, moment
 from fairlane.core.outcomes import Failed
-from fairlane.core.recurrence import Cron, Every, Recurrence, cron, every, zone_of
+from fairlane.core.recurrence import Cron, Every, Recurrence, cron, every
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.schedules import (
     Missed,
@@ -39,6 +42,7 @@ from fairlane.core.schedules import (
 from fairlane.core.scheduling import KIND, Fired
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
+from fairlane.core.zones import zone_of
 from tests.fixtures.stores import World
 
 SECOND = 1_000_000
@@ -224,7 +228,45 @@ async def test_nobody_else_changes_what_code_declares(store: World) -> None:
     await put(store, declared("daily", rule), owner="shop")
     with pytest.raises(ScheduleConflict, match="code of shop"):
         await put(store, declared("daily", rule, note="mine"))
+    with pytest.raises(ScheduleConflict):  # and not "this is repeated"
+        await put(store, declared("daily", rule), version=0)
     assert (await store.run(store.ops.pause_schedule("daily"))).standing.pause is not None
+
+
+async def test_code_takes_over_nothing_that_was_made_by_hand(store: World) -> None:
+    rule = await hourly(store)
+    made = await put(store, declared("mine", rule))
+    for version in (None, 0, 1):
+        new = [declared(each, rule) for each in ("a", "mine", "b")]
+        with pytest.raises(ScheduleConflict):
+            await store.run(store.ops.put_schedules(new, owner="shop", version=version))
+    assert await store.run(store.ops.schedules(["a", "mine", "b"])) == [None, made, None]
+
+
+async def test_the_others_of_a_declaration_count_all_the_same(
+    store: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    rule = await hourly(store)
+    made = await put(store, declared("mine", rule, note="by hand"))
+    new = [declared(each, rule) for each in ("a", "mine", "b")]
+    with caplog.at_level(logging.WARNING, "fairlane.schedules"):
+        await perform_async(declare(store.ops, "shop", new), store.run)
+    (record,) = caplog.records
+    assert "The schedule mine is not declared" in record.getMessage()
+    assert "fairlane schedule delete mine" in record.getMessage()
+    assert await get(store, "mine") == made
+    owners = [(await get(store, each)).standing.owner for each in ("a", "b")]
+    assert owners == ["shop", "shop"]
+
+
+async def test_that_another_application_takes_one_over_is_recorded(store: World) -> None:
+    rule = await hourly(store)
+    for owner in ("shop", "shop", "office", "office"):
+        await put(store, declared("daily", rule), owner=owner)
+    page = await store.behind.run(store.behind.ops.audit(10))
+    taken = [each for each in page.entries if each.action == "schedule.take"]
+    assert [(each.actor, each.subject) for each in taken] == [("code:office", "daily")]
+    assert json.loads(taken[0].detail) == {"owner": "office", "before": "shop"}
 
 
 async def test_what_code_no_longer_declares_is_dropped_after_a_day(store: World) -> None:
@@ -280,6 +322,14 @@ async def test_nothing_is_called_so(store: World, odd: str) -> None:
         await store.run(store.ops.pause_schedule("daily", note=odd + "\n"))
     page = await store.run(store.ops.schedule_page())
     assert [schedule.standing.pause for schedule in page.schedules] == [None]
+
+
+async def test_an_address_of_the_api_is_no_id(store: World) -> None:
+    with pytest.raises(InvalidSchedule, match="No schedule can have the id preview"):
+        declared("preview", await hourly(store))
+    assert await store.run(store.ops.schedules(["preview"])) == [None]
+    with pytest.raises(UnknownSchedule):
+        await store.run(store.ops.pause_schedule("preview"))
 
 
 async def test_a_pause_survives_a_deployment(store: World) -> None:
@@ -520,6 +570,8 @@ async def test_backfilling(store: World) -> None:
         store.ops.backfill_schedule("daily", new_id(), now - 5 * HOUR, now, overlap=Overlap.ALLOW)
     )
     assert len(await store.claim(worker)) == len(at_once) == 5
+    with pytest.raises(InvalidSchedule, match=r"backfill up to now"):
+        await store.run(store.ops.backfill_schedule("daily", new_id(), now, now + 9 * HOUR))
     with pytest.raises(InvalidSchedule, match=r"More than 1,000 ticks"):
         await store.run(store.ops.backfill_schedule("daily", new_id(), now - 1_001 * HOUR, now))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from fairlane.core.tokens import Scope, issued
 from fairlane.runtime.context import Context
 from fairlane.runtime.outcomes import Retry, Snooze
 from fairlane.worker.config import Config
+from fairlane.worker.schedules import ScheduleKeeper
 from fairlane.worker.worker import Worker
 from tests.conftest import Servers
 from tests.fixtures.remote import remote
@@ -109,6 +111,29 @@ async def test_a_handler_that_submits_needs_a_token_for_that(world: World) -> No
         async with working(application(url, both)):
             task = await ended(world, accepted)
             assert task.status is State.COMPLETED
+
+
+@pytest.mark.parametrize("both", [True, False])
+async def test_schedules_take_a_token_that_may_submit(
+    world: World, caplog: pytest.LogCaptureFixture, both: bool
+) -> None:
+    """Without it, the worker says so once, and works all the same."""
+    secret = await token(world, Scope.WORKER, *([Scope.SUBMIT] if both else []))
+    task_id = await world.submit("add", {"a": 1, "b": 2})
+    with remote(world.backend) as url:
+        app = application(url, secret)
+        app.every(minutes=5, arguments={"a": 1, "b": 1})(app.tasks["add"])
+        with caplog.at_level(logging.WARNING, "fairlane.worker"):
+            async with working(app):
+                assert (await ended(world, task_id)).result == b"3"
+                keeper = ScheduleKeeper(app)
+                for _ in range(3):
+                    await keeper.declare(app.run)
+    warnings = [each.getMessage() for each in caplog.records if "schedules" in each.getMessage()]
+    advice = "give it a token with the scopes worker and submit."
+    assert [each.endswith(advice) for each in warnings] == ([] if both else [True] * 2)
+    (found,) = await world.run(world.ops.schedules(["add"]))
+    assert (found is not None) is both
 
 
 @pytest.mark.parametrize("scopes", [(Scope.SUBMIT,), ()])

@@ -221,9 +221,22 @@ class SchedulePair(Pair):
         begin = (self.schedules.now - self.begun) % STEP
         steps = [STEP, 3 * STEP, 30 * STEP, 100 * STEP, -3 * STEP]
         moves = [*steps, STEP - begin, AFTER_A_TICK - begin]
-        seconds = moves[number % len(moves)]
+        self._let_pass(moves[number % len(moves)])
+
+    def _let_pass(self, seconds: int) -> None:
         self.run(self.backend.ops.shift_clock(seconds))
         self.schedules.now += seconds
+
+    def look(self, number: int, outcome: str) -> None:
+        """Just after a tick, and again before the next one, when a task may have ended."""
+        self._let_pass(AFTER_A_TICK - (self.schedules.now - self.begun) % STEP)
+        self.fire()
+        self.compare()
+        self.claim_all()
+        self.end_run(number, outcome)
+        self._let_pass(STEP - AFTER_A_TICK)
+        self.fire()
+        self.delete_one(number)
 
     def claim_all(self) -> None:
         worker = self.run(self.backend.ops.register(NewWorker(new_id(), lease=86_400.0)))
@@ -254,7 +267,8 @@ class SchedulePair(Pair):
             self.schedules.tasks[number] = "cancelled"
 
     def delete_one(self, choice: int) -> None:
-        ended = [n for n, s in self.schedules.tasks.items() if s in {"completed", "cancelled"}]
+        gone = {"completed", "cancelled", "failed"}
+        ended = [n for n, state in self.schedules.tasks.items() if state in gone]
         if ended:
             number = ended[choice % len(ended)]
             self.run(self.backend.ops.delete([self.task_ids[number]]))
@@ -272,6 +286,7 @@ def make_step(rng: random.Random) -> Step:
         (9, lambda: _make_settle(rng, number)),
         (1, lambda: lambda pair: pair.cancel_one(number)),
         (1, lambda: lambda pair: pair.delete_one(number)),
+        (4, lambda: _make_look(rng, number)),
         (2, lambda: _make_pause(rng, id)),
         (2, lambda: _make_resume(rng, id)),
         (1, lambda: lambda pair: pair.run_now(id)),
@@ -306,6 +321,11 @@ def _make_put(rng: random.Random, id: str) -> Step:
 def _make_settle(rng: random.Random, number: int) -> Step:
     outcome = rng.choice(["completed", "completed", "failed", "failed", "retrying"])
     return lambda pair: pair.end_run(number, outcome)
+
+
+def _make_look(rng: random.Random, number: int) -> Step:
+    outcome = rng.choice(["completed", "failed", "failed"])
+    return lambda pair: pair.look(number, outcome)
 
 
 def _make_pause(rng: random.Random, id: str) -> Step:

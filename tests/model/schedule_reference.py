@@ -14,6 +14,7 @@ from tests.model.reference import Refused
 DAY = 86_400
 HOUR = 3_600
 MINUTE = 60
+LOOK = 2 * MINUTE
 ENDED = {"completed", "failed", "cancelled", "deleted"}
 
 
@@ -56,11 +57,15 @@ class MSchedule:
     version: int = 1
     last: int | None = None
     last_at: int | None = None
-    judged: bool = False
+    unjudged: list[int] = field(default_factory=list)
+    """Tasks of which it was not counted how they ended."""
+    looked: int = 0
     failures: int = 0
     paused: bool = False
     until: int | None = None
     catch_up: str | None = None
+    """What becomes of the ticks up to `resumed`."""
+    resumed: int = 0
     runs: list[Run] = field(default_factory=list)
 
     def ticks(self, until: int) -> list[int]:
@@ -72,6 +77,12 @@ class MSchedule:
         end = until if said.ends_at is None else min(until, said.ends_at)
         first = begin + (said.offset - begin) % said.interval
         return list(range(first, end + 1, said.interval))
+
+    @property
+    def looks(self) -> bool:
+        """Whether somebody looks at its tasks before its next tick."""
+        failing = self.said.pause_after_failures is not None
+        return failing and bool(self.unjudged) and self.next_tick is not None
 
     @property
     def next_tick(self) -> int | None:
@@ -111,10 +122,12 @@ class Schedules:
     def put(self, id: str, said: Declared, owner: str | None, version: int | None) -> None:
         old = self.known.get(id)
         found = 0 if old is None else old.version
-        repeated = old is not None and version and (old.said, found) == (said, version + 1)
+        made = old and (old.said, old.owner, old.version)
+        repeated = version is not None and made == (said, owner, version + 1)
         if version is not None and version != found and not repeated:
             raise Refused("schedule_conflict")
-        if old is not None and owner is None and old.owner is not None and not repeated:
+        between = old is not None and (owner is None) != (old.owner is None)
+        if between and not repeated:
             raise Refused("schedule_conflict")
         if old is None:
             new = MSchedule(said, self.now, owner, self.now, said.count)
@@ -123,7 +136,7 @@ class Schedules:
             if owner is not None and self.now - old.seen >= HOUR:
                 old.seen = self.now
         else:
-            new = MSchedule(**{**vars(old), "runs": [*old.runs]})
+            new = MSchedule(**{**vars(old), "runs": [*old.runs], "unjudged": []})
             new.said, new.owner, new.seen, new.failures = said, owner, self.now, 0
             new.version += 1
             if said.count != old.said.count:
@@ -164,11 +177,11 @@ class Schedules:
         schedule = self._get(id)
         if schedule.paused:
             schedule.version += 1
-            schedule.paused, schedule.failures = False, 0
+            self._end_pause(schedule)
             if missed == "skip":
                 self._pass_over(schedule, self.now)
             else:
-                schedule.catch_up = missed
+                schedule.catch_up, schedule.resumed = missed, self.now
 
     def run(self, id: str) -> int:
         schedule = self._get(id)
@@ -203,20 +216,27 @@ class Schedules:
             if schedule.until is None or schedule.until > self.now:
                 return False
         elif not due:
+            if schedule.looks and self.now >= schedule.looked + LOOK:
+                self._judge(schedule)
             return False
         self._judge(schedule)
         if schedule.paused:
             assert schedule.until is not None
-            schedule.paused, schedule.failures = False, 0
+            self._end_pause(schedule)
             self._pass_over(schedule, schedule.until)
             due = schedule.ticks(self.now)
             if not due:
                 return True
+        elif schedule.catch_up:
+            # The ticks of a pause first; those after it are none of it.
+            due = [tick for tick in due if tick <= schedule.resumed] or due
+            if due[0] > schedule.resumed:
+                schedule.catch_up = None
         wanted = self._wanted(schedule, due)
         missed = [tick for tick in due if not wanted or tick < wanted[0]]
         if missed:
             self._tell(schedule, Run(missed[-1], "missed", len(missed)))
-        schedule.handled, schedule.catch_up = due[-1], None
+        schedule.handled = due[-1]
         if wanted and schedule.left is not None and len(wanted) > schedule.left:
             wanted = wanted[: schedule.left]
             schedule.handled = wanted[-1]
@@ -231,12 +251,18 @@ class Schedules:
         return True
 
     def _judge(self, schedule: MSchedule) -> None:
-        state = None if schedule.last is None else self.tasks[schedule.last]
-        if not schedule.judged and state in {"completed", "failed", "cancelled"}:
-            schedule.judged = True
-            schedule.failures += state == "failed"
+        schedule.looked = self.now
+        for number in [*schedule.unjudged]:
+            state = self.tasks[number]
+            if state in ENDED:
+                schedule.unjudged.remove(number)
+            if state == "failed":
+                schedule.failures += 1
             if state == "completed":
                 schedule.failures = 0
+
+    def _end_pause(self, schedule: MSchedule) -> None:
+        schedule.paused, schedule.failures, schedule.unjudged = False, 0, []
 
     def _wanted(self, schedule: MSchedule, due: list[int]) -> list[int]:
         """The ticks to be fired."""
@@ -263,13 +289,21 @@ class Schedules:
             self._tell(schedule, Run(wanted[-2], "overlap", len(wanted) - 1))
             wanted = wanted[-1:]
         parent = last if overlap == "queue" and state != "ended" else None
+        skipped: list[int] = []
+        if overlap == "queue":
+            room = 2 if parent is None else 1
+            wanted, skipped = wanted[:room], wanted[room:]
         for tick in wanted:
             number = self.new_task(parent)
             parent = None if overlap == "allow" else number
             self._tell(schedule, Run(tick, "fired", 1, number))
-            schedule.last, schedule.last_at, schedule.judged = number, tick, False
+            schedule.last, schedule.last_at = number, tick
+            most = 1 if schedule.said.pause_after_failures is None else 100
+            schedule.unjudged = [*schedule.unjudged, number][-most:]
             if schedule.left is not None:
                 schedule.left -= 1
+        if skipped:
+            self._tell(schedule, Run(skipped[-1], "overlap", len(skipped)))
 
     def _pass_over(self, schedule: MSchedule, until: int) -> None:
         passed = schedule.ticks(until)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -69,7 +69,7 @@ def _moves_nothing_on(
 _fire, _chosen, _judge, _passed_over = (
     firing.fire,
     firing._chosen,
-    firing._judge,
+    firing.judge,
     firing._passed_over,
 )
 _task_of, _after, _decide, _commit = (
@@ -123,13 +123,19 @@ def _begins_anew(new: Any, before: Schedule | None, now: int, owner: str | None)
     return firing.align(replace(found, standing=replace(found.standing, since=now)))
 
 
-def _never_resets_failures(schedule: Schedule, last: State | None) -> Schedule:
-    return _judge(schedule, None if last is State.COMPLETED else last)
+def _never_resets_failures(schedule: Schedule, states: Mapping[str, State], now: int) -> Schedule:
+    others = {each: state for each, state in states.items() if state is not State.COMPLETED}
+    return _judge(schedule, others, now)
 
 
-def _counts_a_failure_again(schedule: Schedule, last: State | None) -> Schedule:
-    standing = replace(schedule.standing, judged=False)
-    return _judge(replace(schedule, standing=standing), last)
+def _counts_a_failure_again(schedule: Schedule, states: Mapping[str, State], now: int) -> Schedule:
+    after = _judge(schedule, states, now)
+    unjudged = schedule.standing.unjudged
+    return replace(after, standing=replace(after.standing, unjudged=unjudged))
+
+
+def _remembers_the_last_task(schedule: Schedule, fired: Sequence[str]) -> tuple[str, ...]:
+    return tuple(fired)[-1:]
 
 
 def _differs() -> Break:
@@ -225,6 +231,11 @@ MISSED = {
     )
     for each in Missed
 }
+FAILS_TWICE = shown(
+    edges.test_how_tasks_ended_counts_although_they_were_deleted,
+    [edges.BROKEN] * 2,
+    Outcome.PAUSED,
+)
 OVERLAP = {each: shown(plain.test_a_task_that_has_not_ended, each) for each in Overlap}
 
 CORE: dict[str, Fault] = {
@@ -251,6 +262,10 @@ CORE: dict[str, Fault] = {
         replaced(firing, "task_of", _waits_for_nobody),
         shown(plain.test_missed_ticks_run_one_after_the_other),
     ),
+    "several tasks wait in a queue": (
+        policy("_overlapping", _overlapping, overlap=Overlap.SKIP),
+        shown(edges.test_in_a_queue_one_waits_at_the_most),
+    ),
     "what is replaced goes on": (
         replaced(due, "_commit", _cancels_nothing),
         OVERLAP[Overlap.REPLACE],
@@ -267,6 +282,10 @@ CORE: dict[str, Fault] = {
     "ticks of a pause are never caught up": (
         replaced(firing, "resume", lambda schedule, now, _: _resume(schedule, now, Missed.SKIP)),
         shown(plain.test_ticks_of_a_pause_can_be_caught_up, Missed.ALL, 3),
+    ),
+    "what is caught up goes on for ever": (
+        replaced(firing, "_newest_of_stretch", firing._newest_due),
+        shown(edges.test_what_is_caught_up_ends_with_its_pause),
     ),
     "a deployment begins anew": (
         replaced(declaring, "_declared", _begins_anew),
@@ -316,12 +335,24 @@ CORE: dict[str, Fault] = {
         shown(edges.test_a_count_ends_a_schedule_for_good),
     ),
     "failures are never forgotten": (
-        replaced(firing, "_judge", _never_resets_failures),
+        replaced(firing, "judge", _never_resets_failures),
         shown(edges.test_a_success_ends_a_row_of_failures),
     ),
     "failures are not counted": (
-        replaced(firing, "_judge", lambda schedule, _: schedule),
+        replaced(firing, "judge", lambda schedule, *_: schedule),
         shown(plain.test_a_schedule_that_keeps_failing_is_paused),
+    ),
+    "a failure counts again": (
+        replaced(firing, "judge", _counts_a_failure_again),
+        shown(edges.test_what_was_deleted_at_once_counts_as_neither),
+    ),
+    "a failure counts at the next tick only": (
+        replaced(stored, "due_at", firing.fires_at),
+        FAILS_TWICE,
+    ),
+    "of several tasks the last one counts": (
+        replaced(firing, "_unjudged", _remembers_the_last_task),
+        shown(edges.test_every_task_that_was_caught_up_counts),
     ),
     "jitter differs": (_differs(), shown(edges.test_jitter_and_a_tick_of_another_process)),
     "jitter is ignored": (
@@ -387,8 +418,16 @@ CORE: dict[str, Fault] = {
         shown(plain.test_what_code_no_longer_declares_is_dropped_after_a_day),
     ),
     "anybody changes what code declares": (
-        replaced(declaring, "check_version", lambda *_: None),
+        replaced(declaring, "_check_source", lambda *_: None),
         shown(plain.test_nobody_else_changes_what_code_declares),
+    ),
+    "code takes over what was made by hand": (
+        replaced(declaring, "_check_source", lambda *_: None),
+        shown(plain.test_code_takes_over_nothing_that_was_made_by_hand),
+    ),
+    "nobody learns who has taken one over": (
+        replaced(declaring, "_taken_over", lambda *_: []),
+        shown(plain.test_that_another_application_takes_one_over_is_recorded),
     ),
     "there may be any number": (
         replaced(declaring, "write", _knows_no_bound),

@@ -10,15 +10,17 @@ import pytest
 
 from fairlane.core import recurrence
 from fairlane.core.ids import new_id
-from fairlane.core.recurrence import Cron, cron, zone_of
+from fairlane.core.recurrence import Cron, cron
 from fairlane.core.schedules import new_schedule
 from fairlane.core.submission import new_task
+from fairlane.core.zones import zone_of
 from fairlane.wire.times import iso_of
 from tests.server.http.kit import Reply
 from tests.server.kit import Api, refused, told
 from tests.server.security.kit import audit_log
 
 SCHEDULES = "/api/v1/schedules"
+DECLARED = "/internal/workers/schedules"
 TASK = {"task_type": "report", "parameters": {"b": 1, "a": "é"}}
 HOURLY: dict[str, Any] = {"schedule_id": "hourly", "every_seconds": 3600, "task": TASK}
 NIGHTLY: dict[str, Any] = {
@@ -213,11 +215,17 @@ async def test_a_zone_that_the_server_does_not_know(
 
 async def test_an_id_that_is_taken(served: Api) -> None:
     first = await created(served)
-    for body in (HOURLY, {**HOURLY, "note": "other"}):
-        reply = await served.ask("POST", SCHEDULES, body)
-        refused(reply, 409, "schedule_conflict")
-        assert b"There is a schedule hourly already" in reply.body
+    reply = await served.ask("POST", SCHEDULES, {**HOURLY, "note": "other"})
+    refused(reply, 409, "schedule_conflict")
+    assert b"There is a schedule hourly already" in reply.body
     assert await served.get(f"{SCHEDULES}/hourly") == first
+
+
+async def test_a_creation_can_be_repeated_whose_answer_was_lost(served: Api) -> None:
+    first = await created(served)
+    assert await created(served) == first
+    await served.post(f"{SCHEDULES}/hourly/pause")
+    refused(await served.ask("POST", SCHEDULES, HOURLY), 409, "schedule_conflict")
 
 
 async def test_one_that_is_not_there(served: Api) -> None:
@@ -302,9 +310,11 @@ async def test_backfilling(served: Api) -> None:
     queued = (await served.get("/api/v1/tasks", status="queued", limit=100))["tasks"]
     assert {task["task_id"] for task in queued} > set(at_once["task_ids"])
     year = {"since": "2025-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z"}
+    coming = {"since": "2089-01-01T00:00:00Z", "until": "2089-01-02T00:00:00Z"}
     for dry_run in (True, False):
-        reply = await served.ask("POST", path, {**year, "dry_run": dry_run})
-        refused(reply, 422, "invalid_schedule")
+        for time in (year, coming):
+            reply = await served.ask("POST", path, {**time, "dry_run": dry_run})
+            refused(reply, 422, "invalid_schedule")
 
 
 async def test_what_is_known_of_a_type_counts(served: Api) -> None:
@@ -351,17 +361,38 @@ async def test_many_are_read_in_pages(served: Api) -> None:
 
 async def test_what_code_declares(served: Api) -> None:
     body = {"owner": "shop", "schedules": [HOURLY]}
-    (first,) = (await served.post("/internal/workers/schedules", body))["schedules"]
+    (first,) = (await served.post(DECLARED, body))["schedules"]
     assert (first["source"], first["owner"]) == ("code", "shop")
-    assert (await served.post("/internal/workers/schedules", body))["schedules"] == [first]
+    assert (await served.post(DECLARED, body))["schedules"] == [first]
     path = f"{SCHEDULES}/hourly"
     reply = await served.ask("PATCH", path, {"note": "mine"})
     refused(reply, 409, "schedule_conflict")
     assert b"declared by the code of shop" in reply.body
     assert (await served.post(f"{path}/pause"))["state"] == "paused"
     changed = {**body, "schedules": [{**HOURLY, "note": "theirs"}]}
-    (again,) = (await served.post("/internal/workers/schedules", changed))["schedules"]
+    (again,) = (await served.post(DECLARED, changed))["schedules"]
     assert (again["note"], again["state"]) == ("theirs", "paused")
+
+
+async def test_what_was_made_by_hand_is_not_declared(served: Api) -> None:
+    first = await created(served)
+    body = {"owner": "shop", "schedules": [HOURLY, {**HOURLY, "schedule_id": "other"}]}
+    reply = await served.ask("POST", DECLARED, body)
+    refused(reply, 409, "schedule_conflict")
+    assert b"fairlane schedule delete hourly" in reply.body
+    assert (await served.get(SCHEDULES))["schedules"] == [
+        {**first, "upcoming": first["upcoming"][:1]}
+    ]
+
+
+async def test_only_declarations_that_change_something_are_recorded(served: Api) -> None:
+    body = {"owner": "shop", "schedules": [HOURLY]}
+    changed = {**body, "schedules": [{**HOURLY, "note": "new"}]}
+    for each in (body, body, changed, changed, {**changed, "owner": "office"}):
+        await served.post(DECLARED, each)
+    log = [(actor, action, subject) for actor, action, subject, _ in await audit_log(served.world)]
+    put, taken = ("anyone", "schedule.put", "hourly"), ("code:office", "schedule.take", "hourly")
+    assert log == [put, put, taken, put]
 
 
 async def test_a_preview(api: Api) -> None:
@@ -436,7 +467,8 @@ POLICIES: list[tuple[dict[str, Any], str]] = [
     *(({"missed": each}, "invalid_request") for each in ("sometimes", None, 1)),
     *(({"overlap": each}, "invalid_request") for each in ("SKIP", "", None)),
     *(({"most": each}, "invalid_request") for each in (True, "5", 1.5, None)),
-    *(({"schedule_id": each}, "invalid_schedule") for each in ("", "a b", "x" * 201, "#ticks")),
+    *(({"schedule_id": each}, "invalid_schedule") for each in ("", "a b", "#ticks")),
+    *(({"schedule_id": each}, "invalid_schedule") for each in ("x" * 201, "preview")),
     *(({"schedule_id": each}, "invalid_request") for each in (None, 5)),
     *(({"unknown": each}, "invalid_request") for each in (1, None)),
     ({"version": 1}, "invalid_request"),

@@ -19,6 +19,8 @@ from fairlane.core.firing import (
     due_at,
     fire,
     fire_time,
+    fires_at,
+    judge,
     next_at,
     refuse,
     resume,
@@ -39,7 +41,7 @@ from fairlane.core.schedules import (
     Standing,
     Template,
 )
-from fairlane.core.states import State
+from fairlane.core.states import LIVE, State
 from tests.unit.make import NOW, SECOND, quick, task_id
 
 HOUR = 3600 * SECOND
@@ -98,7 +100,10 @@ def test_a_tick_becomes_a_task() -> None:
     assert decided.runs == [ScheduleRun(NOW + HOUR, FIRED, task_id(1))]
     after = decided.schedule.standing
     assert (after.since, after.tick) == (NOW + HOUR, NOW + 2 * HOUR)
-    assert (after.last_at, after.last_task, after.judged) == (NOW + HOUR, task_id(1), False)
+    assert (after.last_at, after.last_task, after.unjudged) == (
+        *(NOW + HOUR, task_id(1)),
+        (task_id(1),),
+    )
     assert (after.fired, after.runs) == (1, tuple(decided.runs))
     assert after.version == schedule.standing.version
     assert fired(decided.schedule, NOW + HOUR) is None
@@ -170,18 +175,15 @@ def test_a_last_task_that_may_not_have_ended(
     [
         (Overlap.SKIP, None, [(), (1,), (2,)], ALL_FIRED),
         (Overlap.SKIP, State.QUEUED, [], [(3, OVERLAP)]),
-        (
-            Overlap.QUEUE,
-            State.EXECUTING,
-            [(999,), (1,), (2,)],
-            ALL_FIRED,
-        ),
+        (Overlap.QUEUE, State.EXECUTING, [(999,)], [(1, FIRED), (3, OVERLAP)]),
+        (Overlap.QUEUE, None, [(), (1,)], [(1, FIRED), (2, FIRED), (3, OVERLAP)]),
+        (Overlap.QUEUE, State.SCHEDULED, [], [(3, OVERLAP)]),
         (Overlap.ALLOW, State.EXECUTING, [(), (), ()], ALL_FIRED),
         (Overlap.REPLACE, State.EXECUTING, [()], [(2, OVERLAP), (3, FIRED)]),
     ],
 )
 def test_several_at_once(overlap: Overlap, last: State | None, parents: Any, expected: Any) -> None:
-    """They wait for each other, unless they may overlap."""
+    """They wait for each other, unless they may overlap. In a queue one waits at the most."""
     standing = {"last_task": LAST}
     schedule = scheduled(overlap=overlap, missed=Missed.ALL, standing=standing)
     decided = fired(schedule, NOW + 3 * HOUR, last)
@@ -221,32 +223,71 @@ def test_what_has_ended_has_no_ticks_that_a_pause_could_pass_over(policy: dict[s
     assert fired(caught_up, NOW + 9 * HOUR) is None
 
 
+def judged(schedule: Schedule, *states: State | None, now: int = NOW) -> Standing:
+    """Its standing after somebody has looked at its tasks: None for one that was deleted."""
+    found = {task_id(number): state for number, state in enumerate(states) if state is not None}
+    return judge(schedule, found, now).standing
+
+
+def unjudged(count: int, **policy: Any) -> Schedule:
+    """One that has fired so many tasks of which nobody knows how they ended."""
+    standing = {"unjudged": tuple(map(task_id, range(count))), "failures": 1}
+    return scheduled(standing=standing, **policy)
+
+
+FAILED, COMPLETED, QUEUED, DEAD = State.FAILED, State.COMPLETED, State.QUEUED, State.DEAD_LETTER
+
+
 @pytest.mark.parametrize(
-    ("failures", "last", "expected"),
+    ("states", "failures", "left"),
     [
-        (0, State.FAILED, 1),
-        (1, State.DEAD_LETTER, 2),
-        (1, State.COMPLETED, 0),
-        (1, State.CANCELLED, 1),
-        (1, State.EXECUTING, 1),
-        (1, None, 1),
+        ([FAILED], 2, []),
+        ([DEAD], 2, []),
+        ([COMPLETED], 0, []),
+        ([State.CANCELLED], 1, []),
+        ([None], 1, []),
+        *(([state], 1, [0]) for state in LIVE),
+        ([FAILED] * 10, 11, []),
+        ([FAILED, COMPLETED, DEAD], 1, []),
+        ([QUEUED, FAILED, State.RETRYING, None, DEAD], 3, [0, 2]),
     ],
 )
-def test_failures_are_counted(failures: int, last: State | None, expected: int) -> None:
-    standing = {"last_task": LAST, "failures": failures}
-    schedule = scheduled(overlap=Overlap.ALLOW, standing=standing)
-    assert fired(schedule, NOW + HOUR, last).schedule.standing.failures == expected
+def test_failures_are_counted(states: list[Any], failures: int, left: list[int]) -> None:
+    schedule = unjudged(len(states), overlap=Overlap.ALLOW, pause_after_failures=3)
+    after = judged(schedule, *states)
+    assert (after.failures, after.unjudged) == (failures, tuple(map(task_id, left)))
+    assert judge(replace(schedule, standing=after), {}, NOW).standing.failures == failures
 
 
-def test_a_failure_counts_once() -> None:
-    """Also if the tick after it was not fired."""
-    standing = {"last_task": LAST, "judged": True, "failures": 1}
-    decided = fired(scheduled(standing=standing), NOW + HOUR, State.FAILED)
-    assert decided.schedule.standing.failures == 1
+def test_all_tasks_of_one_that_is_paused_after_failures_are_remembered() -> None:
+    policy: dict[str, Any] = {"missed": Missed.ALL, "most": 300, "within": 1e9}
+    for hours, expected in ((3, 4), (250, limits.SCHEDULE_UNJUDGED)):
+        schedule = unjudged(1, pause_after_failures=5, **policy)
+        decided = fired(schedule, NOW + hours * HOUR)
+        newest = [task.task_id for task in decided.tasks][-limits.SCHEDULE_UNJUDGED :]
+        after = decided.schedule.standing.unjudged
+        assert (len(after), after[-len(newest) :]) == (expected, tuple(newest))
+    decided = fired(unjudged(1, **policy), NOW + 3 * HOUR)
+    assert decided.schedule.standing.unjudged == (decided.tasks[-1].task_id,)
+
+
+def test_somebody_looks_at_its_tasks_soon() -> None:
+    """They may be deleted long before the next tick."""
+    look = int(limits.SCHEDULE_LOOK_SECONDS * SECOND)
+    schedule = judge(unjudged(1, pause_after_failures=3), {task_id(0): QUEUED}, NOW + 5)
+    assert (due_at(schedule), fires_at(schedule)) == (NOW + 5 + look, NOW + HOUR)
+    assert due_at(judge(schedule, {}, NOW + 6)) == NOW + HOUR
+    late = judge(schedule, {task_id(0): QUEUED}, NOW + HOUR - 1)
+    assert due_at(late) == NOW + HOUR
+    assert due_at(judge(unjudged(1), {task_id(0): QUEUED}, NOW)) == NOW + HOUR
+    pause = replace(schedule.standing, pause=Pause(NOW, None))
+    assert due_at(replace(schedule, standing=pause)) == NEVER
+    ended = replace(schedule.standing, tick=None)
+    assert due_at(replace(schedule, standing=ended)) == NEVER
 
 
 def test_who_fails_too_often_is_paused() -> None:
-    standing = {"last_task": LAST, "failures": 2}
+    standing = {"last_task": LAST, "failures": 3, "unjudged": (task_id(7),)}
     schedule = scheduled(pause_after_failures=3, missed=Missed.ALL, most=2, standing=standing)
     decided = fired(schedule, NOW + 3 * HOUR, State.FAILED)
     note = "It was paused after 3 tasks had failed in a row."
@@ -256,15 +297,15 @@ def test_who_fails_too_often_is_paused() -> None:
     ]
     after = decided.schedule.standing
     assert (decided.tasks, after.pause) == ([], Pause(NOW + 3 * HOUR, None, note))
-    assert (after.skipped, after.missed, after.judged) == (2, 1, True)
+    assert (after.skipped, after.missed) == (2, 1)
     assert due_at(decided.schedule) == NEVER
     resumed, _ = resume(decided.schedule, NOW + 3 * HOUR, Missed.SKIP)
+    assert (resumed.standing.failures, resumed.standing.unjudged) == (0, ())
     assert fired(resumed, NOW + 4 * HOUR, State.FAILED).tasks
 
 
 def test_who_fails_less_often_is_not() -> None:
-    standing = {"last_task": LAST, "failures": 1}
-    schedule = scheduled(pause_after_failures=3, standing=standing)
+    schedule = scheduled(pause_after_failures=3, standing={"last_task": LAST, "failures": 2})
     assert fired(schedule, NOW + HOUR, State.FAILED).tasks
 
 
@@ -300,23 +341,55 @@ def test_a_pause_that_ends(until: float, hours: float, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missed", "expected"),
+    ("missed", "hours", "expected"),
     [
-        (Missed.SKIP, [(4, FIRED, 1)]),
-        (Missed.ONCE, [(3, MISSED, 3), (4, FIRED, 1)]),
-        (Missed.ALL, [(1, FIRED, 1), (2, FIRED, 1), (3, FIRED, 1), (4, FIRED, 1)]),
+        (Missed.SKIP, 4, [(4, FIRED, 1)]),
+        (Missed.ONCE, 3, [(2, MISSED, 2), (3, FIRED, 1)]),
+        (Missed.ALL, 3, [(1, FIRED, 1), (2, FIRED, 1), (3, FIRED, 1)]),
     ],
 )
-def test_ticks_of_a_pause(missed: Missed, expected: Any) -> None:
+def test_ticks_of_a_pause(missed: Missed, hours: int, expected: Any) -> None:
     """Whatever the policy of the schedule says about ticks that nobody fired."""
     resumed, runs = resume(paused(None, missed=Missed.SKIP), NOW + 3 * HOUR, missed)
     skipped = [ScheduleRun(NOW + 3 * HOUR, PAUSED, None, 3)] if missed is Missed.SKIP else []
     assert runs == skipped
     assert resumed.standing.skipped == sum(run.count for run in skipped)
     assert (resumed.standing.pause, resumed.standing.failures) == (None, 0)
-    assert told(resumed, 4) == expected
-    after = fired(resumed, NOW + 4 * HOUR).schedule
+    assert told(resumed, hours) == expected
+    after = fired(resumed, NOW + hours * HOUR).schedule
     assert after.standing.catch_up is None
+
+
+@pytest.mark.parametrize("missed", [Missed.ONCE, Missed.ALL])
+def test_a_pause_without_ticks_leaves_nothing_to_catch_up(missed: Missed) -> None:
+    resumed, _ = resume(paused(None, missed=Missed.SKIP), NOW + HOUR // 2, missed)
+    assert (resumed.standing.catch_up, resumed.standing.catch_up_until) == (None, 0)
+    assert told(resumed, 11.5) == [(11, MISSED, 11)]
+
+
+def test_only_ticks_of_a_pause_are_caught_up() -> None:
+    """And not those of an outage after it."""
+    schedule = paused(None, missed=Missed.SKIP)
+    resumed, _ = resume(schedule, NOW + 2 * HOUR + HOUR // 2, Missed.ALL)
+    assert told(resumed, 9.5) == [(1, FIRED, 1), (2, FIRED, 1)]
+    after = fired(resumed, NOW + 9 * HOUR).schedule
+    assert (after.standing.catch_up, due_at(after)) == (None, NOW + 3 * HOUR)
+    assert told(after, 9.5) == [(9, MISSED, 7)]
+
+
+def test_a_count_may_cut_what_is_caught_up() -> None:
+    policy: dict[str, Any] = {"count": 2, "overlap": Overlap.REPLACE, "missed": Missed.SKIP}
+    resumed, _ = resume(paused(None, **policy), NOW + 3 * HOUR, Missed.ALL)
+    decided = fired(resumed, NOW + 3 * HOUR + HOUR // 2)
+    assert [(run.outcome, run.count) for run in decided.runs] == [(OVERLAP, 1), (FIRED, 1)]
+    assert told(decided.schedule, 3.5) == [(3, FIRED, 1)]
+
+
+def test_a_zone_that_changed_may_take_the_ticks_of_a_pause_away() -> None:
+    standing = {"catch_up": Missed.ALL, "catch_up_until": NOW + HOUR - 1}
+    schedule = scheduled(standing=standing, missed=Missed.SKIP)
+    assert told(schedule, 2.5) == [(2, MISSED, 2)]
+    assert fired(schedule, NOW + 2 * HOUR).schedule.standing.catch_up is None
 
 
 def test_a_clock_that_was_set_back_fires_nothing_again_after_a_pause() -> None:
@@ -367,6 +440,30 @@ def test_what_is_late_by_its_jitter_alone_is_on_time() -> None:
     at = fire_time(schedule, NOW + HOUR)
     assert at > NOW + HOUR + ON_TIME
     assert told(schedule, (at - NOW) / HOUR) == [(1, FIRED, 1)]
+
+
+@quick
+@given(jitter=st.floats(0, 7_200), hour=st.integers(0, 1_000), missed=st.sampled_from(Missed))
+def test_what_is_looked_at_on_time_is_never_too_old(
+    jitter: float, hour: int, missed: Missed
+) -> None:
+    """However much later than its tick that is."""
+    schedule = scheduled(jitter=jitter, within=600.0, missed=missed)
+    standing = replace(schedule.standing, since=NOW + hour * HOUR)
+    schedule = align(replace(schedule, standing=standing))
+    decided = fired(schedule, due_at(schedule))
+    assert [run.outcome for run in decided.runs] == [FIRED]
+
+
+def test_ticks_are_as_old_as_the_time_at_which_they_are_fired() -> None:
+    schedule = scheduled(jitter=3_000.0, within=7_200.0, missed=Missed.ALL)
+    times = [fire_time(schedule, NOW + hour * HOUR) for hour in range(1, 6)]
+    for now, expected in ((times[4] + 7_200 * SECOND, [5]), (times[3] + 7_200 * SECOND, [4, 5])):
+        decided = fired(schedule, now)
+        chosen = [(run.tick - NOW) // HOUR for run in decided.runs if run.outcome is FIRED]
+        later = [6] if fire_time(schedule, NOW + 6 * HOUR) <= now else []
+        assert chosen[: len(expected)] == expected
+        assert chosen[len(expected) :][:1] == later
 
 
 # -- refusals --------------------------------------------------------------------------------------

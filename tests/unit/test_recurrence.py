@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -28,6 +27,7 @@ from fairlane.core.recurrence import (
     preview,
     ticks_between,
 )
+from fairlane.core.zones import zone_of
 from tests.unit.make import quick
 
 ZONES = {
@@ -78,10 +78,10 @@ class Quarter(NamedTuple):
 @lru_cache(maxsize=1)
 def quarters(zone: str, begin: datetime, end: datetime) -> list[Quarter]:
     found = []
-    utc, local = begin, begin.astimezone(ZoneInfo(zone))
+    utc, local = begin, begin.astimezone(zone_of(zone))
     while utc < end:
         expected = local.replace(tzinfo=None) + QUARTER
-        following = (utc + QUARTER).astimezone(ZoneInfo(zone))
+        following = (utc + QUARTER).astimezone(zone_of(zone))
         gap = (following.replace(tzinfo=None) - expected) // MINUTE
         found.append(Quarter(utc, local, [expected + n * MINUTE for n in range(gap)]))
         utc, local = utc + QUARTER, following
@@ -155,7 +155,7 @@ def changes(zone: str) -> list[datetime]:
     """When the clock is set there, to the hour."""
     begin = datetime(ZONES[zone], 1, 1, tzinfo=UTC)
     hours = [begin + timedelta(hours=each) for each in range(2 * 365 * 24)]
-    offsets = [each.astimezone(ZoneInfo(zone)).utcoffset() for each in hours]
+    offsets = [each.astimezone(zone_of(zone)).utcoffset() for each in hours]
     return [hours[n] for n, (one, two) in enumerate(pairwise(offsets)) if one != two] or [begin]
 
 

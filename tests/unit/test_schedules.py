@@ -225,3 +225,9 @@ def test_values_of_their_own() -> None:
 def test_the_newest_runs_are_kept() -> None:
     runs = [ScheduleRun(number, Outcome.FIRED) for number in range(150)]
     assert kept(runs) == tuple(runs[50:])
+
+
+def test_an_address_of_the_api_is_no_id() -> None:
+    with pytest.raises(InvalidSchedule, match="No schedule can have the id preview, because an"):
+        new_schedule("preview", every(60), new_task("work"))
+    assert new_schedule("Preview", every(60), new_task("work")).schedule_id == "Preview"

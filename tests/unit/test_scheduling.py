@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairlane.core import encryption, firing, limits, recurrence, scheduling
+from fairlane.core import audit, encryption, firing, limits, recurrence, scheduling
 from fairlane.core.documents import Document
 from fairlane.core.encryption import Encryption
 from fairlane.core.errors import (
@@ -28,7 +29,7 @@ from fairlane.core.errors import (
 from fairlane.core.firing import NEVER
 from fairlane.core.ids import numbered
 from fairlane.core.model import NewTask, moment
-from fairlane.core.recurrence import Cron, every, zone_of
+from fairlane.core.recurrence import Cron, every
 from fairlane.core.schedules import (
     Missed,
     NewSchedule,
@@ -44,6 +45,7 @@ from fairlane.core.scheduling import KIND, Fired
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
 from fairlane.core.tick_counts import TickCounts
+from fairlane.core.zones import zone_of
 from tests.unit.make import NOON, NOW, SECOND, task_id
 from tests.unit.shelf import Shelf, once
 
@@ -224,23 +226,53 @@ def test_another_version_is_a_conflict(shelf: Shelf) -> None:
         put(shelf, version=1)
     put(shelf, version=0)
     with pytest.raises(ScheduleConflict, match="daily has version 1, not 0"):
-        put(shelf, version=0)
+        put(shelf, declared(note="another"), version=0)
     assert put(shelf, declared(note="two"), version=1).standing.version == 2
     with pytest.raises(ScheduleConflict, match="daily has version 2, not 1"):
         put(shelf, declared(note="three"), version=1)
 
 
 def test_a_change_whose_answer_was_lost_can_be_repeated(shelf: Shelf) -> None:
-    put(shelf)
+    created = put(shelf, version=0)
+    assert put(shelf, version=0) == created
     first = put(shelf, declared(note="two"), version=1)
     assert put(shelf, declared(note="two"), version=1) == first
+
+
+def test_a_repetition_changes_no_owner(shelf: Shelf) -> None:
+    put(shelf, declared("code"), owner="shop", version=0)
+    put(shelf, declared("api"), version=0)
+    with pytest.raises(ScheduleConflict):
+        put(shelf, declared("code"), version=0)
+    with pytest.raises(ScheduleConflict):
+        put(shelf, declared("api"), owner="shop", version=0)
 
 
 def test_nobody_but_its_application_changes_a_schedule(shelf: Shelf) -> None:
     put(shelf, owner="shop")
     with pytest.raises(ScheduleConflict, match="by the code of shop, which would undo the change"):
         put(shelf, declared(note="mine"))
-    assert put(shelf, owner="office").standing.owner == "office"
+
+
+def test_code_does_not_take_over_what_was_made_by_hand(shelf: Shelf) -> None:
+    before = put(shelf)
+    with pytest.raises(ScheduleConflict, match=r"made by hand.*fairlane schedule delete daily"):
+        put(shelf, declared("other"), declared(note="code"), owner="shop")
+    assert get(shelf) == before
+    assert shelf.of(KIND).keys() == {"daily"}
+    drop(shelf)
+    assert put(shelf, owner="shop").standing.owner == "shop"
+
+
+def test_another_application_takes_over_what_it_declares_and_that_is_recorded(
+    shelf: Shelf,
+) -> None:
+    put(shelf, declared("a"), declared("b"), owner="shop")
+    for _ in range(2):
+        assert put(shelf, declared("a"), owner="office").standing.owner == "office"
+    (entry,) = shelf.run(audit.audit(shelf, 10)).entries
+    assert (entry.actor, entry.action, entry.subject) == ("code:office", "schedule.take", "a")
+    assert json.loads(entry.detail) == {"owner": "office", "before": "shop"}
 
 
 def test_a_change_meanwhile_is_seen(shelf: Shelf) -> None:
@@ -850,6 +882,17 @@ def test_a_backfill_over_a_long_time(shelf: Shelf) -> None:
     assert len(scheduling.backfilled(schedule, NOW, NOW + century)) == 3
     with pytest.raises(InvalidSchedule, match="at most 100 years: backfill it in parts"):
         scheduling.backfilled(schedule, NOW, NOW + century + 1)
+
+
+def test_a_backfill_of_what_is_to_come(shelf: Shelf) -> None:
+    before = put(shelf)
+    for since, until in ((NOW, NOW + HOUR + 1), (NOW - HOUR, NOW + 2 * HOUR)):
+        op = scheduling.backfill_schedule(shelf, "daily", task_id(1), since, until)
+        with pytest.raises(InvalidSchedule, match="still to come"):
+            shelf.run(op)
+    assert get(shelf) == before
+    op = scheduling.backfill_schedule(shelf, "daily", task_id(1), NOW, NOW + HOUR)
+    assert shelf.run(op) == [task_id(1)]  # the tick of this moment
 
 
 def test_a_backfill_to_the_end_of_time(shelf: Shelf) -> None:

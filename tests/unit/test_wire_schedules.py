@@ -13,7 +13,8 @@ from fairlane.core.recurrence import Recurrence, cron, every
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.schedules import new_schedule
 from fairlane.core.submission import new_task
-from fairlane.wire.schedules import ScheduleRequest, request_of, rule_of
+from fairlane.wire.schedule_changes import PreviewRequest
+from fairlane.wire.schedules import ScheduleRequest, request_of
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -61,10 +62,10 @@ def test_what_is_equal_has_the_same_fingerprint() -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({}, "either cron or every_seconds"),
-        ({"tz": "UTC"}, "either cron or every_seconds"),
-        ({"cron": "@daily", "every_seconds": 5}, "either cron or every_seconds"),
-        ({"cron": "@daily", "offset_seconds": 5}, "goes with every_seconds"),
+        ({}, "Give either cron or every"),
+        ({"tz": "UTC"}, "Give either cron or every"),
+        ({"cron": "@daily", "every_seconds": 5}, "Give either cron or every"),
+        ({"cron": "@daily", "offset_seconds": 5}, "offset goes with every"),
         ({"every_seconds": 5, "tz": "UTC"}, "tz goes with cron"),
         ({"every_seconds": 0}, "at least one second"),
         ({"cron": ""}, "five fields"),
@@ -73,4 +74,4 @@ def test_what_is_equal_has_the_same_fingerprint() -> None:
 )
 def test_a_rule_is_one_of_two(said: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSchedule, match=message):
-        rule_of(**said)
+        PreviewRequest(**said).rule()

@@ -28,7 +28,8 @@ def render() -> str:
         "HTTP",
         "All routes of the server. A running server describes bodies, queries and responses in "
         "full: `/openapi.json` for programs, `/docs` for people. *Scopes*: the token needs "
-        "one of them; `admin` includes `submit` and `read`. *Bound*: the same for "
+        "one of them, and all after *and*; `admin` includes `submit` and `read`. *Bound*: the same "
+        "for "
         "[bound tokens](../security.md#tenants), which are refused where there is none. "
         "Live events also come over the WebSocket `/ws` (scope `read`). How to use it "
         "is in [Use it over HTTP](../howto/http.md), and what can go wrong in [Errors](errors.md).",
@@ -40,13 +41,18 @@ def _row(operation: Operation) -> tuple[str, ...]:
     statuses = ", ".join(map(str, (operation.status, *operation.further)))
     return (
         code(f"{operation.method} {operation.path}"),
-        ", ".join(sorted(operation.scopes)) or "(public)",
+        _scopes(operation),
         ", ".join(sorted(operation.bound or ())),
         code(_name(operation.body)),
         code(_name(operation.query)),
         f"{statuses} {code(_name(operation.returns))}".strip(),
         operation.summary,
     )
+
+
+def _scopes(operation: Operation) -> str:
+    either = ", ".join(sorted(operation.scopes)) or "(public)"
+    return " and ".join([either, *sorted(operation.besides)])
 
 
 def _name(kind: Any) -> str:

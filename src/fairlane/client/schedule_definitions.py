@@ -33,21 +33,6 @@ class ScheduleOptions(TypedDict, total=False):
     note: str
 
 
-def rule_of(
-    cron: str | None, tz: str | None, every: Seconds | None, offset: Seconds | None
-) -> Recurrence:
-    """Return the rule that a caller names. Raises InvalidSchedule."""
-    if cron is not None and every is None:
-        if offset is not None:
-            raise InvalidSchedule("offset goes with every: a cron expression names its minutes.")
-        return recurrence.cron(cron, "UTC" if tz is None else tz)
-    if every is None or cron is not None:
-        raise InvalidSchedule('Give either cron="…" or every=…: it says when the schedule fires.')
-    if tz is not None:
-        raise InvalidSchedule("tz goes with cron: an interval is counted from 1970 in UTC.")
-    return recurrence.every(every, 0 if offset is None else offset)
-
-
 def schedule_of(
     schedule_id: str, rule: Recurrence, call: Prepared[Any], options: ScheduleOptions
 ) -> NewSchedule:

@@ -8,13 +8,14 @@ from typing import Any, Protocol, TypeVar, Unpack
 
 import msgspec
 
-from fairlane.client.schedule_definitions import ScheduleOptions, preview_of, rule_of, schedule_of
+from fairlane.client.schedule_definitions import ScheduleOptions, preview_of, schedule_of
 from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.durations import Seconds
 from fairlane.core.errors import InvalidLimit
 from fairlane.core.flow import Flow, Op, perform, perform_async
 from fairlane.core.ids import new_id
+from fairlane.core.recurrence import rule_of
 from fairlane.core.schedules import (
     Missed,
     NewSchedule,

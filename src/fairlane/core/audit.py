@@ -53,6 +53,7 @@ class Action(StrEnum):
     REPLAY = "task.replay"
     DELETE = "task.delete"
     PUT_SCHEDULE = "schedule.put"
+    TAKE_SCHEDULE = "schedule.take"
     DROP_SCHEDULE = "schedule.drop"
     PAUSE_SCHEDULE = "schedule.pause"
     RESUME_SCHEDULE = "schedule.resume"

@@ -7,8 +7,10 @@ handled is never looked at again, so no clock and no number of processes fires i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -42,6 +44,7 @@ NEVER: Final = microseconds_of(datetime.max.replace(tzinfo=UTC))
 ON_TIME: Final = 60 * MICROSECONDS
 """How late a tick may be fired that nobody wants when it is missed."""
 
+_LOOK = int(limits.SCHEDULE_LOOK_SECONDS * MICROSECONDS)
 _BEGUN = frozenset({State.EXECUTING, State.RETRYING})
 _BAD = frozenset({State.FAILED, State.DEAD_LETTER})
 
@@ -62,7 +65,16 @@ class Firing(NamedTuple):
 
 
 def due_at(schedule: Schedule) -> int:
-    """Return when somebody has to look at a schedule again."""
+    """Return when somebody has to look at a schedule again: at its next tick, or sooner because its
+    tasks may have ended."""
+    standing, next_at = schedule.standing, fires_at(schedule)
+    if standing.pause is not None or standing.tick is None or not standing.unjudged:
+        return next_at
+    return min(next_at, standing.judged_at + _LOOK) if _is_watched(schedule) else next_at
+
+
+def fires_at(schedule: Schedule) -> int:
+    """Return when the next tick is fired, or the pause ends."""
     standing = schedule.standing
     if standing.pause is not None:
         return NEVER if standing.pause.until is None else standing.pause.until
@@ -89,9 +101,9 @@ def fire(
 ) -> Firing | None:
     """Decide about all ticks that are due. None: none is.
 
-    `last` is the state of the schedule's last task, None if there is none or it was deleted.
+    `last` is the state of the schedule's last task, None if there is none or it was deleted. See
+    `judge` for the others.
     """
-    schedule = _judge(schedule, last)
     pause = schedule.standing.pause
     if pause is not None:
         if pause.until is None or pause.until > now:
@@ -101,7 +113,7 @@ def fire(
         if decided is None:
             return Firing(resumed, [], paused)
         return decided._replace(runs=[*paused, *decided.runs])
-    newest = _newest_due(schedule, now)
+    newest = _newest_of_stretch(schedule, now)
     if newest is None:
         return None
     chosen = _chosen(schedule, newest, now)
@@ -119,15 +131,31 @@ def fire(
     return _overlapping(schedule, newest, chosen, runs, last, new_id)
 
 
-def _judge(schedule: Schedule, last: State | None) -> Schedule:
-    """Count how the last task ended, if it has."""
+def judge(schedule: Schedule, states: Mapping[str, State], now: int) -> Schedule:
+    """Count how tasks ended that nobody has counted yet, the oldest first.
+
+    `states`: of its tasks that were not deleted. One that was deleted before counts as neither.
+    """
     standing = schedule.standing
-    if standing.judged or last is None or last in LIVE:
-        return schedule
-    failures = standing.failures + 1 if last in _BAD else standing.failures
-    if last is State.COMPLETED:
-        failures = 0
-    return replace(schedule, standing=replace(standing, judged=True, failures=failures))
+    failures, lives = standing.failures, []
+    for task_id in standing.unjudged:
+        state = states.get(task_id)
+        if state in LIVE:
+            lives.append(task_id)
+        elif state in _BAD:
+            failures += 1
+        elif state is State.COMPLETED:
+            failures = 0
+    judged_at = now if _is_watched(schedule) else 0
+    return replace(
+        schedule,
+        standing=replace(standing, unjudged=tuple(lives), judged_at=judged_at, failures=failures),
+    )
+
+
+def _is_watched(schedule: Schedule) -> bool:
+    """Return whether it matters how each of its tasks ends."""
+    return schedule.policy.pause_after_failures is not None
 
 
 def _is_failing(schedule: Schedule) -> bool:
@@ -144,6 +172,16 @@ def _newest_due(schedule: Schedule, now: int) -> int | None:
     if newest is not None and fire_time(schedule, newest) > now:
         newest = newest_tick(schedule.rule, since, newest - 1)
     return newest
+
+
+def _newest_of_stretch(schedule: Schedule, now: int) -> int | None:
+    """Return the newest due tick, or the newest one of a pause: those after it, which nobody fired
+    in time either, are handled in the next step, as the policy says."""
+    newest = _newest_due(schedule, now)
+    until = schedule.standing.catch_up_until
+    if newest is None or schedule.standing.catch_up is None or newest <= until:
+        return newest
+    return newest_tick(schedule.rule, first_after(schedule), until) or newest
 
 
 def first_after(schedule: Schedule) -> int:
@@ -163,14 +201,20 @@ def _last_until(schedule: Schedule, time: int) -> int:
 def _chosen(schedule: Schedule, newest: int, now: int) -> Sequence[int]:
     """Return the due ticks that are fired unless something overlaps."""
     policy = schedule.policy
-    begin = now - int(policy.within * MICROSECONDS) - 1
-    chosen = [newest] if newest > begin else []
-    match schedule.standing.catch_up or policy.missed:
+    oldest = now - int(policy.within * MICROSECONDS)
+    chosen = [newest] if fire_time(schedule, newest) >= oldest else []
+    standing = schedule.standing
+    caught_up = standing.catch_up if newest <= standing.catch_up_until else None
+    match caught_up or policy.missed:
         case Missed.SKIP:
             chosen = chosen if now - fire_time(schedule, newest) <= ON_TIME else []
         case Missed.ALL:
-            after = max(first_after(schedule), begin)
-            chosen = newest_ticks(schedule.rule, after, newest, policy.most)
+            jitter = int(policy.jitter * MICROSECONDS)
+            after = max(first_after(schedule), oldest - jitter - 1)
+            ticks = newest_ticks(schedule.rule, after, newest, policy.most)
+            # A tick is as old as the time at which it should have been fired. Those are in order.
+            too_old = bisect_left(ticks, oldest, key=partial(fire_time, schedule))
+            chosen = ticks[too_old:]
     return chosen
 
 
@@ -215,12 +259,18 @@ def _overlapping(
     if overlap is Overlap.REPLACE and len(chosen) > 1:
         runs.append(ScheduleRun(chosen[-2], Outcome.OVERLAP, None, len(chosen) - 1))
         chosen = chosen[-1:]
+    skipped: Sequence[int] = ()
+    if overlap is Overlap.QUEUE:  # one runs, unless one does already, and one waits
+        room = 2 if parent is None else 1
+        chosen, skipped = chosen[:room], chosen[room:]
     tasks: list[NewTask] = []
     for tick in chosen:
         task = task_of(schedule, new_id(), tick, parent)
         tasks.append(task)
         parent = None if overlap is Overlap.ALLOW else task.task_id
         runs.append(ScheduleRun(tick, Outcome.FIRED, task.task_id))
+    if skipped:
+        runs.append(ScheduleRun(skipped[-1], Outcome.OVERLAP, tasks[-1].task_id, len(skipped)))
     return Firing(_after(schedule, newest, runs), tasks, runs, cancels)
 
 
@@ -246,15 +296,31 @@ def _after(
     standing = schedule.standing
     fired = [run for run in runs if run.outcome is Outcome.FIRED]
     left = None if standing.left is None else standing.left - len(fired)
-    standing = replace(
-        recorded(standing, runs), since=newest, left=left, pause=pause, catch_up=None
-    )
+    standing = replace(recorded(standing, runs), since=newest, left=left, pause=pause)
     if fired:
-        newest_fired = fired[-1]
         standing = replace(
-            standing, last_at=newest_fired.tick, last_task=newest_fired.task_id, judged=False
+            standing,
+            last_at=fired[-1].tick,
+            last_task=fired[-1].task_id,
+            unjudged=_unjudged(schedule, [run.task_id for run in fired if run.task_id is not None]),
         )
-    return align(replace(schedule, standing=standing))
+    return _caught_up(align(replace(schedule, standing=standing)))
+
+
+def _caught_up(schedule: Schedule) -> Schedule:
+    """Return a schedule that has nothing of a pause to catch up, if no tick of it is left."""
+    standing = schedule.standing
+    tick, until = standing.tick, standing.catch_up_until
+    if standing.catch_up is None or (tick is not None and tick <= until and not standing.pause):
+        return schedule
+    return replace(schedule, standing=replace(standing, catch_up=None, catch_up_until=0))
+
+
+def _unjudged(schedule: Schedule, fired: Sequence[str]) -> tuple[str, ...]:
+    """Return the tasks that are still to be judged after these were fired. If no failure pauses the
+    schedule, the last one is enough to tell people."""
+    most = limits.SCHEDULE_UNJUDGED if _is_watched(schedule) else 1
+    return (*schedule.standing.unjudged, *fired)[-most:]
 
 
 def recorded(standing: Standing, runs: Sequence[ScheduleRun]) -> Standing:
@@ -313,9 +379,10 @@ def next_at(schedule: Schedule, ticks: Sequence[Tick]) -> int | None:
 
 def resume(schedule: Schedule, now: int, missed: Missed) -> tuple[Schedule, list[ScheduleRun]]:
     """End a pause. `missed` says what becomes of the ticks in it: see `Missed`."""
-    standing = replace(schedule.standing, pause=None, failures=0)
+    standing = replace(schedule.standing, pause=None, failures=0, unjudged=())
     if missed is not Missed.SKIP:
-        return align(replace(schedule, standing=replace(standing, catch_up=missed))), []
+        standing = replace(standing, catch_up=missed, catch_up_until=now)
+        return _caught_up(align(replace(schedule, standing=standing))), []
     runs = _passed_over(schedule, now, Outcome.PAUSED)
     since = max(now, standing.since)
     standing = replace(recorded(standing, runs), since=since)
@@ -330,5 +397,5 @@ def refuse(firing: Firing, before: Schedule, reason: str) -> Firing:
     runs = [*others, ScheduleRun(ticks[-1].tick, Outcome.REFUSED, None, len(ticks), text)]
     standing = recorded(before.standing, runs)
     since = firing.schedule.standing.since
-    standing = replace(standing, since=since, catch_up=None, pause=None)
-    return Firing(align(replace(before, standing=standing)), [], runs)
+    standing = replace(standing, since=since, pause=None)
+    return Firing(_caught_up(align(replace(before, standing=standing))), [], runs)

@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 import msgspec
 from cronsim import CronSim, CronSimError
@@ -27,6 +26,7 @@ from fairlane.core.errors import InvalidSchedule
 from fairlane.core.model import microseconds_of, moment
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.text import shown
+from fairlane.core.zones import zone_of
 
 MACROS: Final = {
     "@hourly": "0 * * * *",
@@ -130,6 +130,21 @@ _START = datetime(2000, 1, 1, tzinfo=UTC)
 _LAST = microseconds_of(datetime.max.replace(tzinfo=UTC))
 
 
+def rule_of(
+    expression: str | None, zone: str | None, interval: Seconds | None, offset: Seconds | None
+) -> Recurrence:
+    """Return the rule that a caller means by `cron` with `tz`, or by `every` with `offset`."""
+    if (expression is None) == (interval is None):
+        raise InvalidSchedule("Give either cron or every: a cron expression, or an interval.")
+    if interval is None:
+        if offset is not None:
+            raise InvalidSchedule("offset goes with every: a cron expression names its minutes.")
+        return cron(expression or "", "UTC" if zone is None else zone)
+    if zone is not None:
+        raise InvalidSchedule("tz goes with cron: an interval is counted from 1970, in any zone.")
+    return every(interval, 0 if offset is None else offset)
+
+
 def cron(expression: str, zone: str = "UTC") -> Cron:
     """Return a cron expression, if there is a moment at which it fires."""
     if not isinstance(expression, str) or len(expression) > limits.CRON_LENGTH:
@@ -218,17 +233,6 @@ def _end_of_gap(local: datetime) -> int:
         else:
             late = middle
     return late - late % MICROSECONDS
-
-
-@lru_cache(maxsize=256)
-def zone_of(name: str) -> ZoneInfo:
-    """Return a time zone by its name."""
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, TypeError, OSError):
-        raise InvalidSchedule(
-            f"There is no time zone {shown(name)}. Use a name like Europe/Berlin or UTC."
-        ) from None
 
 
 @lru_cache(maxsize=4_096)

@@ -16,15 +16,18 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
 
-from fairlane.core import blobs, limits, recurrence
+from fairlane.core import blobs, limits
 from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.model import NewTask, Spec, microseconds_of
 from fairlane.core.recurrence import Cron, Recurrence
 from fairlane.core.submission import DEFAULT_QUEUE
 from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
+from fairlane.core.zones import zone_of
 
 DAY: Final = 86_400.0
+RESERVED: Final = frozenset({"preview"})
+"""Ids that no schedule can have: addresses of the API are called so."""
 
 
 class Missed(StrEnum):
@@ -35,7 +38,7 @@ class Missed(StrEnum):
     ONCE = "once"
     """The newest one is fired for all of them."""
     ALL = "all"
-    """They are fired, one after the other."""
+    """They are fired, one after the other. With `Overlap.QUEUE` one of them is, and one waits."""
 
 
 class Overlap(StrEnum):
@@ -56,7 +59,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     most: int = 100
     """How many missed ticks are fired at the most, by `Missed.ALL`: the newest ones."""
     within: float = DAY
-    """Older ticks are never fired."""
+    """Ticks that should have been fired longer ago are never fired."""
     overlap: Overlap = Overlap.SKIP
     jitter: float = 0.0
     starts_at: int | None = None
@@ -172,8 +175,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_at: int | None = None
     """The newest tick that was fired."""
     last_task: str | None = None
-    judged: bool = False
-    """Whether it was counted how the last task ended."""
+    unjudged: tuple[str, ...] = ()
+    """Tasks of which it was not counted yet how they ended, the oldest first."""
+    judged_at: int = 0
+    """When somebody looked at those last, if the schedule is paused after failures."""
     failures: int = 0
     """How many tasks failed in a row."""
     left: int | None = None
@@ -183,7 +188,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     missed: int = 0
     pause: Pause | None = None
     catch_up: Missed | None = None
-    """What becomes of the ticks of a pause that is over, once."""
+    """What becomes of the ticks of a pause that is over."""
+    catch_up_until: int = 0
+    """The end of that pause."""
     source: Source = Source.API
     owner: str = ""
     seen_at: int = 0
@@ -223,7 +230,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     def problem(self) -> str | None:
         """Return why this process cannot fire it, nor tell when it fires; None if it can."""
         try:
-            recurrence.zone_of(self.zone)
+            zone_of(self.zone)
         except InvalidSchedule:
             return (
                 f"The time zone {shown(self.zone)} is not known here: another process may know it "
@@ -309,13 +316,18 @@ def _said(value: object) -> object:
 
 def is_schedule_id(value: object) -> TypeGuard[str]:
     """Return whether a schedule can have this id."""
-    return is_name(value) and len(value) <= limits.SCHEDULE_ID_LENGTH
+    return is_name(value) and len(value) <= limits.SCHEDULE_ID_LENGTH and value not in RESERVED
 
 
 def checked_id(schedule_id: object) -> str:
     """Return the id, if a schedule can have it."""
     if is_schedule_id(schedule_id):
         return schedule_id
+    if isinstance(schedule_id, str) and schedule_id in RESERVED:
+        raise InvalidSchedule(
+            f"No schedule can have the id {schedule_id}, because an address of the API is called "
+            "so: choose another id."
+        )
     raise InvalidSchedule(
         f"A schedule's id has {NAME_RULE}, and at most {limits.SCHEDULE_ID_LENGTH} of them. "
         f"Got {shown(schedule_id)}."

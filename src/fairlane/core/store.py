@@ -388,8 +388,9 @@ class Control(Protocol):
         One that is the same as before stays as it is. One whose rule changes goes on from now; a
         change of anything else moves no tick. A pause stays. `owner` names the application whose
         code declares these. Without an owner they cannot be changed, but another application that
-        declares one takes it over. `version`: raises ScheduleConflict unless the schedule has this
-        version, 0 for one that does not exist.
+        declares one takes it over, which is recorded in the audit log. One that was made without an
+        owner stays so: to declare it raises ScheduleConflict. `version`: raises ScheduleConflict
+        unless the schedule has this version, 0 for one that does not exist.
         """
 
     def sweep_schedules(self, cursor: str | None = None) -> Op[str | None]:

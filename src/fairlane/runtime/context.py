@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from fairlane.core import limits
 from fairlane.core.model import Claimed, moment
-from fairlane.core.recurrence import zone_of
+from fairlane.core.zones import zone_of
 from fairlane.runtime.calls import Application, Handle, Prepared
 
 R = TypeVar("R")

@@ -11,7 +11,7 @@ import msgspec
 from fairlane.core import firing, limits
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.model import moment, moment_or_none
-from fairlane.core.recurrence import Cron, Every, Tick, zone_of
+from fairlane.core.recurrence import Cron, Every, Tick
 from fairlane.core.schedules import (
     Missed,
     Outcome,
@@ -23,6 +23,7 @@ from fairlane.core.schedules import (
 from fairlane.core.schedules import Schedule as StoredSchedule
 from fairlane.core.scheduling import SchedulePage, backfilled
 from fairlane.core.text import shown
+from fairlane.core.zones import zone_of
 from fairlane.runtime.codecs import Codec
 from fairlane.runtime.tasks import value_of
 

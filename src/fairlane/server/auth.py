@@ -115,11 +115,13 @@ class Authenticator:
         headers: Headers,
         scopes: frozenset[Scope] | None,
         bound: frozenset[Scope] | None = None,
+        besides: frozenset[Scope] = frozenset(),
     ) -> Identity:
         """Return the caller. Raises WrongHost, Forbidden or Unauthorized.
 
         `scopes`: the token needs one of them; an empty set means public, None an unknown path.
         `bound`: the same for a bound token; None means that bound tokens are refused.
+        `besides`: the token needs all of these, too.
         `method` is None for a WebSocket, which is treated like a write: a browser opens one from
         any page, without asking first and with the cookies of this site.
         """
@@ -137,8 +139,8 @@ class Authenticator:
         if scopes is not None:
             if bounds is not None:
                 scopes = _open_to(bounds, bound)
-            if not any(map(token.may, scopes)):
-                needed = " or ".join(sorted(scopes))
+            if not (any(map(token.may, scopes)) and all(map(token.may, besides))):
+                needed = " and ".join([" or ".join(sorted(scopes)), *sorted(besides)])
                 raise Forbidden(f"This takes a token with the scope {needed}.")
         return Identity(
             token.name, token.token_id, token.scopes, token.exempt, token.subject, bounds

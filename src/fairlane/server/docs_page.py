@@ -104,7 +104,9 @@ def _entry(document: dict[str, Any], method: str, path: str, operation: dict[str
     scopes = [name for each in operation.get("security", ()) for name in each["token"]]
     if scopes:
         bound = operation.get("x-bound-token")
-        parts.append(f"<p>Scope: {_either(scopes)}; bound tokens: {_either(bound or ['no'])}</p>")
+        besides = map(escape, operation.get("x-further-scopes", ()))
+        needed = " and ".join([_either(scopes), *besides])
+        parts.append(f"<p>Scope: {needed}; bound tokens: {_either(bound or ['no'])}</p>")
     if "parameters" in operation:
         rows = [
             (each["name"], each["schema"], each["required"]) for each in operation["parameters"]

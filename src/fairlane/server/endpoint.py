@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from fairlane.server.audit import record
-from fairlane.server.auth import Authenticator
+from fairlane.server.auth import Authenticator, Identity
 from fairlane.server.bound_services import within
 from fairlane.server.errors import MethodNotAllowed, NotFound, response_to
 from fairlane.server.operations import Call, Operation
@@ -55,8 +55,7 @@ class Endpoint:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         operation = self._operations.get(method)
         headers = headers_of(scope)
-        scopes, bound = (None, None) if operation is None else (operation.scopes, operation.bound)
-        identity = await self._auth.authenticate(scope["method"], headers, scopes, bound)
+        identity = await self._identify(scope["method"], headers, operation)
         if operation is None:
             allow = ((b"allow", self._allowed.encode()),)
             raise MethodNotAllowed(f"This address takes {self._allowed}.", headers=allow)
@@ -79,6 +78,16 @@ class Endpoint:
         if operation.action is not None and response.changed:
             await record(self._services, operation.action, call)
         return response
+
+    async def _identify(
+        self, method: str, headers: Mapping[bytes, bytes], operation: Operation | None
+    ) -> Identity:
+        """Return the caller, if it may do this. Raises WrongHost, Forbidden or Unauthorized."""
+        if operation is None:
+            return await self._auth.authenticate(method, headers, None)
+        return await self._auth.authenticate(
+            method, headers, operation.scopes, operation.bound, operation.besides
+        )
 
 
 class UnknownPath:

@@ -99,6 +99,8 @@ def _describe(
         }
     if operation.scopes:
         described["security"] = [{"token": sorted(operation.scopes)}]
+        if operation.besides:
+            described["x-further-scopes"] = sorted(operation.besides)
         if operation.bound is not None:
             described["x-bound-token"] = sorted(operation.bound)
     return described

@@ -82,6 +82,8 @@ class Operation(msgspec.Struct, frozen=True):
     """The action in the audit log, if the operation is recorded there."""
     optional_body: bool = False
     """A missing body counts as an empty object."""
+    besides: frozenset[Scope] = OPEN
+    """Scopes that the token needs, too: all of them."""
 
     @property
     def description(self) -> str:

@@ -6,10 +6,9 @@ from typing import Annotated, Final
 
 import msgspec
 
-from fairlane.core.recurrence import Recurrence
+from fairlane.core.recurrence import Recurrence, rule_of
 from fairlane.core.schedules import Missed, Overlap
 from fairlane.wire.schedule_views import TickView
-from fairlane.wire.schedules import rule_of
 from fairlane.wire.values import CronText, Due, Interval, Note, Offset, TaskId, ZoneName
 
 PREVIEW_TICKS: Final = 100

@@ -6,13 +6,13 @@ process makes which uses the store itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from fairlane.core import limits, recurrence, schedules
 from fairlane.core.definitions import Template
-from fairlane.core.errors import InvalidSchedule
 from fairlane.core.ids import new_id
 from fairlane.core.model import NewTask, moment_or_none
 from fairlane.core.priority import MICROSECONDS
@@ -132,7 +132,7 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         other = "every_seconds" if isinstance(before, Cron) else "cron"
         if said.get(other) is not None:
             kept = {}
-        return rule_of(**kept | said)
+        return _rule_of(kept | said)
 
     def _options(self) -> dict[str, Any]:
         """Return the options of `new_schedule` that are said."""
@@ -154,9 +154,8 @@ class ScheduleRequest(SchedulePatch, frozen=True, kw_only=True, forbid_unknown_f
 
     def schedule(self, template: Template | None = None) -> NewSchedule:
         """Return the schedule, checked. `template`: that of `defined_type`."""
-        said = _given(self)
-        rule = rule_of(**{name: said.get(name) for name in _RULE})
-        return new_schedule(self.schedule_id, rule, self.task.task(template), **self._options())
+        rule, task = _rule_of(_given(self)), self.task.task(template)
+        return new_schedule(self.schedule_id, rule, task, **self._options())
 
 
 class ScheduleBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -183,26 +182,13 @@ class Declarations(ScheduleBatch, frozen=True, kw_only=True, forbid_unknown_fiel
     """The name of the application."""
 
 
-def rule_of(
-    cron: str | None = None,
-    tz: str | None = None,
-    every_seconds: float | None = None,
-    offset_seconds: float | None = None,
-) -> Recurrence:
-    """Return the rule that is meant. Raises InvalidSchedule."""
-    if (cron is None) == (every_seconds is None):
-        raise InvalidSchedule("A schedule has either cron or every_seconds: give one of them.")
-    if cron is not None:
-        if offset_seconds is not None:
-            raise InvalidSchedule("offset_seconds goes with every_seconds, not with cron.")
-        return recurrence.cron(cron, "UTC" if tz is None else tz)
-    if tz is not None:
-        raise InvalidSchedule("tz goes with cron: an interval is counted from 1970, in any zone.")
-    return recurrence.every(every_seconds or 0.0, offset_seconds or 0.0)
+def _rule_of(said: Mapping[str, Any]) -> Recurrence:
+    """Return the rule that is meant by these fields, among others. Raises InvalidSchedule."""
+    return recurrence.rule_of(*(said.get(name) for name in _RULE))
 
 
 def rule_fields(rule: Recurrence) -> dict[str, Any]:
-    """Return the arguments of `rule_of` for a rule."""
+    """Return the fields of a rule."""
     if isinstance(rule, Cron):
         return {"cron": rule.expression, "tz": rule.zone}
     return {

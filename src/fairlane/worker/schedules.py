@@ -16,6 +16,10 @@ from fairlane.core.flow import Op, perform_async
 
 logger = logging.getLogger("fairlane.worker")
 
+_ADVICE = (
+    " The worker goes on without declaring them: give it a token with the scopes worker and submit."
+)
+
 
 class ScheduleKeeper:
     """Declares the schedules of an application in its store, for a worker.
@@ -35,9 +39,11 @@ class ScheduleKeeper:
         try:
             await perform_async(flow(app.backend.ops, app.name, app.declared.values()), run)
         except (AccessDenied, NotSupported) as error:
-            # A worker's token may declare schedules, but need not permit to look at them later.
+            # A token that may declare schedules need not permit to look at them later.
             if app.declared and not self._declared:
-                logger.warning("Cannot declare the schedules of the code: %s", error)
+                remote = app.backend.driver.remote and isinstance(error, AccessDenied)
+                advice = _ADVICE if remote else ""
+                logger.warning("Cannot declare the schedules of the code: %s%s", error, advice)
         self._declared = True
 
     async def run(self) -> None:

@@ -16,7 +16,7 @@ from fairlane.core.ownership import Bounds
 from fairlane.core.recurrence import cron
 from fairlane.core.schedules import new_schedule
 from fairlane.core.submission import new_task
-from fairlane.core.tokens import Scope, digest_of, issued
+from fairlane.core.tokens import Scope, allows, digest_of, issued
 from fairlane.dashboard.assets import assets
 from fairlane.server.auth import ANYONE, Identity
 from fairlane.server.config import ServerConfig
@@ -26,7 +26,7 @@ from tests.conftest import Servers
 from tests.fixtures.stores import World, opened
 from tests.server.kit import CALM, Api, serving
 
-EXPIRED, REVOKED = "expired", "revoked"
+EXPIRED, REVOKED, BOTH = "expired", "revoked", "worker-submit"
 WRONG = "fl_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 SCHEDULE = "nightly"
 HOURLY: dict[str, Any] = {"every_seconds": 3600.0, "task": {"task_type": "intruder"}}
@@ -41,8 +41,9 @@ async def new_token(world: World, *scopes: str, **options: Any) -> tuple[str, st
 
 
 async def all_tokens(world: World) -> dict[str, str]:
-    """A secret for each scope, and two that no longer count."""
+    """A secret for each scope, one for two of them, and two that no longer count."""
     secrets = {scope.value: (await new_token(world, scope))[1] for scope in Scope}
+    _, secrets[BOTH] = await new_token(world, Scope.WORKER, Scope.SUBMIT, name=BOTH)
     _, secrets[EXPIRED] = await new_token(world, *Scope, lifetime=1.0, name=EXPIRED)
     await world.advance(2.0)
     token_id, secrets[REVOKED] = await new_token(world, *Scope, name=REVOKED)
@@ -212,6 +213,12 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(10):
         while not await condition():  # noqa: ASYNC110 (another process may change it)
             await asyncio.sleep(0.05)
+
+
+def admits(operation: Operation, *scopes: Scope) -> bool:
+    """Whether a token with these scopes may do it."""
+    either = any(allows(scopes, each) for each in operation.scopes)
+    return either and all(allows(scopes, each) for each in operation.besides)
 
 
 def name_of(operation: Operation) -> str:

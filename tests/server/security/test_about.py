@@ -33,6 +33,7 @@ async def test_the_description_is_valid_and_complete(api: Api) -> None:
         if operation.path in document["paths"] and operation.scopes:
             found = document["paths"][operation.path][operation.method.lower()]
             assert found["security"] == [{"token": sorted(operation.scopes)}]
+            assert found.get("x-further-scopes", []) == sorted(operation.besides)
 
 
 async def test_the_page_needs_nothing_but_itself(api: Api) -> None:

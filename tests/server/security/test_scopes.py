@@ -7,17 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.core.tokens import Scope, allows
+from fairlane.core.tokens import Scope
 from fairlane.server.operations import Operation
 from fairlane.server.routes import OPERATIONS
 from tests.conftest import Servers
 from tests.fixtures.stores import KINDS
 from tests.server.kit import Api, refused
 from tests.server.security.kit import (
+    BOTH,
     EXPIRED,
+    HOURLY,
     REVOKED,
+    SCHEDULE,
     WRONG,
     Guarded,
+    admits,
+    audit_log,
     bearer,
     guarded,
     name_of,
@@ -69,7 +74,7 @@ async def test_nobody_does_what_is_not_in_the_scopes(server: Guarded) -> None:
     checked = 0
     for operation in CLOSED:
         for scope in Scope:
-            if any(allows([scope], needed) for needed in operation.scopes):
+            if admits(operation, scope):
                 continue
             reply = await api.ask(
                 operation.method,
@@ -94,7 +99,7 @@ async def test_the_right_scope_is_enough(operation: Operation, server: Guarded) 
             operation.method,
             scene.path(operation),
             scene.body(operation),
-            **bearer(secrets[scope]),
+            **bearer(secrets[BOTH if operation.besides else scope]),
         )
         if number == 0:
             statuses = {operation.status, *operation.further}
@@ -102,6 +107,27 @@ async def test_the_right_scope_is_enough(operation: Operation, server: Guarded) 
         assert reply.status not in {401, 403}
     if operation.method == "GET":
         assert await snapshot(api.world) == before
+
+
+@pytest.mark.parametrize("scope", Scope)
+async def test_who_declares_schedules_may_submit_too(scope: Scope, server: Guarded) -> None:
+    """They submit tasks of any type, queue and payload: no scope is enough by itself."""
+    api, scene, secrets = server
+    path = "/internal/workers/schedules"
+    (operation,) = (each for each in CLOSED if each.path == path)
+    assert admits(operation, Scope.WORKER, Scope.SUBMIT)
+    body = scene.body(operation)
+    refused(await api.ask("POST", path, body, **bearer(secrets[scope])), 403, "forbidden")
+    replaced = {**body, "schedules": [{"schedule_id": SCHEDULE, **HOURLY}]}
+    both = bearer(secrets[BOTH])
+    refused(await api.ask("POST", path, replaced, **both), 409, "schedule_conflict")
+    quick = {"max_retries": 1_000, "retry_policy": {"base_seconds": 0.0}}
+    flood = {**HOURLY, "task": {**HOURLY["task"], **quick}}
+    reply = await api.ask(
+        "POST", path, {**body, "schedules": [{"schedule_id": "flood", **flood}]}, **both
+    )
+    refused(reply, 422, "invalid_max_retries")
+    assert await audit_log(api.world) == []
 
 
 async def test_an_admin_is_not_a_worker(server: Guarded) -> None:
@@ -148,7 +174,7 @@ async def test_no_way_of_writing_an_address_leads_around(variant: str, server: G
                 path,
             )
         for scope in Scope:
-            if operation.scopes and not any(allows([scope], each) for each in operation.scopes):
+            if operation.scopes and not admits(operation, scope):
                 reply = await api.ask(
                     operation.method, path, scene.body(operation), **bearer(secrets[scope])
                 )

@@ -10,12 +10,12 @@ from fairlane.cli import json_output
 from fairlane.cli.commands import schedule_changes
 from fairlane.cli.commands.schedule_put import put_command
 from fairlane.cli.options import cursor_option, json_option, store_option, utc_option
-from fairlane.cli.schedule_rules import every_option, offset_option, rule_of, tz_option
+from fairlane.cli.schedule_rules import every_option, offset_option, tz_option
 from fairlane.cli.schedules import find, id_argument, show, show_table, show_ticks
 from fairlane.cli.store import open_store
 from fairlane.core import limits
 from fairlane.core.model import microseconds_of
-from fairlane.core.recurrence import preview
+from fairlane.core.recurrence import preview, rule_of
 from fairlane.wire.schedule_changes import PREVIEW_TICKS, PreviewView
 from fairlane.wire.schedule_views import ScheduleList, encode_listed, encode_ticks
 

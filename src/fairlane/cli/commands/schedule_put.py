@@ -8,6 +8,7 @@ import click
 
 from fairlane.cli import task_files
 from fairlane.cli.audit_log import record
+from fairlane.cli.errors import note
 from fairlane.cli.options import json_option, store_option, utc_option
 from fairlane.cli.parsing import duration, instant, payload_of
 from fairlane.cli.render import when
@@ -15,7 +16,6 @@ from fairlane.cli.schedule_rules import (
     every_option,
     offset_option,
     overlap_option,
-    rule_of,
     tz_option,
 )
 from fairlane.cli.schedules import id_argument, say
@@ -34,6 +34,7 @@ from fairlane.cli.task_options import (
 )
 from fairlane.core.audit import Action
 from fairlane.core.model import moment
+from fairlane.core.recurrence import rule_of
 from fairlane.core.schedules import Missed, NewSchedule, new_schedule
 from fairlane.wire.schedules import rule_fields
 
@@ -117,10 +118,13 @@ def put_command(
 
     made({})  # what is wrong in itself needs no store to be refused
     with open_store(store, prepare=True) as app:
-        new = made({} if as_is else templates_of(app, type))
+        templates = templates_of(app, type)
+        new = made({} if as_is else templates)
         op = app.backend.ops.put_schedules([new], version=if_version)
         (found,) = app.run_sync(op)
         record(app, Action.PUT_SCHEDULE, schedule_id, **rule_fields(rule), task_type=type)
     tick = found.standing.tick
     following = "" if tick is None else f" Its next tick is {when(moment(tick), utc=utc)}."
+    if type not in templates:
+        note(f"No worker has published a task {type}: tasks of this schedule wait until one has.")
     say(found, f"{schedule_id}: {rule.in_words()}.{following}", as_json=as_json)

@@ -44,8 +44,8 @@ def backfill_schedule(
     overlap: Overlap | None = None,
 ) -> Flow[list[str]]:
     checked_task_id(task_id)
-    _, stored, schedule = yield from read(self, schedule_id)
-    ticks = backfilled(schedule, since, until)
+    now, stored, schedule = yield from read(self, schedule_id)
+    ticks = backfilled(schedule, since, until, now)
     parent: str | None = None
     tasks: list[NewTask] = []
     for number, tick in enumerate(ticks):
@@ -60,8 +60,9 @@ def backfill_schedule(
     return [task.task_id for task in tasks]
 
 
-def backfilled(schedule: Schedule, since: int, until: int) -> list[int]:
-    """Return the ticks from a time to before another. Raises InvalidSchedule for too many."""
+def backfilled(schedule: Schedule, since: int, until: int, now: int | None = None) -> list[int]:
+    """Return the ticks from a time to before another. Raises InvalidSchedule for too many, and for
+    ticks after now."""
     if min(until, firing.NEVER) - since > limits.BACKFILL_SECONDS * MICROSECONDS:
         raise InvalidSchedule("A backfill covers at most 100 years: backfill it in parts.")
     ticks = ticks_between(schedule.rule, since, until, limits.SUBMIT_BATCH + 1)
@@ -74,6 +75,10 @@ def backfilled(schedule: Schedule, since: int, until: int) -> list[int]:
         raise InvalidSchedule(
             f"With this payload at most {most:,} tasks are submitted at once, and {len(ticks):,} "
             "ticks lie in this time: backfill it in parts."
+        )
+    if now is not None and ticks and ticks[-1] > now:
+        raise InvalidSchedule(
+            "Ticks of this time are still to come, and are fired then: backfill up to now."
         )
     return ticks
 

@@ -26,7 +26,7 @@ def drop_schedule(self: Documents, schedule_id: str, *, version: int | None = No
     if stored is None:
         return False
     if version is not None:
-        check_version(schedule_id, schedule_of(stored), version, "")
+        check_version(schedule_id, schedule_of(stored), version)
     yield from history.drop(self, [schedule_id])
     yield from write(self, KIND, [], [stored])
     return True

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from fairlane.core import encryption, firing, limits, sealing
+from fairlane.core import audit, encryption, firing, limits, sealing
 from fairlane.core import schedule_history as history
 from fairlane.core.documents import Document, Documents, Written, rewrites, write
 from fairlane.core.errors import InvalidSchedule, ScheduleConflict
@@ -38,8 +38,9 @@ def put_schedules(
     answers: list[Schedule] = []
     puts: list[Document] = []
     for each, stored, before in zip(new.values(), found, known, strict=True):
-        if not _is_repeated(each, before, version):
-            check_version(each.schedule_id, before, version, owner)
+        if not _is_repeated(each, before, version, owner):
+            check_version(each.schedule_id, before, version)
+            _check_source(before, owner)
         after = _declared(each, before, now, owner)
         if after is not before:
             puts.append(document_of(after, stored))
@@ -53,31 +54,60 @@ def put_schedules(
             )
     if owner is not None:
         yield from _note_owner(self, owner, now)
+        yield from audit.record(self, _taken_over(known, owner)).flow()
     return answers
 
 
-def _is_repeated(new: NewSchedule, before: Schedule | None, version: int | None) -> bool:
+def _taken_over(before: Iterable[Schedule | None], owner: str) -> list[audit.NewAudit]:
+    """Return entries for the audit log: which schedules of other applications this one has now."""
+    return [
+        audit.NewAudit.of(
+            f"code:{owner}",
+            audit.Action.TAKE_SCHEDULE,
+            each.schedule_id,
+            {"owner": owner, "before": each.standing.owner},
+        )
+        for each in before
+        if each is not None and each.standing.owner != owner
+    ]
+
+
+def _is_repeated(
+    new: NewSchedule, before: Schedule | None, version: int | None, owner: str | None
+) -> bool:
     """Return whether a change was made before: its answer was lost, and it is sent again."""
-    if before is None or not version:
+    if before is None or version is None:
         return False
-    standing = before.standing
-    return (standing.fingerprint, standing.version) == (new.fingerprint, version + 1)
+    found = before.standing
+    made = (found.fingerprint, found.version, found.owner)
+    return made == (new.fingerprint, version + 1, owner or "")
 
 
-def check_version(
-    schedule_id: str, before: Schedule | None, version: int | None, owner: str | None
-) -> None:
-    """Raise ScheduleConflict if a caller knows another version, or may not change this one."""
+def check_version(schedule_id: str, before: Schedule | None, version: int | None) -> None:
+    """Raise ScheduleConflict if a caller knows another version."""
     found = 0 if before is None else before.standing.version
     if version is not None and version != found:
         raise ScheduleConflict(
             f"The schedule {schedule_id} has version {found}, not {version}: it was changed "
             "meanwhile. Read it again, and repeat the change if it still makes sense."
         )
-    if before is not None and owner is None and before.standing.source is Source.CODE:
+
+
+def _check_source(before: Schedule | None, owner: str | None) -> None:
+    """Raise ScheduleConflict if code would replace what was made by hand, or the other way."""
+    if before is None:
+        return
+    schedule_id, source = before.schedule_id, before.standing.source
+    if owner is None and source is Source.CODE:
         raise ScheduleConflict(
             f"The schedule {schedule_id} is declared by the code of {before.standing.owner}, "
             "which would undo the change: change it there. It can be paused, resumed and run."
+        )
+    if owner is not None and source is Source.API:
+        raise ScheduleConflict(
+            f"The schedule {schedule_id} was made by hand, and the code of {owner} does not take "
+            f"it over. Delete it (fairlane schedule delete {schedule_id}), or give the one in the "
+            "code another id."
         )
 
 
@@ -110,11 +140,12 @@ def _declared(new: NewSchedule, before: Schedule | None, now: int, owner: str | 
         updated_at=now,
         version=old.version + 1,
         failures=0,
+        unjudged=(),
     )
     if new.policy.count != before.policy.count:
         standing = replace(standing, left=new.policy.count)
     if _moments(new) != _moments(before):
-        standing = replace(standing, since=now, catch_up=None)
+        standing = replace(standing, since=now, catch_up=None, catch_up_until=0)
     return _checked_first(_with(new, standing))
 
 

@@ -123,6 +123,7 @@ class _Step:
             schedule.policy,
             standing.pause,
             standing.catch_up,
+            standing.catch_up_until,
         )
         if kind in self._computed:
             return 0
@@ -145,6 +146,7 @@ def _decide(self: Scheduled, due: Sequence[Document], now: int, step: _Step) -> 
             # Another version of Fairlane wrote it. It must not stand before the others.
             step.idle.append(replace(each, at=firing.NEVER))
             continue
+        schedule = firing.judge(schedule, states, now)
         last = states.get(schedule.standing.last_task or "")
         try:
             decided = firing.fire(history.without_moved(schedule), now, last, new_id)
@@ -161,14 +163,17 @@ def _decide(self: Scheduled, due: Sequence[Document], now: int, step: _Step) -> 
 
 
 def _states(self: Scheduled, schedules: Iterable[Schedule]) -> Flow[dict[str, State]]:
-    """Return the states of the last tasks of schedules."""
-    last_tasks = dict.fromkeys(
-        schedule.standing.last_task
-        for schedule in schedules
-        if schedule.standing.last_task is not None
-    )
-    tasks = (yield from self.heads(list(last_tasks)).flow()) if last_tasks else []
-    return {task.task_id: task.state for task in tasks if task is not None}
+    """Return the states of the last tasks of schedules, and of those that are to be judged."""
+    asked: dict[str, None] = {}
+    for each in schedules:
+        asked |= dict.fromkeys(each.standing.unjudged)
+        if each.standing.last_task is not None:
+            asked[each.standing.last_task] = None
+    task_ids, states = list(asked), dict[str, State]()
+    for start in range(0, len(task_ids), limits.PAGE):
+        tasks = yield from self.heads(task_ids[start : start + limits.PAGE]).flow()
+        states |= {task.task_id: task.state for task in tasks if task is not None}
+    return states
 
 
 def _commit(

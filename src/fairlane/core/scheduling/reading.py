@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairlane.core import limits
+from fairlane.core import firing, limits
 from fairlane.core import schedule_history as history
 from fairlane.core import tick_counts as counting
 from fairlane.core.documents import Documents, Order
@@ -31,7 +31,9 @@ def schedule_page(
     _, found = yield from self.list_documents(KIND, Order.OLDEST, limit, after)
     known = yield from history.joined(self, [schedule_of(each) for each in found])
     cursor = f"{found[-1].at}:{found[-1].id}" if len(found) == limit else None
-    return SchedulePage([each for each in known if each is not None], cursor)
+    # Some stand there because somebody has to look at their tasks, long before their next tick.
+    page = sorted((each for each in known if each is not None), key=firing.fires_at)
+    return SchedulePage(page, cursor)
 
 
 @reads

@@ -9,7 +9,7 @@ from fairlane.core.priority import MICROSECONDS, band_of, level_of
 from fairlane.core.recurrence import Cron, Every, Recurrence
 from fairlane.core.schedules import Pause, Policy, Schedule, ScheduleRun, Standing, Template
 from fairlane.core.submission import DEFAULT_TIMEOUT
-from fairlane.wire.schedule_views import RunView, ScheduledTaskView, ScheduleView
+from fairlane.wire.schedule_views import ScheduledTaskView, ScheduleView
 from fairlane.wire.times import Moment, microseconds_or_none, time_of
 
 
@@ -65,11 +65,6 @@ def _standing_of(view: ScheduleView) -> Standing:
             for each in reversed(view.runs)
         ),
     )
-
-
-def _run_of(view: RunView) -> ScheduleRun:
-    tick = _microseconds(view.tick)
-    return ScheduleRun(tick, view.outcome, view.task_id, view.count, view.reason)
 
 
 def _template_of(view: ScheduledTaskView) -> Template:

@@ -13,10 +13,12 @@ from fairlane.core.audit import Action
 from fairlane.core.errors import ScheduleConflict
 from fairlane.core.ids import new_id
 from fairlane.core.recurrence import preview
+from fairlane.core.retry import check_pause
 from fairlane.core.schedules import NewSchedule, Schedule, checked_time
 from fairlane.core.scheduling import backfilled, unknown
+from fairlane.core.tokens import Scope
 from fairlane.server.errors import InvalidRequest
-from fairlane.server.operations import ADMIN, READ, WORKER, Call, Operation
+from fairlane.server.operations import ADMIN, READ, SUBMIT, WORKER, Call, Operation
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.server.tasks import template_of
@@ -118,11 +120,12 @@ async def run(services: Services, call: Call[RunRequest, None]) -> Response:
 
 async def backfill(services: Services, call: Call[BackfillRequest, None]) -> Response:
     """Submit the tasks of ticks of the past again, or only count them. Unless they may overlap,
-    each waits for the one before."""
+    each waits for the one before. Ticks to come are refused (422)."""
     request, schedule_id = call.body, _id_of(call)
     since, until = checked_time("since", request.since), checked_time("until", request.until)
     if request.dry_run:
-        ticks = backfilled(await _find(services, call), since, until)
+        now = (await services.run(services.ops.facts())).now
+        ticks = backfilled(await _find(services, call), since, until, now)
         return Response(BackfillReply(len(ticks), ()), changed=False)
     task_id = new_id() if request.task_id is None else request.task_id
     op = services.ops.backfill_schedule(schedule_id, task_id, since, until, overlap=request.overlap)
@@ -148,17 +151,27 @@ async def put_schedules(services: Services, call: Call[ScheduleBatch, None]) -> 
 
 async def declare(services: Services, call: Call[Declarations, None]) -> Response:
     """Declare the schedules of an application: a worker does so when it starts, and every hour. One
-    that is the same stays as it is."""
+    that is the same stays as it is. One that was made over the API stays, too (409). It takes the
+    scope `submit`, because schedules submit tasks."""
     batch = call.body
     new = await _all_of(services, batch)
+    if Scope.ADMIN not in call.identity.scopes:
+        for each in new:
+            check_pause(each.template.spec.retry, each.template.max_retries)
+    before = await services.run(services.ops.schedules([each.schedule_id for each in new]))
     op = services.ops.put_schedules(new, owner=batch.owner, version=batch.version)
-    return Response(_reply(await services.run(op)))
+    found = await services.run(op)
+    return Response(_reply(found), changed=_versions(before) != _versions(found))
 
 
 async def _all_of(services: Services, batch: ScheduleBatch) -> list[NewSchedule]:
     return [
         each.schedule(await template_of(services, each.defined_type)) for each in batch.schedules
     ]
+
+
+def _versions(schedules: Sequence[Schedule | None]) -> list[int]:
+    return [0 if each is None else each.standing.version for each in schedules]
 
 
 def _reply(schedules: Sequence[Schedule]) -> SchedulesReply:
@@ -262,7 +275,9 @@ OPERATIONS: Final = [
         "/internal/workers/schedules",
         declare,
         WORKER,
+        besides=SUBMIT,
         body=Declarations,
         returns=SchedulesReply,
+        action=Action.PUT_SCHEDULE,
     ),
 ]
