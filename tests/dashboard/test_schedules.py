@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from playwright.async_api import Locator, Page, expect
 
 from fairlane.core.ids import new_id
 from fairlane.core.recurrence import cron, every
-from fairlane.core.schedules import Missed, Outcome
+from fairlane.core.schedules import Outcome
 from tests.conftest import Servers
 from tests.dashboard.kit import Dashboard, Site, served
 from tests.dashboard.questions import answer, ask, confirm
@@ -239,8 +240,9 @@ async def test_pause_with_a_note_and_resume(dashboard: Dashboard) -> None:
     await dialog.get_by_label("Ticks that it missed").select_option("once")
     await answer(dialog, "Resume")
     await expect(page.locator(".banner.paused")).to_have_count(0)
-    standing = (await site.scheduled("halted")).standing
-    assert (standing.pause, standing.catch_up) == (None, Missed.ONCE)
+    assert (await site.scheduled("halted")).standing.pause is None
+    newest, *_ = (await site.world.run(site.world.ops.audit(1))).entries
+    assert (newest.action, json.loads(newest.detail)) == ("schedule.resume", {"missed": "once"})
 
     dialog = await ask(page.get_by_role("main"), "Pause")
     await dialog.get_by_label("Until").fill("2001-01-01T00:00")

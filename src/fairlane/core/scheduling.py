@@ -340,7 +340,7 @@ def _declared(new: NewSchedule, before: Schedule | None, now: int, owner: str | 
     if new.policy.count != before.policy.count:
         standing = replace(standing, left=new.policy.count)
     if _moments(new) != _moments(before):
-        standing = replace(standing, since=now, catch_up=None)
+        standing = replace(standing, since=now, catch_up=None, catch_up_until=0)
     return _checked_first(_with(new, standing))
 
 
