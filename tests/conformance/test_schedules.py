@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairlane.client.schedule_declarations import declare
-from fairlane.core import limits, recurrence
+from fairlane.core import limits, recurrence, schedules
 from fairlane.core.documents import Document, Written
 from fairlane.core.errors import (
     BatchTooLarge,
@@ -625,7 +625,8 @@ async def test_a_zone_that_is_not_known_here_can_be_read(
     """A process with newer rules has stored it."""
     rule: Any = Cron("0 3 * * *", "Mars/Olympus")
     with monkeypatch.context() as patch:
-        patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+        for module in (recurrence, schedules):
+            patch.setattr(module, "zone_of", lambda _: zone_of("UTC"))
         before = await put(store, declared("new", rule))
         assert before.problem is None
     await put(store, declared("old", await hourly(store)))
