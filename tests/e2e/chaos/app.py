@@ -95,7 +95,10 @@ def in_process(
 @app.task(name="on-tick")
 async def on_tick(ctx: Context) -> int | None:
     """Of a schedule: its result is the tick."""
-    return ctx.task.spec.tick
+    diary = Diary(ctx)
+    tick = ctx.task.spec.tick
+    diary.end(tick)
+    return tick
 
 
 @app.task(name="in-transaction")
