@@ -30,12 +30,15 @@ class Client:
         self._numbers = itertools.count(1)
         self._name = new_id()
 
-    async def submit(self, type: str, *, keyed: bool = True, **payload: Any) -> str:
-        """The id of a task that was accepted."""
+    async def submit(
+        self, type: str, *, keyed: bool = True, attempt: float | None = None, **payload: Any
+    ) -> str:
+        """The id of a task that was accepted. `attempt`: how long one may take."""
         n = next(self._numbers)
         key = f"{self._name}:{n}" if keyed else None
         # Who waits at a gate waits for as long as the test takes, which is more than usual.
-        limit = {"timeout_seconds": GATE_SECONDS} if "gate" in payload else {}
+        seconds = GATE_SECONDS if attempt is None and "gate" in payload else attempt
+        limit = {} if seconds is None else {"timeout_seconds": seconds}
         return await self._insist(type, {"n": n, **payload}, key, **limit)
 
     async def schedule(self, schedules: Sequence[NewSchedule]) -> list[Schedule]:
