@@ -115,13 +115,7 @@ class Maintenance:
 
     async def round(self) -> None:
         """Do everything that is due."""
-        watch = await self._backend.run(self._backend.ops.watch_clock(self._boot, self._clock))
-        if watch.step:
-            logger.warning(
-                "The store's clock was set %s by %.1f s: leases and time limits count from now",
-                "forward" if watch.step > 0 else "back",
-                abs(watch.step),
-            )
+        watch = await self._watch()
         await self._bring_back(watch)
         await self._bury(watch)
         await self._reap(watch)
@@ -131,6 +125,16 @@ class Maintenance:
             await self._drop_lanes()
             await self._trim_audit()
             self._prune_at = self._clock() + jitter(PRUNE_SECONDS)
+
+    async def _watch(self) -> Watch:
+        watch = await self._backend.run(self._backend.ops.watch_clock(self._boot, self._clock))
+        if watch.step:
+            logger.warning(
+                "The store's clock was set %s by %.1f s: leases and time limits count from now",
+                "forward" if watch.step > 0 else "back",
+                abs(watch.step),
+            )
+        return watch
 
     async def _bring_back(self, watch: Watch) -> None:
         """Correct times that lie ahead of now, once after each step and each unwatched time."""
@@ -178,6 +182,10 @@ class Maintenance:
         while True:
             overdue = await run(ops.expired(limits.BATCH, watch.since))
             if not overdue:
+                return
+            again = await self._watch()
+            if again.since != watch.since:  # the clock was set since this round began
+                await self._bring_back(again)
                 return
             settlements = [reaped(item, random.random()) for item in overdue]
             settled = await run(ops.settle(settlements, reaping=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,26 @@ async def test_a_step_ends_no_run_and_no_worker(store: World, step: float) -> No
     for task in claimed:
         await store.settle(task)
     assert await store.census() == {State.COMPLETED: 50}
+
+
+async def test_a_step_in_the_middle_of_a_round_ends_no_run(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await started(store, 5, lease=80_000.0)
+    keeper = store.keeper()
+    await keeper.round()
+    run = store.behind.backend.run
+
+    async def set_meanwhile(op: Any) -> Any:
+        if op.name == "expired":
+            monkeypatch.undo()
+            await store.set_clock(HOURS)
+        return await run(op)
+
+    monkeypatch.setattr(store.behind.backend, "run", set_meanwhile)
+    await keeper.round()
+    await rounds(keeper, store)
+    assert await store.census() == {State.EXECUTING: 5}
 
 
 async def test_a_step_while_nobody_looks_ends_no_run_and_no_worker(store: World) -> None:

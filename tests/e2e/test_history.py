@@ -11,6 +11,8 @@ import pytest
 from fairlane import State
 from fairlane.core.model import Attempt
 from tests.e2e.history.checker import INVARIANTS, check, verdict
+from tests.e2e.history.holding import GAP_SECONDS, Held, Spells
+from tests.e2e.history.keeping import UNSETTLED_SECONDS
 from tests.e2e.history.lines import (
     End,
     Fail,
@@ -24,17 +26,19 @@ from tests.e2e.history.lines import (
     Unknown,
     digest,
 )
-from tests.e2e.history.made_up import WORKER, Story, at
+from tests.e2e.history.made_up import LEASE, WORKER, Story, at
 from tests.e2e.history.terms import Terms, Violation
 
 TERMS = Terms(
-    lease=5.0,
+    lease=LEASE,
     overtakes=0,
     longest_wait=5.0,
     concurrency={"work": 1},
     rates={"work": 1.0},
     transactional=frozenset({"work"}),
 )
+TOO_LONG = 2 * LEASE + UNSETTLED_SECONDS + 1
+"""A worker may not hold for so long what it does not run."""
 Spoil = Callable[[Story], None]
 
 
@@ -265,12 +269,22 @@ def child_of_a_failure(story: Story) -> None:
 
 
 def held_and_ended(story: Story) -> None:
-    story.change("t1", state=State.EXECUTING, worker_id=WORKER)
+    story.hold("t1", 11, 12 + TOO_LONG)
 
 
 def held_and_never_begun(story: Story) -> None:
-    story.change("t1", state=State.EXECUTING, worker_id=WORKER)
+    story.hold("t1", 11, 11 + TOO_LONG)
     story.without(Start, "t1")
+
+
+def held_long_before_it_began(story: Story) -> None:
+    story.hold("t1", 11 - TOO_LONG, 12)
+
+
+def held_and_run_by_another(story: Story) -> None:
+    story.hold("t1", 11, 11 + TOO_LONG)
+    story.without(Start, "t1")
+    story.run("t1", 11, None, worker="worker-2")
 
 
 CAUGHT: list[tuple[str, Spoil]] = [
@@ -320,6 +334,8 @@ CAUGHT: list[tuple[str, Spoil]] = [
     ("I18", child_of_a_failure),
     ("I21", held_and_ended),
     ("I21", held_and_never_begun),
+    ("I21", held_long_before_it_began),
+    ("I21", held_and_run_by_another),
 ]
 
 
@@ -359,8 +375,40 @@ def test_what_is_not_drained_may_wait_or_run() -> None:
     story = Story()
     story.change("t1", state=State.EXECUTING, worker_id=WORKER)
     story.without(End, "t1")
+    story.hold("t1", 11, 11 + 2 * TOO_LONG)
     story.change("t2", state=State.RETRYING)
     assert broken(story) == {}
+
+
+def test_a_worker_takes_its_time_to_notice_what_it_holds() -> None:
+    story = Story()
+    story.hold("t1", 11 - TOO_LONG + 2, 12 + TOO_LONG - 2)
+    assert broken(story) == {}
+
+
+def test_what_was_held_before_and_after_a_gap_is_not_known_between() -> None:
+    story = Story()
+    story.hold("t1", 11, 20)
+    story.hold("t1", 20 + TOO_LONG, 30 + TOO_LONG)
+    assert broken(story) == {}
+
+
+def test_a_schedule_asks_for_many_tasks() -> None:
+    story = Story()
+    nobody_asked(story)
+    payload = digest(b"t1")
+    asked = Invoke(at=5, wall=5, call="schedule", op="schedule", payload=payload)
+    story.lines += [asked, Ok(at=6, wall=6, call="schedule")]
+    story.change("t2", payload=b"t1")
+    story.without(Ok, "t2")
+    assert broken(story) == {}
+
+
+def test_what_cannot_hold_is_left_out() -> None:
+    story = Story()
+    counters_off(story)
+    assert broken(story)
+    assert check(*story.told(), TERMS, without=["I16"]) == []
 
 
 def test_a_replay_begins_a_new_life() -> None:
@@ -388,6 +436,41 @@ def test_dead_letters_need_no_heir() -> None:
     ]
     story.events.sort(key=lambda event: event.at)
     assert broken(story) == {}
+
+
+# --- looks ----------------------------------------------------------------------------------------
+
+ONE, OTHER = Held("t1", 1, WORKER), Held("t2", 1, WORKER)
+
+
+def looked(*looks: tuple[float, set[Held]]) -> list[tuple[Held, float, float]]:
+    """What becomes of looks, each of which takes a second to be answered."""
+    spells = Spells()
+    for moment, found in looks:
+        spells.look(moment, moment + 1, dict.fromkeys(found, LEASE))
+    assert {each.lease for each in spells.all()} <= {LEASE}
+    return sorted((each.held, each.since, each.until) for each in spells.all())
+
+
+def test_what_every_look_finds_is_one_spell() -> None:
+    """From the answer to the first question to the last question: it is certain no longer."""
+    found = looked((10, {ONE}), (12, {ONE, OTHER}), (14, {ONE, OTHER}))
+    assert found == [(ONE, 11, 14), (OTHER, 13, 14)]
+
+
+def test_a_look_that_does_not_find_it_ends_a_spell() -> None:
+    found = looked((10, {ONE}), (12, {ONE}), (14, set()), (16, {ONE}), (18, {ONE}))
+    assert found == [(ONE, 11, 12), (ONE, 17, 18)]
+
+
+def test_so_does_a_time_without_looks() -> None:
+    late = 12 + GAP_SECONDS + 1
+    found = looked((10, {ONE}), (12, {ONE}), (late, {ONE}), (late + 2, {ONE}))
+    assert found == [(ONE, 11, 12), (ONE, late + 1, late + 2)]
+
+
+def test_what_one_look_found_was_held_for_a_moment() -> None:
+    assert looked((10, {ONE}), (12, set())) == []
 
 
 # --- lines ----------------------------------------------------------------------------------------

@@ -154,6 +154,7 @@ async def stop_settling(proxy: Proxy, messages: int, url: str) -> bool:
             return reached
 
 
+@pytest.mark.timeout(1_800 if FULL else 120)
 @pytest.mark.parametrize(
     ("version", "warm"), [("oldest", True), ("newest", False)], ids=["later claim", "first claim"]
 )
@@ -174,6 +175,7 @@ async def test_a_worker_stopped_at_any_message_keeps_no_type_from_others(
     assert messages > 10, "the claim came through to its end"
 
 
+@pytest.mark.timeout(1_800 if FULL else 120)
 @pytest.mark.parametrize("version", ["oldest", "newest"])
 async def test_a_worker_stopped_while_it_settles_keeps_no_circuit_from_others(
     servers: Servers, version: Literal["oldest", "newest"]

@@ -23,6 +23,7 @@ HISTORY = "CHAOS_HISTORY"
 """The variable that says where to write it."""
 LOOK_SECONDS = 0.02
 STORED_SECONDS = 0.5
+MEMORY_LIMIT = 256 * 1024**2
 
 app = Fairlane("sqlite://")
 recorder = Recorder(Path(os.environ.get(HISTORY, os.devnull)))
@@ -95,7 +96,10 @@ def in_process(
 @app.task(name="on-tick")
 async def on_tick(ctx: Context) -> int | None:
     """Of a schedule: its result is the tick."""
-    return ctx.task.spec.tick
+    diary = Diary(ctx)
+    tick = ctx.task.spec.tick
+    diary.end(tick)
+    return tick
 
 
 @app.task(name="in-transaction")
@@ -187,10 +191,19 @@ def deadly_on_thread(ctx: Context, n: int, how: str) -> None:
     end(how)
 
 
-@app.task(name="poison", isolation="process")
+@app.task(name="poison", isolation="process", memory_limit=MEMORY_LIMIT)
 def poison(ctx: Context, n: int, how: str) -> None:
     Diary(ctx)
-    if how == "worker":  # not only itself: the worker too
-        os.kill(os.getppid(), signal.SIGKILL)
-        signal.pause()
-    end(how)
+    match how:
+        case "worker":  # not only itself: the worker too
+            os.kill(os.getppid(), signal.SIGKILL)
+            signal.pause()
+        case "loop":
+            while True:
+                pass
+        case "memory":
+            hoard: list[bytearray] = []
+            while True:
+                hoard.append(bytearray(MEMORY_LIMIT // 16))
+        case _:
+            end(how)

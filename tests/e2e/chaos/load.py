@@ -12,6 +12,7 @@ from typing import Any
 from fairlane import Fairlane, RetryPolicy
 from fairlane.core.errors import StoreError
 from fairlane.core.ids import new_id
+from fairlane.core.schedules import NewSchedule, Schedule
 from fairlane.core.submission import new_task
 from tests.e2e.history.lines import Fail, Invoke, Ok, Recorder, Unknown, digest
 
@@ -29,13 +30,26 @@ class Client:
         self._numbers = itertools.count(1)
         self._name = new_id()
 
-    async def submit(self, type: str, *, keyed: bool = True, **payload: Any) -> str:
-        """The id of a task that was accepted."""
+    async def submit(
+        self, type: str, *, keyed: bool = True, attempt: float | None = None, **payload: Any
+    ) -> str:
+        """The id of a task that was accepted. `attempt`: how long one may take."""
         n = next(self._numbers)
         key = f"{self._name}:{n}" if keyed else None
         # Who waits at a gate waits for as long as the test takes, which is more than usual.
-        limit = {"timeout_seconds": GATE_SECONDS} if "gate" in payload else {}
+        seconds = GATE_SECONDS if attempt is None and "gate" in payload else attempt
+        limit = {} if seconds is None else {"timeout_seconds": seconds}
         return await self._insist(type, {"n": n, **payload}, key, **limit)
+
+    async def schedule(self, schedules: Sequence[NewSchedule]) -> list[Schedule]:
+        """Declare them: each asks for any number of tasks."""
+        calls = [new_id() for _ in schedules]
+        for call, each in zip(calls, schedules, strict=True):
+            self._recorder.write(Invoke, call=call, op="schedule", payload=digest(each.payload))
+        declared = await self._app.run(self._app.backend.ops.put_schedules(schedules))
+        for call in calls:
+            self._recorder.write(Ok, call=call)
+        return declared
 
     async def submit_some(self, count: int, *types: str, **payload: Any) -> list[str]:
         """So many tasks, of these types in turn."""

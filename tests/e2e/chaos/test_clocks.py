@@ -13,6 +13,7 @@ from fairlane import State
 from fairlane.engines.sqlite.context import Context
 from tests.e2e.chaos.arena import FULL, LEASE, PATIENCE, Arena, until
 from tests.e2e.conftest import ENGINES
+from tests.e2e.history.terms import Terms
 from tests.fixtures.clock_shim import ClockShim
 from tests.fixtures.servers import PostgresServer, RedisServer, postgres, redis
 
@@ -23,6 +24,9 @@ RUNS_BETWEEN = 1_000 if FULL else 20
 HELD = 4
 LONG_LEASE = 6.0
 """Longer than a busy machine may keep a heartbeat waiting, as no lease is to be lost."""
+BY_THE_CLOCK = ("I7",)
+"""What compares times of the store with those of clients and handlers. (Of such invariants, I10 and
+I13 are checked only where `Terms` asks for it, I18 only where tasks have parents.)"""
 
 
 @asynccontextmanager
@@ -71,7 +75,7 @@ async def test_the_clock_is_set(
         arena.open("gate-1")
         await arena.drained()
         assert await holder.itself() is not None, "it was never declared dead"
-        history = arena.history()
+        history, _ = await arena.judged(Terms(lease=LONG_LEASE), without=BY_THE_CLOCK)
         for task_id, runs in history.runs.items():
             task = await arena.app.get(task_id)
             assert task is not None
@@ -100,6 +104,8 @@ async def test_who_dies_just_before_the_clock_is_set_is_found(
         await arena.begun(2 * HELD)
         arena.open("gate-2")
         await arena.drained()
+        # The dead are found one lease after the step.
+        await arena.judged(Terms(lease=2 * LEASE), without=BY_THE_CLOCK)
         for task_id in ids:
             task = await arena.app.get(task_id)
             assert task is not None

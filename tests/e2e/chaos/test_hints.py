@@ -14,6 +14,7 @@ from fairlane.worker.config import Config
 from fairlane.worker.worker import Worker
 from tests.e2e.chaos.arena import PATIENCE, Arena, until
 from tests.e2e.history.lines import History
+from tests.e2e.history.terms import Terms
 
 FOUND_SECONDS = 5.0
 """An idle worker looks every second, whether or not it hears anything."""
@@ -74,6 +75,7 @@ async def test_work_is_found_without_hearing_of_it(arena: Arena) -> None:
         found = waits(arena.history())
         assert len(found) == number
         assert max(found) < FOUND_SECONDS
+    await arena.judged(Terms())
 
 
 @on_servers

@@ -21,11 +21,16 @@ from redis import Redis
 
 from fairlane import State
 from tests.e2e.chaos.arena import FULL, Arena, until
+from tests.e2e.history.terms import Terms
 from tests.fixtures.servers import postgres, redis
 from tests.fixtures.serving import ServerProcess
 
 ROUNDS = 10 if FULL else 1
 SLOTS, WAITING, LATER = 4, 3, 4
+FORGOTTEN = ("I1", "I4", "I5", "I14")
+"""What cannot hold when a store forgets: that what was accepted is there (I1; the test says so of
+what the copy has), that no fence is issued twice (I4), that starts are counted (I5), and that two
+runs under one fence are told apart (I14)."""
 
 
 class Rewindable(NamedTuple):
@@ -108,11 +113,10 @@ async def test_a_store_that_lost_its_last_seconds(
         ids: set[str] = set()
         for number in range(ROUNDS):
             ids |= await lose_seconds(arena, store, number)
-        found = await arena.dump()
+        _, found = await arena.judged(Terms(), without=FORGOTTEN)
         assert {task.status for task in found.tasks.values()} == {State.COMPLETED}
         assert set(found.tasks) >= ids
         assert all(worker.running for worker in workers)
-        assert "Traceback" not in arena.said
 
 
 async def lose_seconds(arena: Arena, store: Rewindable, number: int) -> set[str]:

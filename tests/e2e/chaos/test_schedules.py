@@ -29,6 +29,7 @@ from fairlane.scheduler import Scheduler
 from tests.e2e.chaos.arena import FULL, Arena, until
 from tests.e2e.chaos.workers import WorkerProcess
 from tests.e2e.conftest import ENGINES
+from tests.e2e.history.terms import Terms
 from tests.fixtures.servers import postgres, redis
 from tests.fixtures.serving import ServerProcess
 from tests.fixtures.stores import World
@@ -63,7 +64,7 @@ async def declare(arena: Arena) -> list[Schedule]:
         )
         for name, rule in RULES.items()
     ]
-    return await arena.app.run(arena.app.backend.ops.put_schedules(schedules))
+    return await arena.client.schedule(schedules)
 
 
 async def now(arena: Arena) -> float:
@@ -116,7 +117,7 @@ async def check_ticks(arena: Arena, before: Sequence[Schedule]) -> None:
         total += len(expected)
     counts = await arena.app.run(ops.tick_counts())
     assert counts.outcomes == {Outcome.FIRED: total}
-    assert "Traceback" not in arena.said
+    await arena.judged(Terms(lease=LEASE))
 
 
 async def results(arena: Arena, schedule_id: str) -> list[int]:

@@ -22,6 +22,7 @@ from fairlane.core.model import Event, Task, WorkerStatus
 from fairlane.core.tally import census
 from fairlane.engines.redis.record import unpacked
 from fairlane.engines.sqlite.driver import Execute
+from tests.e2e.history.holding import Spell
 from tests.fixtures.counters import tallies
 
 Rows = tuple[tuple[str, State | None], ...]
@@ -29,7 +30,8 @@ Rows = tuple[tuple[str, State | None], ...]
 
 class Dump(msgspec.Struct, frozen=True):
     """What is known of a store. `rows`: every task with its state, straight out of its tables or
-    keys; `effects`: how often handlers' own transactions left their mark, by task."""
+    keys; `effects`: how often handlers' own transactions left their mark, by task; `spells`: what
+    workers held meanwhile."""
 
     tasks: Mapping[str, Task]
     rows: Rows
@@ -37,6 +39,7 @@ class Dump(msgspec.Struct, frozen=True):
     alive: frozenset[str]
     events: tuple[Event, ...] = ()
     effects: Mapping[str, int] | None = None
+    spells: tuple[Spell, ...] = ()
 
 
 class Journal:
@@ -60,7 +63,12 @@ class Journal:
             await asyncio.sleep(self.POLL_SECONDS)
 
     async def events(self) -> tuple[Event, ...]:
-        """All of it so far."""
+        """All of it so far. What was read before a store went back in time may be undone: that of
+        such a store is read from its beginning."""
+        if self.rewinds:
+            async with self._turn:
+                self._cursor = None
+                self._events.clear()
         await self._catch_up()
         return tuple(self._events)
 
@@ -77,7 +85,12 @@ class Journal:
                     return
 
 
-async def dump(app: Fairlane, journal: Journal, effects: str | None = None) -> Dump:
+async def dump(
+    app: Fairlane,
+    journal: Journal,
+    effects: str | None = None,
+    spells: tuple[Spell, ...] = (),
+) -> Dump:
     """The store as it stands. `effects`: a table that handlers wrote task ids into."""
     ops = app.backend.ops
     tasks: dict[str, Task] = {}
@@ -99,6 +112,7 @@ async def dump(app: Fairlane, journal: Journal, effects: str | None = None) -> D
         ),
         events=await journal.events(),
         effects=None if effects is None else await _effects(app.backend, app.url, effects),
+        spells=spells,
     )
 
 

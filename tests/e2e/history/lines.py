@@ -21,7 +21,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Invoke(Line, frozen=True, tag="invoke"):
-    """A client asks. `op`: submit, cancel, replay, pause, resume; `payload`: the digest of one."""
+    """A client asks. `op`: submit, schedule, cancel, replay, pause, resume; `payload`: the digest
+    of one, and with schedule that of any number of tasks."""
 
     call: str
     op: str

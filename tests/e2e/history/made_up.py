@@ -10,10 +10,12 @@ import msgspec
 from fairlane import State
 from fairlane.core.model import Attempt, Event, Task, moment
 from tests.e2e.history.dump import Dump
+from tests.e2e.history.holding import Held, Spell
 from tests.e2e.history.lines import AnyLine, End, History, Invoke, Ok, Start, digest
 from tests.unit.make import SECOND, stored
 
 WORKER = "worker-1"
+LEASE = 5.0
 
 
 def at(seconds: float) -> Any:
@@ -31,6 +33,7 @@ class Story:
         self.counted: dict[State, int] | None = None
         self.rows: list[tuple[str, State | None]] | None = None
         self.alive = frozenset({WORKER})
+        self.spells: list[Spell] = []
         for number in range(1, tasks + 1):
             self._complete(f"t{number}", float(10 * number), values)
 
@@ -40,6 +43,7 @@ class Story:
         self.event("claim", name, now + 1)
         self.run(name, now + 1, now + 2)
         self.event("complete", name, now + 3)
+        self.hold(name, now + 1, now + 3)
         completed = Attempt(1, WORKER, at(now + 1), at(now + 3), "completed")
         made = {
             "task_id": name,
@@ -97,6 +101,9 @@ class Story:
             )
         )
 
+    def hold(self, name: str, since: float, until: float) -> None:
+        self.spells.append(Spell(Held(name, 1, WORKER), LEASE, since, until))
+
     def change(self, name: str, **values: Any) -> None:
         self.tasks[name] = msgspec.structs.replace(self.tasks[name], **values)
 
@@ -118,4 +125,5 @@ class Story:
             alive=self.alive,
             events=tuple(self.events),
             effects=self.effects,
+            spells=tuple(self.spells),
         )
