@@ -569,7 +569,7 @@ class TestArguments:
             (list[Price | Failed] | None, [Price(1), None]),
             (Annotated[list[Annotated[Price | Failed, "x"]], "y"], [Price(1), None]),
         ],
-        ids=str,
+        ids=range(12),
     )
     def test_a_list_of_results_becomes_what_the_handler_declares(
         self, hint: Any, expected: Any
