@@ -11,6 +11,7 @@ from fairlane.core.compression import damaged, data_of, is_compressed
 from fairlane.core.errors import DriverMissing
 from fairlane.core.extras import import_extra
 from fairlane.core.model import Task
+from fairlane.core.raw_json import check_json
 
 
 def expand(value: bytes) -> bytes:
@@ -25,9 +26,11 @@ def expand(value: bytes) -> bytes:
     if decompress is None:
         return value
     try:
-        return decompress(data_of(value))
+        plain = decompress(data_of(value))
+        check_json(plain)  # readers put it into their own JSON as it is
     except ValueError:
         return damaged(value)
+    return plain
 
 
 def expand_tasks(tasks: Iterable[Task | None]) -> list[Task | None]:

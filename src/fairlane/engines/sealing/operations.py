@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 import msgspec
 
 from fairlane.core import sealing
-from fairlane.core.filters import Filter, Page
+from fairlane.core.filters import Filter, Page, PageRoom, cursor_of
 from fairlane.core.flow import Flow, Op
 from fairlane.core.model import Accepted, Ask, Claimed, Grant, NewTask, Task
 from fairlane.core.outcomes import Completed
@@ -215,7 +215,15 @@ class _SealingOperations:
         return [None if task is None else self._opened_task(task) for task in tasks]
 
     def _opened_page(self, page: Page) -> Page:
-        return replace(page, tasks=[self._opened_task(task) for task in page.tasks])
+        """The page was measured while its results were compressed: it may have to end earlier."""
+        tasks: list[Task] = []
+        room = PageRoom()
+        for each in page.tasks:
+            task = self._opened_task(each)
+            if not room.takes(task):
+                return Page(tasks, cursor_of(tasks[-1].task_id))
+            tasks.append(task)
+        return replace(page, tasks=tasks)
 
     def _opened_payload(self, task: Claimed | Task, schedule_id: str | None) -> bytes:
         """The payload of a schedule's task is the schedule's, as it was sealed for it."""
