@@ -44,6 +44,7 @@ from fairlane.core.ids import checked as checked_task_id
 from fairlane.core.ids import new_id, numbered
 from fairlane.core.model import Cancelled, NewTask, Task
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.quotas import Made, give_back
 from fairlane.core.recurrence import Recurrence, ticks_between
 from fairlane.core.schedules import (
     Missed,
@@ -406,6 +407,7 @@ def drop_schedule(self: Documents, schedule_id: str, *, version: int | None = No
         return False
     if version is not None:
         _check_version(schedule_id, _schedule_of(stored), version, "")
+    yield from give_back(self, Made.SCHEDULES, schedule_id)
     yield from history.drop(self, [schedule_id])
     yield from write(self, KIND, [], [stored])
     return True

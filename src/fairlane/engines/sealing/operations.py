@@ -68,6 +68,8 @@ PLAIN = frozenset(
             "change_settings",
             "set_encryption",
             "publish",
+            "drop_definition",
+            "take_quota",
             "cancel",
             "replay",
             "delete",

@@ -11,11 +11,13 @@ from fairlane.core import limits
 from fairlane.core.audit import Action
 from fairlane.core.errors import ScheduleConflict
 from fairlane.core.ids import new_id
+from fairlane.core.quotas import Made
 from fairlane.core.recurrence import preview
 from fairlane.core.schedules import NewSchedule, Schedule, checked_time
-from fairlane.core.scheduling import backfilled, unknown
+from fairlane.core.scheduling import backfilled, checked_batch, unknown
 from fairlane.server.errors import InvalidRequest
 from fairlane.server.operations import ADMIN, BATCH_BYTES, READ, WORKER, Call, Operation
+from fairlane.server.quotas import take_quota
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.server.tasks import template_of
@@ -148,6 +150,9 @@ async def declare(services: Services, call: Call[Declarations, None]) -> Respons
     that is the same stays as it is."""
     batch = call.body
     new = await _all_of(services, batch)
+    checked_batch(new)
+    ids = [each.schedule_id for each in new]
+    await take_quota(services, call.identity, Made.SCHEDULES, ids)
     op = services.ops.put_schedules(new, owner=batch.owner, version=batch.version)
     return Response(_reply(await services.run(op)))
 
