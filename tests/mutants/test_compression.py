@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from fairlane.core.compression import stored_form
 from fairlane.core.errors import FairlaneError
+from fairlane.core.flow import Flow
 from fairlane.core.outcomes import Completed
 from fairlane.engines import sealing
 from fairlane.engines.compression import operations, results
@@ -43,7 +44,8 @@ Compressing = operations._CompressingOperations
 Sealing = sealing.operations._SealingOperations
 
 
-def _as_stored(tasks: Iterable[Any]) -> list[Any]:
+def _as_stored(tasks: Iterable[Any]) -> Flow[list[Any]]:
+    yield from ()
     return list(tasks)
 
 
@@ -69,8 +71,8 @@ def _whatever_it_is(_: bytes) -> None:
     pass
 
 
-def _page_as_found(self: Any, page: Any) -> Any:
-    return replace(page, tasks=[self._opened_task(each) for each in page.tasks])
+def _page_as_found(self: Any, page: Any) -> Flow[Any]:
+    return replace(page, tasks=(yield from self._opened_tasks(page.tasks)))
 
 
 SHARED: dict[str, Break] = {

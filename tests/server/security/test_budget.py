@@ -13,12 +13,16 @@ import pytest
 from websockets.sync.client import connect
 
 from fairlane.core import limits
+from fairlane.core.backend import Backend
 from fairlane.core.filters import EVERYTHING
 from fairlane.core.ids import new_id
 from fairlane.core.model import NewWorker, TaskError
-from fairlane.core.outcomes import Failed
+from fairlane.core.outcomes import Completed, Failed
+from fairlane.core.sealing import Key
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
+from fairlane.engines.compression.operations import compressing_operations
+from fairlane.engines.sealing.operations import sealing_operations
 from fairlane.server.auth import ANYONE
 from fairlane.server.http.limits import ConnectionLimits
 from fairlane.server.large_bodies import list_body
@@ -27,7 +31,7 @@ from fairlane.server.routes import OPERATIONS
 from fairlane.server.workers import new_worker_id
 from fairlane.wire.worker_protocol import MOST_AT_ONCE
 from tests.conftest import Servers
-from tests.fixtures.stores import opened
+from tests.fixtures.stores import World, opened
 from tests.server.kit import Api, serving
 from tests.server.security.budget import (
     HELD_SECONDS,
@@ -236,6 +240,26 @@ async def test_large_batches_on_other_engines(servers: Servers, tmp_path: Path, 
         cost = await time_of_call(asking(api, "GET", path, None, {200}))
         assert cost.held < HELD_SECONDS
         assert (await world.census())[State.COMPLETED] == len(claimed)
+
+
+@pytest.mark.parametrize("kind", ["postgres-newest", "redis"])
+@pytest.mark.parametrize("keys", [(), (Key("k1", b"1" * 32),)], ids=["plain", "sealed"])
+async def test_pages_of_compressed_results(
+    servers: Servers, tmp_path: Path, kind: str, keys: tuple[Key, ...]
+) -> None:
+    """They are expanded and checked by the engine: a thousandth of their size is stored."""
+    async with opened(kind, servers, tmp_path) as store:
+        ops = sealing_operations(store.ops, keys) if keys else store.ops
+        backend = Backend(compressing_operations(ops, 1_000), store.backend.driver)
+        world = World(backend, store.url, {})
+        worker = await world.worker()
+        result = Completed(filled("lists", limits.RESULT_BYTES))
+        await world.submit_all([new_task("t") for _ in range(20)])
+        for claimed in await world.claim(worker, 20):
+            await world.settle(claimed, result)
+        async with serving(world) as api:
+            cost = await cost_of(api, "GET", "/api/v1/tasks?limit=100", None, {200})
+            assert cost.held < HELD_SECONDS
 
 
 MESSAGE_ROOM = ConnectionLimits().message_bytes - 100
