@@ -34,8 +34,10 @@ from tests.conftest import Servers
 from tests.fixtures.stores import World, opened
 from tests.server.kit import Api, serving
 from tests.server.security.budget import (
+    CONSTANT,
     HELD_SECONDS,
     MEBIBYTE,
+    OBJECTS,
     SHAPES,
     asking,
     check,
@@ -72,11 +74,21 @@ def full_bodies(place: Scene) -> dict[str, Any]:
     sweep = {"task_ids": ids[: limits.BATCH]}
     workers, tasks = "/internal/workers/{worker_id}", "/api/v1/tasks"
     long = "\u00e9" * limits.PROGRESS_CHARACTERS
+    large = {"task_type": "t", "parameters": {"a": [[]] * 60_000}, "tags": tags}
+    lists: dict[str, Any] = {"a": [[]] * 1_700}
+    many = [
+        {"schedule_id": each, "cron": "@daily", "task": {"task_type": "t", "parameters": lists}}
+        for each in ids[: limits.SCHEDULE_PAGE]
+    ]
     return {
         f"{tasks}": {"task_type": "t", "tags": tags, "required_capabilities": NAMES[:64]},
         f"{tasks}/lookup": {"task_ids": ids},
         **{f"{tasks}/{verb}": sweep for verb in ("cancel", "replay", "retry", "delete")},
         "/api/v1/dlq/replay": {"type": NAMES, "queue": NAMES, "tags": tags},
+        "/api/v1/schedules": {"schedule_id": "large", "cron": "@daily", "task": large},
+        "/api/v1/schedules/{schedule_id}": {"task": large},
+        "/internal/store/schedules": {"schedules": many},
+        "/internal/workers/schedules": {"schedules": many, "owner": "shop"},
         "/internal/workers/register": {"capabilities": NAMES},
         "/internal/workers/definitions": {
             "definitions": [
@@ -100,6 +112,8 @@ def full_bodies(place: Scene) -> dict[str, Any]:
     }
 
 
+BUILDING = {"/internal/workers/definitions"}
+"""Paths of operations that build objects from what may be any JSON."""
 TAKING_MANY = sorted(full_bodies(Scene("", "", "", "", "")))
 
 
@@ -122,13 +136,11 @@ def schema_of(operation: Operation) -> str:
 @pytest.mark.parametrize("path", TAKING_MANY)
 async def test_many_values(api: Api, path: str) -> None:
     place = await scene(api.world)
-    (operation,) = [
-        each for each in WITH_BODY.values() if (each.method, each.path) == ("POST", path)
-    ]
+    (operation,) = [each for each in WITH_BODY.values() if each.path == path]
     body = json.dumps(full_bodies(place)[path], ensure_ascii=False).encode()
     assert len(body) <= operation.most
-    cost = await cost_of(api, "POST", place.path(operation), body, ANY)
-    check(cost, len(body), path)
+    cost = await cost_of(api, operation.method, place.path(operation), body, ANY)
+    check(cost, len(body), path, OBJECTS if path in BUILDING else CONSTANT)
 
 
 @pytest.mark.parametrize("name", WITH_BODY)
@@ -136,7 +148,7 @@ async def test_every_operation_with_the_largest_body(api: Api, name: str) -> Non
     place = await scene(api.world)
     operation = WITH_BODY[name]
     plain = json.dumps(place.body(operation)).encode()
-    room = min(operation.most, 4 * MEBIBYTE) - len(plain) - 100
+    room = operation.most - len(plain) - 100
     deep = SHAPES["depth"]
     bodies = {
         "white space": plain[:-1] + b" " * room + plain[-1:],
@@ -166,7 +178,7 @@ async def test_a_submission_with_keys(api: Api, shape: str) -> None:
     payload = filled(shape, limits.PAYLOAD_BYTES - 100)
     body = b'{"task_type":"t","idempotency_key":"k","unique":true,"parameters":%s}' % payload
     cost = await cost_of(api, "POST", "/api/v1/tasks", body, {200, 201})
-    check(cost, len(body), f"a payload of {shape}")
+    check(cost, len(body), f"a payload of {shape}", OBJECTS)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from fairlane.core.recurrence import preview
 from fairlane.core.schedules import NewSchedule, Schedule, checked_time
 from fairlane.core.scheduling import backfilled, checked_batch, unknown
 from fairlane.server.errors import InvalidRequest
-from fairlane.server.operations import ADMIN, BATCH_BYTES, READ, WORKER, Call, Operation
+from fairlane.server.operations import ADMIN, READ, WORKER, Call, Operation
 from fairlane.server.quotas import take_quota
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
@@ -256,7 +256,6 @@ OPERATIONS: Final = [
         put_schedules,
         ADMIN,
         body=ScheduleBatch,
-        most=BATCH_BYTES,
         returns=SchedulesReply,
         action=Action.PUT_SCHEDULE,
     ),
@@ -266,7 +265,6 @@ OPERATIONS: Final = [
         declare,
         WORKER,
         body=Declarations,
-        most=BATCH_BYTES,
         returns=SchedulesReply,
     ),
 ]
