@@ -45,6 +45,34 @@ def test_a_file_in_the_folder_gets_no_token_of_the_environment(tmp_path: Path) -
     assert resolve({}, {"FAIRLANE_TOKEN": token}, tmp_path).server_token is None
 
 
+def test_a_file_in_the_folder_gets_no_other_file(tmp_path: Path) -> None:
+    """Of a token file, it has only the name, which may be that of any file."""
+    token = "fl_" + "x" * 43
+    (tmp_path / "token").write_text(f"{token}\n")
+    named = f'token_file = "{tmp_path / "token"}"\n'
+    file = tmp_path / "fairlane.toml"
+    file.write_text(f'store = "https://evil.example"\n{named}')
+    with pytest.raises(UsageError, match="--store or FAIRLANE_STORE") as refused:
+        resolve({}, {}, tmp_path)
+    assert "token_file" not in refused.value.message
+    mine = {"FAIRLANE_STORE": "https://queue.example"}
+    assert resolve({}, mine, tmp_path).server_token == token
+    file.write_text(f'store = "https://evil.example"\ntoken = "{token}"\n{named}')
+    with pytest.raises(UsageError, match=r"not sent to the store that fairlane\.toml names"):
+        resolve({}, {}, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["root:x:0:0:root:/root:/bin/sh", "fl_", "fl_" + "x" * 43 + " x"])
+def test_what_is_no_token_is_not_sent(tmp_path: Path, text: str) -> None:
+    (tmp_path / "token").write_text(text)
+    given = {"FAIRLANE_STORE": "https://a.example", "FAIRLANE_TOKEN_FILE": str(tmp_path / "token")}
+    with pytest.raises(UsageError, match="is a token") as refused:
+        _ = resolve({}, given, tmp_path).server_token
+    assert text not in refused.value.message
+    with pytest.raises(UsageError, match="FAIRLANE_TOKEN is a token"):
+        resolve({}, {"FAIRLANE_TOKEN": text}, tmp_path)
+
+
 def test_children_get_the_same(tmp_path: Path) -> None:
     names = frozenset({"q", "p"}), frozenset({"gpu"})
     settings = Settings(

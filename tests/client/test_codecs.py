@@ -58,6 +58,15 @@ async def test_arguments_and_results_pass_through_it(app: Fairlane) -> None:
         assert await (await cut.submit(b"abc")).result() == {0: b"ab", 1: b"c"}
 
 
+async def test_a_result_that_only_looks_encoded_is_read_as_it_is(app: Fairlane) -> None:
+    @app.task
+    async def show() -> dict[str, object]:
+        return {"$codec": "unknown", "data": 1}
+
+    with app.inline():
+        assert await (await show.submit()).result() == {"$codec": "unknown", "data": 1}
+
+
 async def test_nothing_is_still_nothing(app: Fairlane) -> None:
     @app.task(codec="msgpack")
     async def forget(image: bytes) -> None:

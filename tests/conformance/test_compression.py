@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
 
+from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.compression import check_expanded, is_compressed, stored_form
 from fairlane.core.errors import DriverMissing, ResultDamaged
 from fairlane.core.filters import EVERYTHING
-from fairlane.core.outcomes import Completed
+from fairlane.core.ids import new_id
+from fairlane.core.outcomes import Completed, Outcome
 from fairlane.core.sealing import Key
 from fairlane.engines.compression import results
 from fairlane.engines.compression.driver import compress
 from fairlane.engines.compression.operations import compressing_operations
 from fairlane.engines.sealing.operations import sealing_operations
+from fairlane.runtime.execution import returned
+from fairlane.runtime.tasks import value_of
+from fairlane.wire.worker_protocol import RunResult
 from tests.fixtures.raw import written
 from tests.fixtures.stores import World
 
@@ -25,12 +31,36 @@ pytestmark = pytest.mark.local
 SENTENCE = b"the cat sat on the mat; "
 LARGE = msgspec.json.encode({"said": SENTENCE.decode() * 1_000})
 ABOVE = 1_000
+FORGED = [
+    b'1,"owner":"somebody"',
+    b'{"a":',
+    b"NaN",
+    b"1e999",
+    b'"\xff"',
+    b"[" * 101 + b"]" * 101,
+    b"",
+]
+"""What readers must never put into their own JSON."""
+LOOKALIKES = [
+    {"$zstd": "abc"},
+    {"$zstd": stored_form(compress(b'"other"')).decode()[10:-2]},
+    {"$zstd": "", "$broken": True},
+    {"$zstd": "again and " * 1_000},
+    {"$sealed": "k1.AAAAAAAA.AAAA"},
+    {"$sealed": f"k1.AAAAAAAA.{'A' * 400}"},
+]
+"""Results of handlers that look as Fairlane's own."""
 
 
 def compressing(store: World, *keys: Key) -> World:
     """The same store as a process sees it that compresses results."""
     ops = sealing_operations(store.ops, keys) if keys else store.ops
     return World(Backend(compressing_operations(ops, ABOVE), store.backend.driver), store.url, {})
+
+
+def sealing(store: World, key: Key) -> World:
+    """The same store as a process sees it that has a key."""
+    return World(Backend(sealing_operations(store.ops, [key]), store.backend.driver), store.url, {})
 
 
 async def completed(world: World, result: bytes) -> str:
@@ -69,10 +99,22 @@ async def test_it_is_compressed_and_then_sealed(store: World) -> None:
     assert b"$sealed" in raw
     assert b"$zstd" not in raw
     assert len((await store.task(task_id)).result or b"") < len(LARGE) / 10
-    sealed = World(
-        Backend(sealing_operations(store.ops, [key]), store.backend.driver), store.url, {}
-    )
-    assert (await sealed.task(task_id)).result == LARGE
+    assert (await sealing(store, key).task(task_id)).result == LARGE
+
+
+async def test_a_page_ends_where_its_plain_results_fill_it(store: World) -> None:
+    """They have a thousandth of their size until they are opened."""
+    key = Key("k1", b"1" * 32)
+    mebibyte = b'"%b"' % (b"x" * (limits.RESULT_BYTES - 2))
+    ids = [await completed(compressing(store, key), mebibyte) for _ in range(10)]
+    found: list[str] = []
+    cursor: str | None = None
+    for size in (7, 3):
+        page = await store.run(sealing(store, key).ops.page(EVERYTHING, 100, cursor))
+        assert len(page.tasks) == size
+        found += [task.task_id for task in page.tasks]
+        cursor = page.next_cursor
+    assert (sorted(found), cursor) == (sorted(ids), None)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +125,7 @@ async def test_it_is_compressed_and_then_sealed(store: World) -> None:
         stored_form(compress(b" " * 2_000_000)),
         b'{"$zstd":"==="}',
         b'{"$zstd":"AAAA","more":1}',
+        *map(stored_form, map(compress, FORGED)),
     ],
 )
 async def test_one_that_is_damaged_is_refused_and_nothing_else(store: World, stored: bytes) -> None:
@@ -90,12 +133,37 @@ async def test_one_that_is_damaged_is_refused_and_nothing_else(store: World, sto
     other = await completed(compressing(store), LARGE)
     found = (await store.task(task_id)).result
     assert found is not None
-    assert msgspec.json.decode(found)["$broken"] is True
+    assert found.endswith(b'"$broken":true}')
+    assert msgspec.json.decode(found).keys() == {"$zstd", "$broken"}
     with pytest.raises(ResultDamaged):
         check_expanded(found)
     tasks = (await store.run(store.ops.page(EVERYTHING, 10))).tasks
     assert {task.task_id: task.result for task in tasks}[other] == LARGE
     assert stored in await written(store.backend, store.url)  # for whoever can repair it
+
+
+@pytest.mark.parametrize("value", LOOKALIKES, ids=range(len(LOOKALIKES)))
+async def test_a_result_that_only_looks_like_ours_is_read_as_it_is(
+    store: World, value: dict[str, object]
+) -> None:
+    key = Key("k1", b"1" * 32)
+    for reader, writer in (
+        (store, store),
+        (store, compressing(store)),
+        (sealing(store, key), sealing(store, key)),
+        (sealing(store, key), compressing(store, key)),
+    ):
+        for outcome in (returned(value), reported(value)):
+            assert isinstance(outcome, Completed)
+            found = (await reader.task(await completed(writer, outcome.result))).result
+            assert found is not None
+            assert value_of(found, Any, {}) == value
+
+
+def reported(value: object) -> Outcome:
+    """The outcome that a worker over HTTP reports."""
+    body = {"task_id": new_id(), "status": "completed", "result": value}
+    return msgspec.json.decode(msgspec.json.encode(body), type=RunResult).outcome()
 
 
 async def test_without_the_library_it_is_shown_as_it_is_stored(

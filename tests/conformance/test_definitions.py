@@ -98,6 +98,27 @@ async def test_a_changed_definition_has_a_new_version(store: World) -> None:
     assert second.published_at > first.published_at
 
 
+async def test_publishing_tells_what_has_changed(store: World) -> None:
+    async def change(*definitions: Definition) -> list[str]:
+        return await store.run(store.ops.publish(definitions))
+
+    assert await change(LITTLE, EVERYTHING) == ["little", "mail.send"]
+    assert await change(LITTLE, EVERYTHING) == []
+    await store.advance(limits.DEFINITION_SECONDS * 0.6)
+    assert await change(LITTLE) == [], "it only lives for longer"
+    assert await change(EVERYTHING, Definition(type="little", queue="q")) == ["little"]
+
+
+async def test_a_definition_is_dropped_until_it_is_published_again(store: World) -> None:
+    await publish(store, LITTLE, EVERYTHING)
+    assert await store.run(store.ops.drop_definition("little"))
+    assert [each.definition for each in await published(store)] == [EVERYTHING]
+    for type in ("little", "no such name", "unknown"):
+        assert not await store.run(store.ops.drop_definition(type))
+    await publish(store, LITTLE)
+    assert len(await published(store)) == 2
+
+
 async def test_what_no_worker_publishes_goes_away(store: World) -> None:
     await publish(store, LITTLE, EVERYTHING)
     await store.advance(limits.DEFINITION_SECONDS * 0.6)

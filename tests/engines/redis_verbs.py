@@ -18,6 +18,7 @@ from fairlane.core.flow import Op
 from fairlane.core.ids import new_id
 from fairlane.core.model import Ask, Beat, NewWorker, Report, Start, TaskError, WorkerStatus
 from fairlane.core.outcomes import Completed, Failed
+from fairlane.core.quotas import Made
 from fairlane.core.recurrence import every
 from fairlane.core.retention import Retention
 from fairlane.core.schedules import new_schedule
@@ -84,6 +85,8 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.definition("work"))
     await do(ops.definitions())
     await do(ops.definition_page())
+    await do(ops.take_quota(Made.DEFINITIONS, "me", ["work"]))
+    await do(ops.drop_definition("work"))
     await do(ops.set_encryption(Encryption.OPTIONAL))
     await do(ops.encryption())
     nightly = new_schedule("nightly", every(86_400), new_task("work"))

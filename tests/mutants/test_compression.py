@@ -10,12 +10,17 @@ import pytest
 from msgspec.structs import replace
 
 from fairlane.core.compression import stored_form
+from fairlane.core.errors import FairlaneError
+from fairlane.core.flow import Flow
 from fairlane.core.outcomes import Completed
+from fairlane.engines import sealing
 from fairlane.engines.compression import operations, results
 from fairlane.engines.compression.driver import compress
 from fairlane.engines.postgres import inspect as postgres
 from fairlane.engines.redis import inspect as redis
 from fairlane.engines.sqlite import inspect as sqlite
+from fairlane.runtime import execution
+from fairlane.wire import worker_protocol
 from tests.conformance import test_compression
 from tests.conftest import Servers
 from tests.fixtures.stores import World
@@ -24,16 +29,23 @@ from tests.mutants.planting import Break, replaced
 
 
 async def damaged(store: World) -> None:
-    await test_compression.test_one_that_is_damaged_is_refused_and_nothing_else(
-        store, b'{"$zstd":"AAAA"}'
+    for stored in (b'{"$zstd":"AAAA"}', stored_form(compress(test_compression.FORGED[0]))):
+        await test_compression.test_one_that_is_damaged_is_refused_and_nothing_else(store, stored)
+
+
+async def looks_like_ours(store: World) -> None:
+    await test_compression.test_a_result_that_only_looks_like_ours_is_read_as_it_is(
+        store, {"$zstd": "abc"}
     )
 
 
-CHECKS = [damaged, *checks_of(test_compression)]
+CHECKS = [damaged, looks_like_ours, *checks_of(test_compression)]
 Compressing = operations._CompressingOperations
+Sealing = sealing.operations._SealingOperations
 
 
-def _as_stored(tasks: Iterable[Any]) -> list[Any]:
+def _as_stored(tasks: Iterable[Any]) -> Flow[list[Any]]:
+    yield from ()
     return list(tasks)
 
 
@@ -50,10 +62,27 @@ def _not_damaged(value: bytes) -> bytes:
     return value
 
 
+def _unescaped(value: bytes, *, codec: bool = False) -> bytes:
+    assert isinstance(codec, bool)
+    return value
+
+
+def _whatever_it_is(_: bytes) -> None:
+    pass
+
+
+def _page_as_found(self: Any, page: Any) -> Flow[Any]:
+    return replace(page, tasks=(yield from self._opened_tasks(page.tasks)))
+
+
 SHARED: dict[str, Break] = {
     "nothing is compressed": replaced(Compressing, "_compressed", _unchanged),
     "what grows is compressed, too": replaced(Compressing, "_compressed", _whatever_its_size),
     "a damaged result is not marked": replaced(results, "damaged", _not_damaged),
+    "anything is a result once it is expanded": replaced(results, "check_json", _whatever_it_is),
+    "a handler's result is taken for a compressed one": replaced(execution, "plain", _unescaped),
+    "so is that of a worker over HTTP": replaced(worker_protocol, "plain", _unescaped),
+    "a page of sealed results has no bound": replaced(Sealing, "_opened_page", _page_as_found),
 }
 
 
@@ -67,5 +96,4 @@ async def test_the_suite_catches(
 ) -> None:
     with monkeypatch.context() as patch:
         break_it(patch)
-        # A damaged result without its mark has no such key.
-        assert await caught(servers, tmp_path, kind, CHECKS, LookupError) is not None
+        assert await caught(servers, tmp_path, kind, CHECKS, FairlaneError) is not None

@@ -36,7 +36,9 @@ GREET: dict[str, Any] = {
 async def publish(served: Api, *definitions: dict[str, Any]) -> None:
     body = {"definitions": list(definitions)}
     answer = told(await served.ask("POST", "/internal/workers/definitions", body), 200)
-    assert answer == {"published": len(definitions)}
+    assert answer["published"] == len(definitions)
+    assert set(answer["changed"]) <= {each["type"] for each in definitions}
+    assert answer.keys() == {"published", "changed"}
 
 
 async def submitted(served: Api, **request: Any) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 
 from fairlane.core.model import Verdict, WorkerStatus
 from fairlane.core.states import State
+from fairlane.engines.compression.driver import compress
 from tests.server.http.kit import SECONDS
 from tests.server.kit import CALM, Api, refused, serving, told
 from tests.server.workers import WORKERS, Worker, begun, registered
@@ -447,6 +450,24 @@ async def test_a_result_that_others_could_not_read(
     body = b'{"task_id":"%s","status":"completed",%s}' % (task_id.encode(), field % result)
     refused(await worker.ask("result", body), status, code)
     assert await api.world.state(task_id) is State.EXECUTING
+
+
+@pytest.mark.parametrize("plain", [b'1,"owner":"somebody"', b'{"a":', b'"\xff"'])
+async def test_a_result_that_looks_compressed_breaks_no_list(served: Api, plain: bytes) -> None:
+    worker = await registered(served)
+    forged = {"$zstd": b64encode(compress(plain)).decode()}
+    ids = [await served.submit() for _ in range(2)]
+    await worker.poll(2)
+    for call, task_id, wrapped in (
+        ("result", ids[0], "%s"),
+        ("results", ids[1], '{"results":[%s]}'),
+    ):
+        report = {"task_id": task_id, "attempt": 1, "status": "completed", "result": forged}
+        body = wrapped % json.dumps(report, separators=(",", ":"))
+        assert (await worker.ask(call, body.encode())).status == 200
+    listed = (await served.get("/api/v1/tasks"))["tasks"]
+    assert {task["task_id"]: task["result"] for task in listed} == dict.fromkeys(ids, forged)
+    assert [task["owner"] for task in listed] == [None, None]
 
 
 async def test_what_is_not_known_is_passed_over(api: Api) -> None:

@@ -14,7 +14,7 @@ from fairlane.core import limits, tokens
 from fairlane.core.errors import InvalidToken, UnknownToken
 from fairlane.core.model import moment
 from fairlane.core.ownership import Bounds
-from fairlane.core.text import concealed, shown
+from fairlane.core.text import concealed, is_secret, shown
 from fairlane.core.tokens import (
     NewToken,
     Scope,
@@ -109,6 +109,8 @@ class TestIssued:
         assert concealed(f"a {secret}, {secret}b!") == "a fl_***, fl_***!"
         assert shown(secret) == "'fl_***'"
         assert concealed("fl_short") == "fl_short"
+        assert is_secret(secret)
+        assert not any(map(is_secret, ("fl_short", f"{secret} ", f"x{secret}", secret * 9)))
 
 
 class TestChecked:

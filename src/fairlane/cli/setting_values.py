@@ -14,7 +14,7 @@ from fairlane.core.breaker import checked as checked_breaker
 from fairlane.core.errors import InvalidBlobStore, InvalidKey, InvalidLimit
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.store_settings import AGING, RETENTION
-from fairlane.core.text import NAME_RULE, is_name, is_plain, shown
+from fairlane.core.text import NAME_RULE, is_name, is_secret, shown
 
 FILE = "fairlane.toml"
 
@@ -162,7 +162,7 @@ def written_settings(changes: Mapping[str, float | None]) -> str | None:
 
 def read_token(value: object, source: str) -> str:
     """Read a secret. Errors do not show it."""
-    if isinstance(value, str) and is_plain(value.strip()) and value.strip():
+    if isinstance(value, str) and is_secret(value.strip()):
         return value.strip()
     raise UsageError(f"{source} is a token, as `fairlane token create` printed it.")
 

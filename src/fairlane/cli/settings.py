@@ -191,11 +191,13 @@ def resolve(
             found[name] = read(written[name], f"{name} in {FILE}")
             from_file.add(name)
     tokens = {"token", "token_file"} & found.keys()
-    if "store" in from_file and is_server(found["store"]) and tokens - from_file:
+    # Of a token file, only the name stands in the file: it may be any file of the user's.
+    written_tokens = {"token"} & from_file
+    if "store" in from_file and is_server(found["store"]) and tokens - written_tokens:
         # Whoever wrote the file into this folder is not sent the user's token.
         raise UsageError(
-            f"The token of the environment is not sent to the store that {FILE} names: give the "
-            f"store as --store or {PREFIX}STORE, or write token_file into {FILE}, too."
+            f"Tokens of the environment and in files are not sent to the store that {FILE} names, "
+            f"because others may have written it: give the store as --store or {PREFIX}STORE."
         )
     return Settings(**found)
 

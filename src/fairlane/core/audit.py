@@ -59,6 +59,8 @@ class Action(StrEnum):
     RESUME_SCHEDULE = "schedule.resume"
     RUN_SCHEDULE = "schedule.run"
     BACKFILL_SCHEDULE = "schedule.backfill"
+    PUBLISH = "definition.publish"
+    DROP_DEFINITION = "definition.drop"
     CREATE_TOKEN = "token.create"
     REVOKE_TOKEN = "token.revoke"
     ROTATE_TOKEN = "token.rotate"

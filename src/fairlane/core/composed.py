@@ -12,6 +12,7 @@ from fairlane.core import (
     facts,
     holdings,
     queries,
+    quotas,
     roles,
     scheduling,
     settlement,
@@ -58,6 +59,8 @@ class Composed:
     encryption = encryption.encryption
     definition = definitions.definition
     publish = definitions.publish
+    drop_definition = definitions.drop_definition
+    take_quota = quotas.take_quota
     definition_page = definitions.definition_page
     definitions = definitions.definitions
     put_blob = blobs.put_blob

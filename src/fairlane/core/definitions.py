@@ -26,6 +26,7 @@ from fairlane.core.flow import Flow, Op, reads
 from fairlane.core.json_schema import Misfit, misfit, unknown, without_required
 from fairlane.core.model import moment
 from fairlane.core.priority import MICROSECONDS
+from fairlane.core.quotas import Made, give_back
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.submission import Form, new_form, new_task
 from fairlane.core.text import NAME_RULE, is_name, shown, storable
@@ -237,7 +238,7 @@ def _place_of(cursor: str | None) -> Place | None:
 
 
 @rewrites
-def publish(self: Documents, definitions: Sequence[Definition]) -> Flow[None]:
+def publish(self: Documents, definitions: Sequence[Definition]) -> Flow[list[str]]:
     checked_batch(definitions)
     new = {each.type: checked(each) for each in definitions}
     now, found = yield from self.read_documents(_KIND, list(new))
@@ -247,7 +248,7 @@ def publish(self: Documents, definitions: Sequence[Definition]) -> Flow[None]:
         if (put := _put(each, stored, now)) is not None
     ]
     if not puts:
-        return
+        return []
     if (yield from write(self, _KIND, puts, most=limits.DEFINITIONS)) is Written.FULL:
         # Expired ones count until they are deleted.
         if not (yield from self.expire_documents(_KIND, limits.BATCH)):
@@ -256,6 +257,18 @@ def publish(self: Documents, definitions: Sequence[Definition]) -> Flow[None]:
                 f"{limits.DEFINITION_SECONDS / 86_400:g} days after its last worker has started."
             )
         yield from write(self, _KIND, puts, most=limits.DEFINITIONS)
+    # One that only lives longer keeps the time at which it was published.
+    return [each.id for each in puts if each.at == now]
+
+
+@rewrites
+def drop_definition(self: Documents, type: str) -> Flow[bool]:
+    now, (stored,) = yield from self.read_documents(_KIND, [type])
+    if stored is None:
+        return False
+    yield from give_back(self, Made.DEFINITIONS, type)
+    yield from write(self, _KIND, [], [stored])
+    return stored.counts(now)
 
 
 def _put(new: Definition, stored: Document | None, now: int) -> Document | None:

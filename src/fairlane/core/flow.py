@@ -18,7 +18,7 @@ import math
 from collections.abc import Awaitable, Callable, Generator
 from enum import Enum
 from functools import update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -114,13 +114,24 @@ def alters(method: Method[Self, P, T]) -> Operation[Self, P, T]:
     return _operation(Mode.SCHEMA, method)
 
 
+class Turn:
+    """A call that asks for nothing, so that an event loop gives others a turn. A flow that computes
+    for long yields `TURN` now and then."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+TURN: Final = Turn()
+
+
 def perform(flow: Flow[T], call: Callable[[Any], Any]) -> T:
     """Run a flow on a driver whose calls block."""
     try:
         request = next(flow)
         while True:
             try:
-                reply = call(request)
+                reply = None if request is TURN else call(request)
             except Exception as error:  # noqa: BLE001 (the flow says what it means)
                 request = flow.throw(error)
             else:
@@ -138,7 +149,7 @@ async def perform_async(flow: Flow[T], call: Callable[[Any], Awaitable[Any]]) ->
         request = next(flow)
         while True:
             try:
-                reply = await call(request)
+                reply = await (TURN if request is TURN else call(request))
             except Exception as error:  # noqa: BLE001 (the flow says what it means)
                 request = flow.throw(error)
             else:

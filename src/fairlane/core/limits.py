@@ -61,6 +61,7 @@ NEW_LANES = 1_000  # of one client in an hour, without the scope `admin`
 
 # What workers publish about the types of tasks that they run.
 DEFINITIONS = 10_000
+DEFINITIONS_OF_ONE = 1_000  # subject, over HTTP
 DEFINITION_PAGE = 100  # of up to about 40 KiB each
 DEFINITION_SECONDS = 30 * 86_400.0  # after its last worker has published it
 SCHEMA_BYTES = 32 * 1024
@@ -70,6 +71,8 @@ CHECKED_BYTES = 16 * 1024  # larger payloads are not compared with the schema of
 
 # Schedules.
 SCHEDULES = 10_000
+SCHEDULES_OF_ONE = 1_000  # subject that acts as a worker over HTTP
+QUOTA_SECONDS = 30 * 86_400.0  # for which it counts that a subject has made something
 SCHEDULE_ID_LENGTH = 200
 SCHEDULE_NOTE_CHARACTERS = 1_000
 SCHEDULE_PAGE = 100  # schedules that are read at once: each may have a payload

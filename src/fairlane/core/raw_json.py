@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from itertools import accumulate
 from operator import add
@@ -30,6 +31,7 @@ _raw: Final = msgspec.json.Decoder(msgspec.Raw)
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
+_utf8: Final = getincrementaldecoder("utf-8")
 _PIECE: Final = 64 * 1024
 _INTEGER_DIGITS: Final = 4_300
 """Python refuses to read longer integers."""
@@ -38,18 +40,30 @@ _INTEGER_DIGITS: Final = 4_300
 def check_json(value: bytes) -> None:
     """Raise NotJson or TooDeep unless every reader of JSON can read this."""
     try:
-        if not value.isascii():
-            value.decode("utf-8")
+        check_utf8(value)
         _raw.decode(value)  # checks the grammar, and texts but for their UTF-8
     except RecursionError:
         raise TooDeep from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise NotJson(str(error)) from None
     # A text that is shorter than that has not enough brackets.
     if len(value) > limits.JSON_DEPTH and may_be_deep(value) and _depth(value) > limits.JSON_DEPTH:
         raise TooDeep
     if _may_have_large_numbers(value) and _has_large_numbers(value):
         _check_large_numbers(value)
+
+
+def check_utf8(value: bytes) -> None:
+    """Raise NotJson unless this is UTF-8. As a whole, decoding takes up to four times its size."""
+    if value.isascii():
+        return
+    decoder = _utf8()
+    for start in range(0, len(value), _PIECE):
+        piece = value[start : start + _PIECE]
+        try:
+            decoder.decode(piece, final=start + _PIECE >= len(value))
+        except UnicodeDecodeError as error:
+            raise NotJson(f"it is not UTF-8 ({error.reason}, after byte {start:,})") from None
 
 
 def build(value: bytes) -> Any:

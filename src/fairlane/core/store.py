@@ -49,6 +49,7 @@ from fairlane.core.model import (
     Worker,
     WorkerStatus,
 )
+from fairlane.core.quotas import Made
 from fairlane.core.retention import Pruned, Retention
 from fairlane.core.schedules import Missed, NewSchedule, Overlap, Schedule
 from fairlane.core.scheduling import Fired, SchedulePage
@@ -369,12 +370,23 @@ class Control(Protocol):
     def delete_where(self, filter: Filter, cursor: str | None = None) -> Op[Swept]:
         """Delete a batch of the tasks that match. Repeat while the answer has a cursor."""
 
-    def publish(self, definitions: Sequence[Definition]) -> Op[None]:
-        """Publish up to 500 definitions of types: the newest one of a type counts.
+    def publish(self, definitions: Sequence[Definition]) -> Op[list[str]]:
+        """Publish up to 500 definitions of types: the newest one of a type counts. Returns the
+        types whose definition is new or has changed.
 
         A definition goes away 30 days after it was last published. Raises InvalidDefinition, or an
         InvalidTask if no task could be submitted with it; then none is published.
         """
+
+    def drop_definition(self, type: str) -> Op[bool]:
+        """Delete the definition of a type. Returns False if there is none.
+
+        It comes back when a worker that has the type starts.
+        """
+
+    def take_quota(self, made: Made, subject: str, names: Sequence[str]) -> Op[None]:
+        """Count for a subject what it is about to make. Raises InvalidDefinition or
+        InvalidSchedule if that is more than one subject may have made."""
 
     def put_schedules(
         self,

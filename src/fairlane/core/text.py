@@ -28,6 +28,11 @@ def is_plain(value: object, most: int = limits.NAME_LENGTH) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) <= most and not _UNPRINTABLE.search(value)
 
 
+def is_secret(text: str) -> bool:
+    """Return whether this may be the secret of a token."""
+    return len(text) <= limits.NAME_LENGTH and _SECRET.fullmatch(text) is not None
+
+
 def storable(text: str, most: int) -> str:
     """Return the text, cut to `characters`, in a form that every engine can store as UTF-8."""
     # Lone surrogates have no such form: show them as escapes rather than fail to record a failure.

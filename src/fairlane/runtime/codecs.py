@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 import msgspec
 
 from fairlane.core.errors import UnknownCodec
+from fairlane.core.stored_forms import CODEC
 from fairlane.core.text import shown
 from fairlane.runtime.values import encoded
 
 RESERVED: Final = b'{"$'
 """How payloads and results begin that Fairlane has made: sealed, by reference, with a codec."""
-_OPENING: Final = b'{"$codec":'
 
 
 @runtime_checkable
@@ -67,7 +67,7 @@ def find(codecs: Mapping[str, Codec], name: str) -> NamedCodec:
 
 def stored_with(value: bytes) -> _Stored | None:
     """Return what a stored value says of its codec; None for plain JSON."""
-    if not value.startswith(_OPENING):
+    if not value.startswith(CODEC):
         return None
     try:
         return _decoder.decode(value)

@@ -35,6 +35,7 @@ from fairlane.core.model import Claimed, Spec, TaskError
 from fairlane.core.outcomes import Completed, Failed, Outcome, Snoozed
 from fairlane.core.sealing import check_open
 from fairlane.core.settlement import Settlement
+from fairlane.core.stored_forms import plain
 from fairlane.runtime.arguments import Locked, Unreadable
 from fairlane.runtime.codecs import NamedCodec
 from fairlane.runtime.context import Context, Run
@@ -227,7 +228,7 @@ def returned(
     if value is None:
         return _NOTHING
     try:
-        result = encoded(value) if codec is None else codec.encode(value)
+        result = plain(encoded(value)) if codec is None else codec.encode(value)
     except BaseException as error:  # noqa: BLE001 (a value's own code runs here)
         return _for_good(BAD_RESULT, f"The result cannot be encoded: {text_of(error)}.")
     if len(result) > most:

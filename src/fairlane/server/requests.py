@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from fairlane.core.raw_json import NotJson, check_utf8
 from fairlane.core.text import concealed, shown
 from fairlane.server.errors import (
     BodyTooLarge,
@@ -98,12 +99,11 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     if large:
         check_lists(decoder.type, body)
     try:
-        if not body.isascii():
-            body.decode("utf-8")  # the decoder does not look into values that are kept raw
+        check_utf8(body)  # the decoder does not look into values that are kept raw
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise InvalidRequest(_sentence(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, NotJson) as error:
         if not large and _is_grammatical(body):  # which is parsed again, for a better message
             raise InvalidRequest(
                 "A text in the body is not valid: it has half of a surrogate pair, such as \\ud800."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -94,11 +94,27 @@ class Publication(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         msgspec.Meta(extra_json_schema={"maxItems": limits.BATCH}),
     ]
 
+    @property
+    def names(self) -> str:
+        """The types, for the audit log."""
+        return " ".join(each.type for each in self.definitions)
+
+    def options_of(self, types: Collection[str]) -> Publication:
+        """Return what this says about tasks of these types, without what it says for readers."""
+        return Publication(
+            tuple(
+                msgspec.structs.replace(each, parameters=None, description="", source="")
+                for each in self.definitions
+                if each.type in types
+            )
+        )
+
 
 class PublicationReply(msgspec.Struct, frozen=True):
-    """How many definitions were published."""
+    """How many definitions were published. `changed`: the types for which that changed anything."""
 
     published: int
+    changed: tuple[str, ...] = ()
 
 
 def view_of(published: Published) -> DefinitionView:

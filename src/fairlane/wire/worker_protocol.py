@@ -18,6 +18,7 @@ from fairlane.core.model import Claimed, NewWorker, TaskError, WorkerStatus
 from fairlane.core.outcomes import Completed, Failed, Outcome
 from fairlane.core.raw_json import NotJson, TooDeep, build, check_json
 from fairlane.core.states import State
+from fairlane.core.stored_forms import plain
 from fairlane.core.text import storable
 from fairlane.wire.times import Moment, iso_of_or_none
 from fairlane.wire.values import Capacity, Line, NameText, TaskId, WorkerName
@@ -186,9 +187,9 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     def outcome(self) -> Outcome:
         """Return the outcome for the core."""
         if self.status is ResultStatus.COMPLETED:
-            return Completed(checked_result(bytes(self.result) or b"null"))
+            return completed(self.result)
         fault = RunFailure() if self.error is None else self.error
-        details = checked_result(bytes(fault.details) or b"null")
+        details = _checked(bytes(fault.details) or b"null")
         error = TaskError.of(
             fault.message,
             fault.code,
@@ -282,8 +283,13 @@ class Deregistered(msgspec.Struct, frozen=True, kw_only=True):
     released: int
 
 
-def checked_result(value: bytes) -> bytes:
-    """Return a result, byte for byte. Raises InvalidResult or ResultTooLarge: raw values were not
+def completed(result: msgspec.Raw) -> Completed:
+    """Return the outcome of a run with this result. Raises InvalidResult or ResultTooLarge."""
+    return Completed(plain(_checked(bytes(result) or b"null"), codec=True))
+
+
+def _checked(value: bytes) -> bytes:
+    """Return JSON, byte for byte. Raises InvalidResult or ResultTooLarge: raw values were not
     decoded with their request."""
     if len(value) > limits.RESULT_BYTES:
         raise ResultTooLarge(

@@ -26,12 +26,12 @@ from fairlane.core.model import (
     WorkerStatus,
     microseconds_of,
 )
-from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed, TimedOut
+from fairlane.core.outcomes import Failed, Outcome, Released, Snoozed, TimedOut
 from fairlane.core.settlement import Settled
 from fairlane.wire.policies import RetryView
 from fairlane.wire.times import Moment, iso_of, iso_of_or_none, microseconds_or_none
 from fairlane.wire.values import NameText, TaskId
-from fairlane.wire.worker_protocol import MOST_AT_ONCE, Seconds, checked_result
+from fairlane.wire.worker_protocol import MOST_AT_ONCE, Seconds, completed
 
 SOME: Final = msgspec.Meta(extra_json_schema={"maxItems": limits.BATCH})
 Attempt = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -244,7 +244,7 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
         match self.status:
             case RunStatus.COMPLETED:
                 try:
-                    return Completed(checked_result(bytes(self.result) or b"null"))
+                    return completed(self.result)
                 except InvalidResult as error:
                     return Failed(TaskError.of(error.message, BAD_RESULT, retriable=False))
             case RunStatus.FAILED:

@@ -504,7 +504,7 @@ def test_connections_need_files() -> None:
     limits = ConnectionLimits(connections=10_000)
     assert limits.within(100_000) == limits
     few = limits.within(1_024)
-    assert 800 < few.connections < few.dropped_above() <= 1_024 - RESERVED_FILES
+    assert 800 < few.connections < few.connections + few.refusals() <= 1_024 - RESERVED_FILES
 
 
 async def test_an_application_that_breaks(server: World, caplog: pytest.LogCaptureFixture) -> None:

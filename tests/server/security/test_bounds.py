@@ -63,6 +63,7 @@ REFUSED = {
         for verb in ("pause", "resume", "run", "backfill")
     ),
     *("POST /internal/store/schedules", "POST /internal/workers/schedules"),
+    "DELETE /api/v1/definitions/{type}",
 }
 ONE_TASK = {
     *("GET /api/v1/tasks/{task_id}", "GET /api/v1/tasks/{task_id}/result"),

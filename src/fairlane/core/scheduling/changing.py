@@ -11,6 +11,7 @@ from fairlane.core import schedule_history as history
 from fairlane.core.documents import Document, Documents, rewrites, write
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.flow import Flow
+from fairlane.core.quotas import Made, give_back
 from fairlane.core.schedules import Missed, Pause, Schedule, checked_note, is_schedule_id
 from fairlane.core.scheduling.declaring import check_version
 from fairlane.core.scheduling.stored import KIND, counted, document_of, read, schedule_of
@@ -27,6 +28,7 @@ def drop_schedule(self: Documents, schedule_id: str, *, version: int | None = No
         return False
     if version is not None:
         check_version(schedule_id, schedule_of(stored), version)
+    yield from give_back(self, Made.SCHEDULES, schedule_id)
     yield from history.drop(self, [schedule_id])
     yield from write(self, KIND, [], [stored])
     return True

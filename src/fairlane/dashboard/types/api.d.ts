@@ -976,6 +976,7 @@ export interface Patch {
 }
 
 export interface Delete {
+  "api/v1/definitions/{}": { query: never; body: {}; answer: null };
   "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "schedule_id" | "since" | "until" | "ended_before" | "failure" | "all" | "cursor"; body: {}; answer: SweptView };
   "api/v1/schedules/{}": { query: never; body: {}; answer: null };
   "api/v1/tasks/{}": { query: never; body: {}; answer: CancelledView };

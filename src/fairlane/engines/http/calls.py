@@ -23,6 +23,7 @@ REPLY_SECONDS: Final = 30.0
 """How long a reply may take, beyond the time that the server was asked to wait."""
 IDLE: Final = 16
 """How many idle connections are kept."""
+NO_CONTENT: Final = 204
 CLOSED: Final = "This application has closed its connections to the server."
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -14,10 +14,11 @@ from fairlane.core.lanes import Controls, checked_limits, checked_scope
 from fairlane.core.model import Cancelled, Deleted, Replayed, Swept, WorkerStatus
 from fairlane.core.states import State
 from fairlane.core.store_settings import DEFAULT, Changes, StoreSettings
-from fairlane.engines.http.calls import Call, decode, encode, part, post, send
-from fairlane.engines.http.errors import code_of, details_of
+from fairlane.core.text import is_name
+from fairlane.engines.http.calls import NO_CONTENT, Call, decode, encode, part, post, send
+from fairlane.engines.http.errors import code_of, details_of, error_of
 from fairlane.engines.http.filters import admits_nothing, body_of
-from fairlane.engines.http.inspect import CONTROL, SETTINGS, TASKS, controls_now
+from fairlane.engines.http.inspect import CONTROL, DEFINITIONS, SETTINGS, TASKS, controls_now
 from fairlane.http_client import Reply
 from fairlane.wire.changes import CancelledView, ChangeView, SweptView
 from fairlane.wire.limits import ControlsView, QueueState, TypeRules
@@ -80,6 +81,18 @@ def change_settings(
     DEFAULT.with_changes(changes)  # JSON would turn a NaN into null, which means never
     call = Call("PATCH", SETTINGS, encode(patch_of(changes, version)))
     return (yield from send(call, StoreSettings))
+
+
+@writes
+def drop_definition(_: object, type: str) -> Flow[bool]:
+    if not is_name(type):
+        return False
+    reply: Reply = yield Call("DELETE", f"{DEFINITIONS}/{part(type)}")
+    if reply.status == NO_CONTENT:
+        return True
+    if code_of(reply) == "type_not_found":
+        return False
+    raise error_of(reply)
 
 
 def _patch_type(type: str, patch: dict[str, Any]) -> Flow[TypeRules]:

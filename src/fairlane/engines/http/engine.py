@@ -26,6 +26,7 @@ class HttpOperations:
     progress = workers.progress
     heartbeat = workers.heartbeat
     publish = workers.publish
+    drop_definition = control.drop_definition
     register = workers.register
     holdings = workers.holdings
     disown = workers.disown
@@ -88,6 +89,7 @@ class HttpOperations:
     publish_view = unsupported("publish_view", OWN)
     shift_clock = unsupported("shift_clock", OWN)
     reserve = unsupported("reserve", OWN)
+    take_quota = unsupported("take_quota", OWN)
     record = unsupported("record", AUDIT)
     encryption = unsupported("encryption", ENCRYPTION)
     set_encryption = unsupported("set_encryption", ENCRYPTION)

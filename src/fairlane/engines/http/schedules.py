@@ -19,7 +19,7 @@ from fairlane.core.schedules import (
     is_schedule_id,
 )
 from fairlane.core.scheduling import SchedulePage, checked_batch, unknown
-from fairlane.engines.http.calls import Call, decode, get, part, post
+from fairlane.engines.http.calls import NO_CONTENT, Call, decode, get, part, post
 from fairlane.engines.http.decode_schedules import schedule_of
 from fairlane.engines.http.errors import code_of, error_of
 from fairlane.engines.http.workers import WORKERS
@@ -31,7 +31,6 @@ from fairlane.wire.times import iso_of, iso_of_or_none
 
 SCHEDULES: Final = "/api/v1/schedules"
 _STORE: Final = "/internal/store/schedules"
-NO_CONTENT: Final = 204
 
 
 @writes

@@ -80,15 +80,17 @@ def register(_: object, worker: NewWorker) -> Flow[str]:
 
 
 @writes
-def publish(_: object, definitions: Sequence[Definition]) -> Flow[None]:
+def publish(_: object, definitions: Sequence[Definition]) -> Flow[list[str]]:
     checked_batch(definitions)
     requests = [request_of(checked_definition(each)) for each in definitions]
+    changed: list[str] = []
     try:
         for at in range(0, len(requests), _DEFINITIONS):
             body = {"definitions": requests[at : at + _DEFINITIONS]}
-            yield from post(f"{WORKERS}/definitions", body, PublicationReply)
+            changed += (yield from post(f"{WORKERS}/definitions", body, PublicationReply)).changed
     except NotAFairlaneStore:
         raise NotSupported("The server is too old to publish definitions of tasks.") from None
+    return changed
 
 
 @writes

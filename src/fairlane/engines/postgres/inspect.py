@@ -46,7 +46,7 @@ def _fetch(self: Context, statement: str, task_ids: Sequence[str]) -> Flow[dict[
 def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
     found = yield from fetch(self, task_ids)
-    return expand_tasks(found.get(task_id) for task_id in task_ids)
+    return (yield from expand_tasks(found.get(task_id) for task_id in task_ids))
 
 
 @reads

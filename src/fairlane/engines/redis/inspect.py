@@ -63,7 +63,7 @@ def _fetch(
 def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
     found, _ = yield from fetch(self, task_ids)
-    return expand_tasks(found.get(task_id) for task_id in task_ids)
+    return (yield from expand_tasks(found.get(task_id) for task_id in task_ids))
 
 
 @reads

@@ -15,8 +15,8 @@ from typing import TypeVar, cast
 import msgspec
 
 from fairlane.core import sealing
-from fairlane.core.filters import Filter, Page
-from fairlane.core.flow import Flow, Op
+from fairlane.core.filters import Filter, Page, PageRoom, cursor_of
+from fairlane.core.flow import TURN, Flow, Op
 from fairlane.core.model import Accepted, Ask, Claimed, Grant, NewTask, Task
 from fairlane.core.outcomes import Completed
 from fairlane.core.schedules import Missed, NewSchedule, Schedule
@@ -68,6 +68,8 @@ PLAIN = frozenset(
             "change_settings",
             "set_encryption",
             "publish",
+            "drop_definition",
+            "take_quota",
             "cancel",
             "replay",
             "delete",
@@ -172,10 +174,10 @@ class _SealingOperations:
         return _mapped(self._ops.claim(ask), self._opened_grant)
 
     def get(self, task_ids: Sequence[str]) -> Op[list[Task | None]]:
-        return _mapped(self._ops.get(task_ids), self._opened_tasks)
+        return _mapped_in_turns(self._ops.get(task_ids), self._opened_tasks)
 
     def page(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Page]:
-        return _mapped(self._ops.page(filter, limit, cursor), self._opened_page)
+        return _mapped_in_turns(self._ops.page(filter, limit, cursor), self._opened_page)
 
     def schedules(self, schedule_ids: Sequence[str]) -> Op[list[Schedule | None]]:
         def opened(found: list[Schedule | None]) -> list[Schedule | None]:
@@ -211,11 +213,23 @@ class _SealingOperations:
     def _opened_claim(self, task: Claimed) -> Claimed:
         return replace(task, payload=self._opened_payload(task, task.spec.schedule_id))
 
-    def _opened_tasks(self, tasks: list[Task | None]) -> list[Task | None]:
-        return [None if task is None else self._opened_task(task) for task in tasks]
+    def _opened_tasks(self, tasks: list[Task | None]) -> Flow[list[Task | None]]:
+        found: list[Task | None] = []
+        for task in tasks:
+            opened = None if task is None else (yield from self._opened_task(task))
+            found.append(opened)
+        return found
 
-    def _opened_page(self, page: Page) -> Page:
-        return replace(page, tasks=[self._opened_task(task) for task in page.tasks])
+    def _opened_page(self, page: Page) -> Flow[Page]:
+        """The page was measured while its results were compressed: it may have to end earlier."""
+        tasks: list[Task] = []
+        room = PageRoom()
+        for each in page.tasks:
+            task = yield from self._opened_task(each)
+            if not room.takes(task):
+                return Page(tasks, cursor_of(tasks[-1].task_id))
+            tasks.append(task)
+        return replace(page, tasks=tasks)
 
     def _opened_payload(self, task: Claimed | Task, schedule_id: str | None) -> bytes:
         """The payload of a schedule's task is the schedule's, as it was sealed for it."""
@@ -223,14 +237,14 @@ class _SealingOperations:
             return self._keyring.open(Part.SCHEDULE, schedule_id, task.payload)
         return self._keyring.open(Part.PAYLOAD, task.task_id, task.payload)
 
-    def _opened_task(self, task: Task) -> Task:
-        return replace(
-            task,
-            payload=self._opened_payload(task, task.schedule_id),
-            result=None
-            if task.result is None
-            else expand(self._keyring.open(Part.RESULT, task.task_id, task.result)),
-        )
+    def _opened_task(self, task: Task) -> Flow[Task]:
+        payload, result = self._opened_payload(task, task.schedule_id), task.result
+        if result is not None:
+            stored = self._keyring.open(Part.RESULT, task.task_id, result)
+            result = expand(stored)
+            if result is not stored:
+                yield TURN
+        return replace(task, payload=payload, result=result)
 
     def _opened_schedules(self, schedules: list[Schedule]) -> list[Schedule]:
         return [self._opened_schedule(schedule) for schedule in schedules]
@@ -245,5 +259,14 @@ def _mapped(op: Op[T], read: Callable[[T], U]) -> Op[U]:
 
     def start() -> Flow[U]:
         return read((yield from op.flow()))
+
+    return Op(op.name, op.mode, start)
+
+
+def _mapped_in_turns(op: Op[T], read: Callable[[T], Flow[U]]) -> Op[U]:
+    """The same, if reading takes long."""
+
+    def start() -> Flow[U]:
+        return (yield from read((yield from op.flow())))
 
     return Op(op.name, op.mode, start)

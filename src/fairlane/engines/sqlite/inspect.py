@@ -49,7 +49,7 @@ def _tasks_of(
 def get(self: Context, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
     checked_all(task_ids, limits.SUBMIT_BATCH)
     found = yield from fetch(self, task_ids, self.clock())
-    return expand_tasks(found.get(task_id) for task_id in task_ids)
+    return (yield from expand_tasks(found.get(task_id) for task_id in task_ids))
 
 
 @reads

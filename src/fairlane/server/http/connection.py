@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from fairlane.server.addresses import counted_as
 from fairlane.server.errors import HttpError
 from fairlane.server.http.cycle import Cycle
 from fairlane.server.http.errors import BadRequest, Busy, TooSlow, closing_response
@@ -64,24 +65,38 @@ class Connection(HttpToolsProtocol):
         self._fault: HttpError | None = None
         self._working: Cycle | None = None
         self._lingers = False
+        self._counts = False
+        """It is one of those whose number is limited."""
+        self._refused = False
+        """It is one of the few others, which are told so."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.address = self.client[0] if self.client else None
-        room = self._watch.enter(self.address, len(self.connections))
+        self.address = counted_as(self.client[0]) if self.client else None
+        self._counts = self._watch.enter(self.address)
+        self._refused = not self._counts and self._watch.enter_refused()
         self._watch.connections.add(self)
         self.receipt_due = self.loop.time() + self._limits.header_seconds
-        if not room and len(self.connections) > self._limits.dropped_above():
-            transport.abort()
-        elif not room:
+        if self._refused:
             self._refuse(Busy())
+        elif not self._counts:
+            self._phase = OVER
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._watch.leave(self.address)
-        self._watch.connections.discard(self)
+        if self._refused:
+            self._watch.leave_refused()
+        self._leave()
         super().connection_lost(exc)
         if self._working is not None:  # not uvicorn's `cycle` when requests are pipelined
             self._working.abandon()
+
+    def _leave(self) -> None:
+        """Count no more. The transport may take a moment to close."""
+        self._watch.connections.discard(self)
+        if self._counts:
+            self._counts = False
+            self._watch.leave(self.address)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -103,14 +118,14 @@ class Connection(HttpToolsProtocol):
 
     @property
     def idle(self) -> bool:
-        """No request has begun, and no response is due."""
-        return self._phase is BETWEEN and (self.cycle is None or self.cycle.response_complete)
+        """No request has begun, and no response is due or unread."""
+        done = self.cycle is None or self.cycle.response_complete
+        return self._phase is BETWEEN and done and not self.transport.get_write_buffer_size()
 
     def close_idle(self) -> None:
         """Close, because others need the room."""
         self._phase = OVER
-        self.connections.discard(self)  # the number is needed before the transport has closed
-        self._watch.connections.discard(self)
+        self._leave()
         self.transport.close()
 
     def expire(self, now: float) -> None:

@@ -49,9 +49,10 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
         """Return how many connections one address may have: some are left for the others."""
         return max(1, self.connections * 3 // 4)
 
-    def dropped_above(self) -> int:
-        """Return the number of connections above which a new one is dropped without a response."""
-        return self.connections + self.connections // 8 + 8
+    def refusals(self) -> int:
+        """Return how many refused connections may linger, besides those that count: any more are
+        dropped without a response."""
+        return self.connections // 8 + 8
 
     def within(self, files: int) -> ConnectionLimits:
         """Return the limits for a process that may open this many files."""

@@ -29,7 +29,7 @@ class Watched(Protocol):
     """A connection with deadlines, in the time of its loop."""
 
     address: str | None
-    """Where it comes from; None for a socket in the file system."""
+    """By what it is counted (see `counted_as`); None for a socket in the file system."""
     receipt_due: float
     """When the request must have arrived."""
     reading_due: float
@@ -54,8 +54,11 @@ class ConnectionWatch:
         self.state = state
         """The state of the application's lifespan, which its requests see."""
         self.connections: set[Watched] = set()
-        self.addresses: Counter[str | None] = Counter()
-        """Open connections by where they come from, WebSockets included."""
+        self._open = 0
+        self._addresses: Counter[str | None] = Counter()
+        """Connections that count, in all and by where they come from, WebSockets included."""
+        self._refused = 0
+        """Connections that do not count: they are refused, and stay for a moment."""
         self._timer: asyncio.TimerHandle | None = None
         self._lines = 0
 
@@ -80,20 +83,35 @@ class ConnectionWatch:
             logger.warning("%d more requests were refused", self._lines - LINES_A_SWEEP)
         self._lines = 0
 
-    def enter(self, address: str | None, connections: int) -> bool:
-        """Count a new connection, the last of `connections`. Return whether there is room for it,
-        for which idle ones are closed: those nearest to their deadline first."""
-        self.addresses[address] += 1
+    def enter(self, address: str | None) -> bool:
+        """Return whether there is room for a new connection, which then counts. Idle ones are
+        closed to make room: those nearest to their deadline first."""
         limits = self.limits
-        if address is not None and self.addresses[address] > limits.from_one_address():
-            return self._close_idle([each for each in self.connections if each.address == address])
-        return connections <= limits.connections or self._close_idle(self.connections)
+        if address is not None and self._addresses[address] >= limits.from_one_address():
+            room = self._close_idle([each for each in self.connections if each.address == address])
+        else:
+            room = self._open < limits.connections or self._close_idle(self.connections)
+        if room:
+            self._open += 1
+            self._addresses[address] += 1
+        return room
 
     def leave(self, address: str | None) -> None:
-        """Count a connection as closed."""
-        self.addresses[address] -= 1
-        if not self.addresses[address]:
-            del self.addresses[address]
+        """Count a connection no more."""
+        self._open -= 1
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]
+
+    def enter_refused(self) -> bool:
+        """Return whether a connection without room may stay until its client has read so."""
+        may_stay = self._refused < self.limits.refusals()
+        self._refused += may_stay
+        return may_stay
+
+    def leave_refused(self) -> None:
+        """Forget a refused connection that has closed."""
+        self._refused -= 1
 
     def _close_idle(self, connections: Collection[Watched]) -> bool:
         most = max(1, len(connections) // CLOSED_SHARE)

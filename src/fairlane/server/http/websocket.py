@@ -15,6 +15,7 @@ import msgspec
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.server import ServerProtocol
 
+from fairlane.server.addresses import counted_as
 from fairlane.server.errors import error_response
 from fairlane.server.http.errors import BadRequest, closing_response
 from fairlane.server.http.watch import ConnectionWatch
@@ -110,7 +111,7 @@ class Socket(WebSocketsSansIOProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
         # It was counted when it was a connection for requests.
-        self._watch.leave(self.client[0] if self.client else None)
+        self._watch.leave(counted_as(self.client[0]) if self.client else None)
         super().connection_lost(exc)
 
     def _stay_paused(self) -> None:

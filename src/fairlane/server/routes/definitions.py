@@ -6,9 +6,14 @@ from typing import Final
 
 import msgspec
 
+from fairlane.core.audit import Action
 from fairlane.core.breakdown import types_of
+from fairlane.core.definitions import checked_batch
+from fairlane.core.quotas import Made
+from fairlane.server.audit import record
 from fairlane.server.errors import TypeNotFound
-from fairlane.server.operations import OWN, READ, WORKER, Call, Operation
+from fairlane.server.operations import ADMIN, OWN, READ, WORKER, Call, Operation
+from fairlane.server.quotas import take_quota
 from fairlane.server.responses import Response
 from fairlane.server.services import Services, from_facts
 from fairlane.wire.definitions import (
@@ -59,8 +64,20 @@ async def get_type(services: Services, call: Call[None, None]) -> Response:
 async def publish(services: Services, call: Call[Publication, None]) -> Response:
     """Publish the definitions of types that a worker runs. The newest one of a type counts."""
     definitions = [each.definition() for each in call.body.definitions]
-    await services.run(services.ops.publish(definitions))
-    return Response(PublicationReply(len(definitions)))
+    checked_batch(definitions)
+    await take_quota(services, call.identity, Made.DEFINITIONS, [each.type for each in definitions])
+    changed = await services.run(services.ops.publish(definitions))
+    if changed:  # they decide how everybody's tasks of these types are submitted
+        changes = call.body.options_of(changed)
+        await record(services, Action.PUBLISH, msgspec.structs.replace(call, body=changes))
+    return Response(PublicationReply(len(definitions), tuple(changed)))
+
+
+async def drop(services: Services, call: Call[None, None]) -> Response:
+    """Delete the definition of a type. It comes back when a worker that has the type starts."""
+    if not await services.run(services.ops.drop_definition(call.path["type"])):
+        raise TypeNotFound
+    return Response(status=204)
 
 
 OPERATIONS: Final = [
@@ -74,6 +91,15 @@ OPERATIONS: Final = [
     ),
     Operation(
         "GET", "/api/v1/definitions/{type}", get_definition, OWN, OWN, returns=DefinitionView
+    ),
+    Operation(
+        "DELETE",
+        "/api/v1/definitions/{type}",
+        drop,
+        ADMIN,
+        returns=None,
+        status=204,
+        action=Action.DROP_DEFINITION,
     ),
     Operation("GET", "/api/v1/types/{type}", get_type, READ, returns=TypeDetails),
     Operation(

@@ -12,13 +12,15 @@ from fairlane.core import limits
 from fairlane.core.audit import Action
 from fairlane.core.errors import ScheduleConflict
 from fairlane.core.ids import new_id
+from fairlane.core.quotas import Made
 from fairlane.core.recurrence import preview
 from fairlane.core.retry import check_pause
 from fairlane.core.schedules import NewSchedule, Schedule, checked_time
-from fairlane.core.scheduling import backfilled, unknown
+from fairlane.core.scheduling import backfilled, checked_batch, unknown
 from fairlane.core.tokens import Scope
 from fairlane.server.errors import InvalidRequest
 from fairlane.server.operations import ADMIN, READ, SUBMIT, WORKER, Call, Operation
+from fairlane.server.quotas import take_quota
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.server.tasks import template_of
@@ -155,10 +157,13 @@ async def declare(services: Services, call: Call[Declarations, None]) -> Respons
     scope `submit`, because schedules submit tasks."""
     batch = call.body
     new = await _all_of(services, batch)
+    checked_batch(new)
     if Scope.ADMIN not in call.identity.scopes:
         for each in new:
             check_pause(each.template.spec.retry, each.template.max_retries)
-    before = await services.run(services.ops.schedules([each.schedule_id for each in new]))
+    ids = [each.schedule_id for each in new]
+    await take_quota(services, call.identity, Made.SCHEDULES, ids)
+    before = await services.run(services.ops.schedules(ids))
     op = services.ops.put_schedules(new, owner=batch.owner, version=batch.version)
     found = await services.run(op)
     return Response(_reply(found), changed=_versions(before) != _versions(found))

@@ -11,6 +11,7 @@ import msgspec
 from fairlane.core.audit import Action
 from fairlane.core.errors import UnknownToken
 from fairlane.core.tokens import Scope, Token, issued
+from fairlane.server.addresses import counted_as
 from fairlane.server.audit import record
 from fairlane.server.auth import COOKIE, UNKNOWN, Identity, cookie_of, secret_of
 from fairlane.server.errors import Unauthorized
@@ -47,11 +48,12 @@ class Session(msgspec.Struct, frozen=True):
 async def sign_in(services: Services, call: Call[SignIn, None]) -> Response:
     """Sign in: start a session. The browser sends its cookie with every further request."""
     token = await services.tokens.token(call.body.token)
+    address = counted_as(call.address)
     if token is None or token.kind == "session":
-        services.sign_ins.take(call.address, 1)
+        services.sign_ins.take(address, 1)
         raise Unauthorized(UNKNOWN)
     # Counted apart: wrong tokens from an address (perhaps a proxy's) do not shut out a right one.
-    services.sign_ins.take(f"{call.address} {token.token_id}", 1)
+    services.sign_ins.take(f"{address} {token.token_id}", 1)
     session, secret = issued(
         token.name, token.scopes, SESSION_SECONDS, parent_id=token.token_id, exempt=token.exempt
     )
