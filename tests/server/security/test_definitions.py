@@ -97,8 +97,8 @@ async def test_a_subject_declares_no_more_schedules_than_its_quota(
         return await api.ask("POST", DECLARE, {"owner": "o", "schedules": some}, **bearer(secret))
 
     async with opened("sqlite-memory", servers, tmp_path) as world, serving(world) as api:
-        _, first = await new_token(world, "worker", name="a")
-        _, other = await new_token(world, "worker", name="b")
+        _, first = await new_token(world, "worker", "submit", name="a")
+        _, other = await new_token(world, "worker", "submit", name="b")
         for start in range(0, limits.SCHEDULES_OF_ONE, limits.SCHEDULE_PAGE):
             ids = [f"s{number}" for number in range(start, start + limits.SCHEDULE_PAGE)]
             assert (await declare(first, *ids)).status == 200
