@@ -19,6 +19,7 @@ from fairlane.core import limits
 from fairlane.core.errors import InvalidArguments, StoreUnavailable
 from fairlane.core.flow import Op
 from fairlane.core.inputs import Input
+from fairlane.core.model import Ask, NewWorker
 from fairlane.core.outcomes import Completed
 from fairlane.core.sealing import Key
 from fairlane.core.submission import new_task
@@ -28,7 +29,7 @@ from fairlane.worker.processes import Processes
 from tests.conformance.test_encryption import keyed
 from tests.conftest import Servers
 from tests.fixtures.raw import written
-from tests.fixtures.stores import KINDS, REMOTE, World, opened
+from tests.fixtures.stores import KINDS, REMOTE, World, opened, settlement
 from tests.worker import isolated
 from tests.worker.isolated import TARGET
 from tests.worker.kit import PATIENCE, application, ended, seen, working
@@ -333,14 +334,17 @@ async def test_a_result_whose_codec_fails_shows_nothing_of_it(quick: Fairlane) -
     async def look(image: bytes) -> None: ...
 
     @quick.task
-    async def forge() -> Any:
-        return {"$codec": "msgpack", "data": "secret"}
+    async def forge() -> None: ...
 
-    @quick.task
-    async def unknown() -> Any:
-        return {"$codec": "other", "data": "secret"}
-
-    parents = [await submitted(quick, name) for name in ("forge", "unknown")]
+    parents = [await submitted(quick, "forge") for _ in range(2)]
+    run, ops = quick.run, quick.backend.ops
+    await run(ops.register(NewWorker("elsewhere")))
+    grant = await run(ops.claim(Ask("elsewhere", "request", 2)))
+    forged = {
+        parent.task_id: Completed(b'{"$codec":"%b","data":"secret"}' % codec)
+        for parent, codec in zip(parents, (b"msgpack", b"other"), strict=True)
+    }
+    await run(ops.settle([settlement(each, forged[each.task_id]) for each in grant.tasks]))
     calls = [call(quick, "look", parents, {"image": Input((place,))}) for place in range(2)]
     handles = await quick.submit_many(calls)
     async with working(quick):

@@ -53,7 +53,10 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "top": Entry("top", "Watch the store live."),
         "events": Entry("events", "Show the latest transitions, or follow them."),
         "audit": Entry("audit", "Show who changed what, newest first."),
-        "definition": Entry("definition", "List and drop what workers say about their tasks."),
+        "definition": Entry(
+            "definition",
+            "List and drop what workers have published about the types of their tasks.",
+        ),
         "token": Entry("token", "Create, list, rotate and revoke access tokens."),
         "settings": Entry("settings", "Show or set how tasks age and how long things are kept."),
         "encryption": Entry("encryption", "Show or set whether the store accepts plain text."),
