@@ -75,11 +75,11 @@ class TestParents:
         with pytest.raises(InvalidTaskId, match="A task id is a UUID"):
             checked_parents([TASK_ID, parent])
 
-    def test_a_hundred_and_no_more(self) -> None:
-        parents = [task_id(number) for number in range(101)]
-        assert checked_parents(parents[:100]) == tuple(parents[:100])
-        assert len(checked_parents(parents[:100] * 2)) == 100, "each counts once"
-        with pytest.raises(InvalidDependencies, match="at most 100 others, not 101: gather them"):
+    def test_999_and_no_more(self) -> None:
+        parents = [task_id(number) for number in range(1_000)]
+        assert checked_parents(parents[:999]) == tuple(parents[:999])
+        assert len(checked_parents(parents[:999] * 2)) == 999, "each counts once"
+        with pytest.raises(InvalidDependencies, match="at most 999 others, not 1,000: gather them"):
             checked_parents(parents)
 
 

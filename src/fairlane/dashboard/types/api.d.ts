@@ -207,6 +207,7 @@ export interface InputRequest {
   parents: Array<string>;
   many?: boolean;
   path?: Array<string | number>;
+  nesting?: Array<number>;
 }
 
 export interface LiveEvent {
@@ -214,6 +215,20 @@ export interface LiveEvent {
   timestamp: string;
   data: unknown;
   cursor?: string;
+}
+
+export interface Membership {
+  node: string;
+  nodes: number;
+  name?: string | null;
+  answers?: boolean;
+}
+
+export interface MembershipRequest {
+  node: string;
+  nodes: number;
+  name?: string | null;
+  answers?: boolean;
 }
 
 export type Missed = "all" | "once" | "skip";
@@ -587,6 +602,7 @@ export interface TaskDetail {
   on_parent_failure: OnParentFailure;
   inputs: Record<string, TaskInput> | null;
   workflow_id: string | null;
+  workflow?: Membership | null;
   schedule_id: string | null;
   scheduled_for?: string | null;
   owner: string | null;
@@ -601,6 +617,7 @@ export interface TaskInput {
   parents: Array<string>;
   many?: boolean;
   path?: Array<string | number>;
+  nesting?: Array<number>;
 }
 
 export interface TaskLookup {
@@ -654,6 +671,8 @@ export interface TaskRequest {
   traceparent?: string | null;
   retry_policy?: RetryView | null;
   task_id?: string | null;
+  workflow_id?: string | null;
+  workflow?: MembershipRequest | null;
   use_definition?: boolean;
 }
 
@@ -698,6 +717,7 @@ export interface TaskSummary {
   on_parent_failure: OnParentFailure;
   inputs: Record<string, TaskInput> | null;
   workflow_id: string | null;
+  workflow?: Membership | null;
   schedule_id: string | null;
   scheduled_for?: string | null;
   owner: string | null;
@@ -755,6 +775,7 @@ export interface TaskView {
   on_parent_failure: OnParentFailure;
   inputs: Record<string, TaskInput> | null;
   workflow_id: string | null;
+  workflow?: Membership | null;
   schedule_id: string | null;
   scheduled_for?: string | null;
   owner: string | null;

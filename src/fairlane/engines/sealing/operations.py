@@ -60,7 +60,7 @@ PLAIN = frozenset(
             "token",
         ),
         *("due_schedules", "tick_counts"),
-        *("old_blobs", "audit", "total", "stats", "position", "why", "dlq_analysis"),
+        *("old_blobs", "audit", "total", "stats", "position", "why", "dlq_analysis", "workflow"),
         # Control
         *(
             "pause",
@@ -69,6 +69,7 @@ PLAIN = frozenset(
             "set_encryption",
             "publish",
             "cancel",
+            "cancel_workflow",
             "replay",
             "delete",
             "cancel_where",
