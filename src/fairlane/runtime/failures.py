@@ -15,18 +15,19 @@ _CHAINED: Final = re.compile(
 _EXCEPTION: Final = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 
 
-def failure_of(task: TaskFields) -> TaskFailed:
-    """Return the exception for a task that ended without a result."""
+def failure_of(task: TaskFields, what: str | None = None) -> TaskFailed:
+    """Return the exception for a task that ended without a result. `what`: how it calls it."""
     error = task.error
+    what = what or f"Task {task.task_id}"
     if error is None:  # it was cancelled
         return TaskFailed(
-            f"Task {task.task_id} is {task.state}",
+            f"{what} is {task.state}",
             task_id=task.task_id,
             state=task.state,
             attempt=task.attempt,
         )
     return TaskFailed(
-        f"Task {task.task_id} is {task.state}: {error.message}",
+        f"{what} is {task.state}: {error.message}",
         task_id=task.task_id,
         state=task.state,
         attempt=task.attempt,
