@@ -352,10 +352,12 @@ async def test_a_result_whose_codec_fails_shows_nothing_of_it(quick: Fairlane) -
     assert "secret" not in "".join(messages)
 
 
-@pytest.mark.parametrize("kind", ["store", "file"])
+@pytest.mark.parametrize(
+    ("world", "kind"),
+    [*((each, "store") for each in KINDS), *((each, "file") for each in (*KINDS, REMOTE))],
+    indirect=["world"],
+)
 async def test_a_payload_by_reference_with_inputs(world: World, kind: str, tmp_path: Path) -> None:
-    if world.behind is not world and kind == "store":
-        pytest.skip("a remote worker reads no blobs of the store")
     app = shop(world)
     app.blobs = "store" if kind == "store" else f"file://{tmp_path / 'blobs'}"
     order = await submitted(app, "load", 4)
@@ -365,9 +367,8 @@ async def test_a_payload_by_reference_with_inputs(world: World, kind: str, tmp_p
         assert await handle.result(PATIENCE) == f"{card} pays order 4"
 
 
+@pytest.mark.parametrize("world", KINDS, indirect=True)
 async def test_encrypted_results_are_opened_for_the_child_alone(world: World) -> None:
-    if world.behind is not world:
-        pytest.skip("a server has the keys")
     app = shop(keyed(world, KEY))
     order = await submitted(app, "load", 5)
     path = {"line": Input((0,), path=("lines", 0))}
@@ -536,10 +537,10 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("args", "kwargs", "later", "says"),
         [
-            ((), {}, {"order"}, "missing a required argument: 'card'"),
+            ((), {}, {"order"}, "handler is missing a required argument: 'card'"),
             ((), {"card": 5}, {"order"}, "Expected `str`, got `int`"),
             ((), {"card": "v"}, {"order", "x"}, "has no parameter 'x'"),
-            ((Order(1), "v"), {}, {"order"}, "'order' is given, and is the result of another"),
+            ((Order(1), "v"), {}, {"order"}, "is given 'order', which is the result of another"),
             ((), {"card": "v", "y": 1}, {"order"}, "unexpected keyword argument 'y'"),
         ],
     )

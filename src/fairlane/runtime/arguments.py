@@ -7,6 +7,7 @@ An argument can have any type that msgspec supports (dataclasses, datetimes, UUI
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -98,6 +99,7 @@ class Arguments:
                 self._optional.append(parameter.name)
                 fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
         self._signature = signature.replace(parameters=kept)
+        self._bind = self._signature.bind
         self.names = frozenset(field[0] for field in fields)
         self.takes_any = self._rest is not None
         """Whether arguments may have other names, too."""
@@ -126,12 +128,17 @@ class Arguments:
             )
 
     @cached_property
-    def _partial_decoder(self) -> msgspec.json.Decoder[Any]:
-        """Decodes a payload without its inputs: no argument is required."""
+    def _partial(self) -> Arguments:
+        """The same for some of the arguments: none is required."""
+        partial = copy.copy(self)
         fields = [
             (name, hint | msgspec.UnsetType, msgspec.UNSET) for name, hint, *_ in self._fields
         ]
-        return _decoder(self._name, fields, strict=self._rest is None)
+        partial._decoder = _decoder(self._name, fields, strict=self._rest is None)
+        partial._optional = list(self.names)
+        partial._required = frozenset()
+        partial._bind = self._signature.bind_partial
+        return partial
 
     def encode(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], later: Collection[str] = ()
@@ -141,7 +148,8 @@ class Arguments:
         `later`: parameters that are results of other tasks, and not among the arguments.
         """
         if later:
-            return self._encode_partial(args, kwargs, later)
+            self._check_later(self.some(args, kwargs), frozenset(later))
+            return self._partial.encode(args, kwargs)
         if self._codec is not None:
             return self._encode_with(self._codec, self._named(args, kwargs))
         # With known names only, the slow `inspect` is not needed.
@@ -154,35 +162,22 @@ class Arguments:
             raise InvalidArguments(f"{self._name}: {misfit(error)}.") from None
         return payload
 
-    def _encode_partial(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], later: Collection[str]
-    ) -> bytes:
-        named = self.some(args, kwargs)
-        unknown = sorted(set(later) - self.names)
+    def _check_later(self, given: Mapping[str, Any], later: frozenset[str]) -> None:
+        """Raise InvalidArguments unless a call is complete with these results."""
+        unknown, twice = later - self.names, later & given.keys()
+        missing = self._required - given.keys() - later
         if unknown and not self.takes_any:
-            raise InvalidArguments(
-                f"{self._name} has no parameter {unknown[0]!r}.", parameter=unknown[0]
-            )
-        twice = sorted(named.keys() & set(later))
-        if twice:
-            raise InvalidArguments(
-                f"{self._name}: the parameter {twice[0]!r} is given, and is the result of another "
-                "task.",
-                parameter=twice[0],
-            )
-        missing = sorted(self._required - named.keys() - set(later))
-        if missing:
-            raise InvalidArguments(
-                f"{self._name}: missing a required argument: {missing[0]!r}.", parameter=missing[0]
-            )
-        if self._codec is not None:
-            return self._encode_with(self._codec, named)
-        try:
-            payload = encoded(named)
-            self._partial_decoder.decode(payload)
-        except UNFIT as error:
-            raise InvalidArguments(f"{self._name}: {misfit(error)}.") from None
-        return payload
+            name = min(unknown)
+            why = f"has no parameter {name!r}"
+        elif twice:
+            name = min(twice)
+            why = f"is given {name!r}, which is the result of another task too"
+        elif missing:
+            name = min(missing)
+            why = f"is missing a required argument: {name!r}"
+        else:
+            return
+        raise InvalidArguments(f"{self._name} {why}.", parameter=name)
 
     def _encode_with(self, codec: NamedCodec, named: dict[str, Any]) -> bytes:
         try:
@@ -192,15 +187,10 @@ class Arguments:
                 f"{self._name}: the codec {codec.name} cannot encode the arguments: {error}."
             ) from error
 
-    def _named(
-        self,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        bind: Callable[..., inspect.BoundArguments] | None = None,
-    ) -> dict[str, Any]:
+    def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by name, as Python would bind them."""
         try:
-            bound = (bind or self._signature.bind)(*args, **kwargs)
+            bound = self._bind(*args, **kwargs)
         except TypeError as error:
             raise InvalidArguments(f"{self._name}: {error}.") from None
         named = dict(bound.arguments)
@@ -216,14 +206,14 @@ class Arguments:
 
     def some(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return some of the arguments of a call, by name. Raises InvalidArguments."""
-        return self._named(args, kwargs, self._signature.bind_partial)
+        return self._partial._named(args, kwargs)
 
     def call(self, payload: bytes, inputs: Collection[str] = ()) -> dict[str, Any]:
         """Return a payload as the handler gets it: decoded, with the defaults of its parameters.
 
         `inputs`: parameters that are not in the payload, nor in what is returned.
         """
-        given = self.decode(payload, partial=bool(inputs))
+        given = (self._partial if inputs else self).decode(payload)
         parameters = self._signature.parameters.values()
         # In the order of the parameters. Those without a default are all given.
         defaults = {
@@ -244,7 +234,7 @@ class Arguments:
             rest, results = parted(payload, inputs)
         except UNFIT as error:
             raise Unreadable(f"The payload does not fit {self._name}: {misfit(error)}.") from None
-        values = self.decode(rest, partial=True)
+        values = self._partial.decode(rest)
         for name, result in results.items():
             try:
                 values[name] = self._result(name).value(result, inputs[name])
@@ -268,8 +258,8 @@ class Arguments:
             self._results[name] = found
         return found
 
-    def decode(self, payload: bytes, *, partial: bool = False) -> dict[str, Any]:
-        """Return a payload as keyword arguments. `partial`: some of them may be missing.
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """Return a payload as keyword arguments.
 
         Raises Unreadable if it does not fit the type hints, Locked if it is encrypted with a key
         that this process does not have.
@@ -279,9 +269,8 @@ class Arguments:
             if payload.startswith(RESERVED):
                 check_open(payload)
                 if (stored := stored_with(payload)) is not None:
-                    return self._decode_with(stored.codec, stored.data, partial=partial)
-            decoder = self._partial_decoder if partial else self._decoder
-            values: dict[str, Any] = msgspec.structs.asdict(decoder.decode(payload))
+                    return self._decode_with(stored.codec, stored.data)
+            values: dict[str, Any] = msgspec.structs.asdict(self._decoder.decode(payload))
             if self._rest is not None:
                 values = msgspec.json.decode(payload) | values
         except KeyMissing as error:
@@ -292,19 +281,18 @@ class Arguments:
             raise
         except UNFIT as error:
             raise Unreadable(f"The payload does not fit {self._name}: {misfit(error)}.") from None
-        for name in self.names if partial else self._optional:
+        for name in self._optional:
             if values[name] is msgspec.UNSET:
                 del values[name]
         return values
 
-    def _decode_with(self, name: str, data: Any, *, partial: bool) -> dict[str, Any]:
+    def _decode_with(self, name: str, data: Any) -> dict[str, Any]:
         try:
             codec = find(self._codecs, name).codec
         except UnknownCodec as error:
             raise Unreadable(f"The payload cannot be decoded. {error.message}") from None
         try:
-            named = self.some if partial else self._named
-            return named((), codec.decode(data))
+            return self._named((), codec.decode(data))
         except Exception as error:
             raise Unreadable(
                 f"The codec {name} cannot decode the payload for {self._name} "
