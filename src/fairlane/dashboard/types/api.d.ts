@@ -235,6 +235,20 @@ export type Missed = "all" | "once" | "skip";
 
 export type Mode = "existing" | "reject" | "replace";
 
+export interface NodeView {
+  task_id: string;
+  name: string;
+  task_type: string;
+  status: State;
+  parents: Array<string>;
+  on_parent_failure: OnParentFailure;
+  error: string | null;
+  doomed: boolean;
+  answers: boolean;
+  started_at: string | null;
+  ended_at: string | null;
+}
+
 export type OnParentFailure = "cancel" | "continue";
 
 export type Outcome = "fired" | "manual" | "missed" | "overlap" | "paused" | "refused";
@@ -917,6 +931,18 @@ export interface WorkerView {
   start_within_seconds: number | null;
 }
 
+export type WorkflowState = "cancelled" | "completed" | "failed" | "running";
+
+export interface WorkflowView {
+  workflow_id: string;
+  name: string | null;
+  status: WorkflowState;
+  complete: boolean;
+  created_at: string;
+  ended_at: string | null;
+  tasks: Array<NodeView>;
+}
+
 export interface _AgingPatch {
   low_to_medium?: number | null;
   medium_to_high?: number | null;
@@ -958,6 +984,7 @@ export interface Get {
   "api/v1/types/{}": { query: never; body: {}; answer: TypeDetails };
   "api/v1/workers": { query: never; body: {}; answer: WorkerList };
   "api/v1/workers/{}": { query: never; body: {}; answer: WorkerView };
+  "api/v1/workflows/{}": { query: never; body: {}; answer: WorkflowView };
   "auth/session": { query: never; body: {}; answer: Session };
   "readyz": { query: never; body: {}; answer: Ready };
 }
@@ -984,6 +1011,7 @@ export interface Post {
   "api/v1/tasks/{}/replay": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/tasks/{}/retry": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/workers/{}/drain": { query: never; body: {}; answer: WorkerState };
+  "api/v1/workflows/{}/cancel": { query: never; body: {}; answer: SweptView };
   "auth/session": { query: never; body: SignIn; answer: Session };
 }
 
