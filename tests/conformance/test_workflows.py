@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlane.core import limits
-from fairlane.core.errors import InvalidTaskId, UnknownDependency
+from fairlane.core.errors import BatchTooLarge, InvalidTaskId, UnknownDependency
 from fairlane.core.ids import new_id, new_run, numbered
 from fairlane.core.inputs import Input
 from fairlane.core.membership import placed
@@ -220,6 +220,14 @@ async def test_as_many_tasks_as_there_may_be(store: World) -> None:
     assert last.task_id == numbered(workflow_id, count)
     await store.settle(last)
     assert (await found(store, workflow_id)).state is WorkflowState.COMPLETED
+
+
+async def test_edges_are_bounded(store: World) -> None:
+    workflow_id = new_run(600)
+    tasks = members(workflow_id, [list(range(1, number)) for number in range(1, 601)])
+    with pytest.raises(BatchTooLarge, match="at most 100,000 parents together"):
+        await store.submit_all(tasks)
+    assert await store.run(store.ops.workflow(workflow_id)) is None
 
 
 async def test_a_large_one_is_cancelled_whole(store: World) -> None:

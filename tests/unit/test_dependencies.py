@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from fairlane.core.dependencies import (
     Dependency,
     OnParentFailure,
+    check_batch,
     checked_parents,
     checked_policy,
     dependency_on,
     parents_elsewhere,
 )
-from fairlane.core.errors import InvalidDependencies, InvalidTaskId
+from fairlane.core.errors import BatchTooLarge, InvalidDependencies, InvalidTaskId
 from fairlane.core.model import NewTask
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
@@ -81,6 +82,18 @@ class TestParents:
         assert len(checked_parents(parents[:999] * 2)) == 999, "each counts once"
         with pytest.raises(InvalidDependencies, match="at most 999 others, not 1,000: gather them"):
             checked_parents(parents)
+
+
+class TestBatch:
+    def test_tasks_and_their_parents_are_counted(self) -> None:
+        parents = [task_id(number) for number in range(999)]
+        wide = new_task("t", depends_on=parents)
+        check_batch([wide] * 100)
+        check_batch([new_task("t")] * 1_000)
+        with pytest.raises(BatchTooLarge, match="at most 100,000 parents together, not 100,899"):
+            check_batch([wide] * 101)
+        with pytest.raises(BatchTooLarge, match="At most 1,000 tasks are stored at once"):
+            check_batch([new_task("t")] * 1_001)
 
 
 class TestPolicy:

@@ -50,6 +50,7 @@ CONCURRENCY = 1_000_000
 
 # Batches: what one statement or script handles at the most.
 SUBMIT_BATCH = 1_000
+BATCH_PARENTS = 100_000  # of all tasks of a submission
 BATCH = 500
 
 # Lanes. Those without tasks are dropped when nothing has used them for a while.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from fairlane.core import encryption, limits
+from fairlane.core import encryption
+from fairlane.core.dependencies import check_batch
 from fairlane.core.documents import Document, Overtaken, Written
 from fairlane.core.errors import (
-    BatchTooLarge,
     Conflict,
     InvalidInput,
     InvalidTaskId,
@@ -48,10 +48,7 @@ Along = Callable[[], Flow[Written]]
 
 @writes
 def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
-    if len(tasks) > limits.SUBMIT_BATCH:
-        raise BatchTooLarge(
-            f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
-        )
+    check_batch(tasks)
     if len({task.task_id for task in tasks}) < len(tasks):
         raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
     if not tasks:
