@@ -129,10 +129,10 @@ def _kind(hint: Any) -> str | None:
 
 def _items_fit(result: Any, parameter: Any) -> bool:
     given, wanted = get_args(result), get_args(parameter)
-    if not wanted or (not given and result is not tuple[()]):
-        return True
-    fixed = _is_fixed(parameter)
-    if _is_fixed(result):
+    alike, fixed = not _is_fixed(result), _is_fixed(parameter)
+    if (alike and not given) or not (wanted or fixed):
+        return True  # of no type in particular
+    if not alike:
         if fixed:
             return len(given) == len(wanted) and all(map(fits, given, wanted))
         return all(fits(each, wanted[0]) for each in given)

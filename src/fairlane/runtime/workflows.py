@@ -177,7 +177,8 @@ def _blamed(answer: Answer, ended: Ended, found: Workflow | None) -> WorkflowNod
         return None
     own = next((task for task in ended.values() if task is not None and _is_bad(task)), None)
     if answer.part is not None and own is not None:
-        return next(node for node in found.nodes if node.task_id == own.task_id)
+        own_nodes = (node for node in found.nodes if node.task_id == own.task_id)
+        return next(own_nodes, found.culprit)
     return found.culprit
 
 
