@@ -95,7 +95,11 @@ class TestSubmission:
             ({"all": Input((0, 1) * 5_001, many=True)}, "at most 10,000 times, not 10,002 times"),
             ({"all": Input((0,), nesting=(-1,))}, "nesting has -1 for each result"),
             ({"all": Loose((0,), many=True, nesting="x")}, "nesting has -1"),
-            ({"all": Input((0,), many=True, nesting=(-1,) * 20_001)}, "nesting has -1"),
+            ({"all": Input((0,), many=True, nesting=(0,) * 20_001)}, "at most 20,000 elements"),
+            (
+                {f"p{n}": Input((), many=True, nesting=(0,) * 10_001) for n in range(2)},
+                "at most 20,000 elements in each other, not 20,002",
+            ),
             ({"all": Loose((0,), many=True, nesting=(-1.0,))}, "nesting has -1"),
             ({"all": Input((0,), many=True, nesting=(-2,))}, "nesting has -1"),
             ({"all": Input((0,), many=True, nesting=(10_001, -1))}, "nesting has -1"),

@@ -8,7 +8,7 @@ them to the payload as they are stored (see `merging`).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Final, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -92,6 +92,7 @@ def checked_inputs(inputs: object, depends_on: Sequence[str], payload: bytes) ->
         raise InvalidInputs(
             f"inputs is a dict of at most {limits.INPUTS} parameters. Got {shown(inputs)}."
         )
+    _check_sizes(inputs)
     given = members_of(payload).keys()
     checked = {
         _checked_name(name, given): _checked_input(name, each, len(depends_on))
@@ -156,6 +157,17 @@ def _checked_path(name: str, path: object) -> tuple[str | int, ...]:
     return tuple(path)
 
 
+def _check_sizes(inputs: Mapping[Any, Any]) -> None:
+    """Raise InvalidInputs if the nestings are too long to look at, all together."""
+    nestings = [getattr(each, "nesting", ()) for each in inputs.values()]
+    elements = sum(len(each) for each in nestings if isinstance(each, list | tuple))
+    if elements > limits.INPUT_ELEMENTS:
+        raise InvalidInputs(
+            f"The lists that a task takes have at most {limits.INPUT_ELEMENTS:,} elements in each "
+            f"other, not {elements:,}: gather results in steps."
+        )
+
+
 def _checked_nesting(name: str, given: Input) -> tuple[int, ...]:
     nesting: object = given.nesting
     if nesting in ((), []):
@@ -163,7 +175,6 @@ def _checked_nesting(name: str, given: Input) -> tuple[int, ...]:
     if (
         not given.many
         or not isinstance(nesting, list | tuple)
-        or len(nesting) > 2 * limits.INPUT_PARENTS
         or not all(type(each) is int and RESULT <= each <= limits.INPUT_PARENTS for each in nesting)
         or nesting.count(RESULT) != len(given.parents)
         or not _is_whole(nesting)

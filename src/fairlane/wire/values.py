@@ -43,7 +43,7 @@ PathKey = Annotated[str, _schema(pattern=rf"^{_PLAIN}{{0,{limits.NAME_LENGTH}}}$
 PathIndex = Annotated[int, _schema(minimum=0, maximum=limits.RESULT_BYTES - 1)]
 InputPath = Annotated[tuple[PathKey | PathIndex, ...], _schema(maxItems=limits.INPUT_PATH)]
 NestingSize = Annotated[int, _schema(minimum=RESULT, maximum=limits.INPUT_PARENTS)]
-Nesting = Annotated[tuple[NestingSize, ...], _schema(maxItems=2 * limits.INPUT_PARENTS)]
+Nesting = Annotated[tuple[NestingSize, ...], _schema(maxItems=limits.INPUT_ELEMENTS)]
 
 NodeName = Annotated[str, _schema(pattern=rf"^{_PLAIN}{{1,{limits.NAME_LENGTH}}}$")]
 """The name of a workflow, or of a task in it."""
