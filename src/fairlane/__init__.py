@@ -34,12 +34,15 @@ if TYPE_CHECKING:
     from fairlane.core.states import State
     from fairlane.core.uniqueness import Mode, Unique
     from fairlane.runtime.arguments import GIVEN, Shared
-    from fairlane.runtime.calls import Handle, Prepared
+    from fairlane.runtime.calls import Handle
     from fairlane.runtime.context import Context
+    from fairlane.runtime.graph import Graph
     from fairlane.runtime.outcomes import Fail, Retry, Snooze
     from fairlane.runtime.schedules import Schedule
+    from fairlane.runtime.shapes import Prepared, Shape, gather
     from fairlane.runtime.task import TaskFunction
     from fairlane.runtime.tasks import Task
+    from fairlane.runtime.workflows import WorkflowHandle
     from fairlane.worker.config import Config
     from fairlane.worker.worker import Worker
 
@@ -55,6 +58,7 @@ __all__ = [
     "Failed",
     "Fairlane",
     "FairlaneError",
+    "Graph",
     "Handle",
     "IdempotencyConflict",
     "InvalidInput",
@@ -68,6 +72,7 @@ __all__ = [
     "RetryPolicy",
     "Schedule",
     "Schedules",
+    "Shape",
     "Shared",
     "Snooze",
     "State",
@@ -80,8 +85,10 @@ __all__ = [
     "TaskIdConflict",
     "Unique",
     "Worker",
+    "WorkflowHandle",
     "__version__",
     "errors",
+    "gather",
 ]
 
 # Each name is imported when it is first used: `fairlane --help` needs none of them.
@@ -97,19 +104,21 @@ _HOMES = {
     "Fairlane": "fairlane.client.app",
     "FairlaneError": "fairlane.core.errors",
     "GIVEN": "fairlane.runtime.arguments",
+    "Graph": "fairlane.runtime.graph",
     "Handle": "fairlane.runtime.calls",
     "IdempotencyConflict": "fairlane.core.errors",
     "InvalidInput": "fairlane.core.errors",
     "MemoryApp": "fairlane.client.testing",
     "MemoryStore": "fairlane.client.memory_store",
     "Mode": "fairlane.core.uniqueness",
-    "Prepared": "fairlane.runtime.calls",
+    "Prepared": "fairlane.runtime.shapes",
     "ResultTimeout": "fairlane.core.errors",
     "Retention": "fairlane.core.retention",
     "Retry": "fairlane.runtime.outcomes",
     "RetryPolicy": "fairlane.core.retry",
     "Schedule": "fairlane.runtime.schedules",
     "Schedules": "fairlane.client.schedules",
+    "Shape": "fairlane.runtime.shapes",
     "Shared": "fairlane.runtime.arguments",
     "Snooze": "fairlane.runtime.outcomes",
     "State": "fairlane.core.states",
@@ -122,6 +131,8 @@ _HOMES = {
     "TaskIdConflict": "fairlane.core.errors",
     "Unique": "fairlane.core.uniqueness",
     "Worker": "fairlane.worker.worker",
+    "WorkflowHandle": "fairlane.runtime.workflows",
+    "gather": "fairlane.runtime.shapes",
 }
 
 

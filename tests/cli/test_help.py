@@ -12,7 +12,7 @@ from fairlane.cli import bulk_changes
 from tests.cli.kit import Cli, command
 
 
-@pytest.mark.parametrize("name", ["", "dlq", "schedule", "definition", "token"])
+@pytest.mark.parametrize("name", ["", "dlq", "schedule", "definition", "token", "workflow"])
 def test_a_group_without_a_command_prints_its_help(cli: Cli, name: str) -> None:
     asked = cli.ok(*name.split(), "--help")
     result = cli(*name.split())

@@ -28,7 +28,7 @@ def test_a_task_with_everything(cli: Cli) -> None:
         *("next_retry_at", "expires_at", "assigned_worker_id", "version", "error"),
         *("progress", "tags", "idempotency_key", "trace_id", "traceparent"),
         *("retry_policy", "returns", "depends_on", "on_parent_failure", "inputs"),
-        *("workflow_id", "schedule_id", "scheduled_for", "owner"),
+        *("workflow_id", "workflow", "schedule_id", "scheduled_for", "owner"),
         *("parameters", "result", "attempts"),
     ]
     told = {

@@ -5,11 +5,23 @@ Checked by mypy and pyright in test_typing.py; not run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NotRequired, TypedDict, assert_type
+from typing import Any, NotRequired, TypedDict, assert_type
 
-from fairlane import Context, Fairlane, Handle, RetryPolicy, Schedule, TaskFunction
+from fairlane import (
+    Context,
+    Failed,
+    Fairlane,
+    Handle,
+    RetryPolicy,
+    Schedule,
+    Shape,
+    TaskFunction,
+    WorkflowHandle,
+    gather,
+)
 from fairlane.tq import TaskTypeContext, tq
 
 app = Fairlane()
@@ -119,3 +131,85 @@ async def wrong() -> None:
     ordinary.options(colour="red")  # wrong
     ordinary.options(priority="urgent")  # wrong
     app.task(priority="urgent")  # wrong
+
+
+@dataclass
+class Order:
+    number: int
+    lines: list[str]
+
+
+@app.task
+async def load(number: int) -> Order:
+    return Order(number, [])
+
+
+@app.task
+async def charge(order: Order, card: str = "visa") -> bool:
+    return bool(order.lines)
+
+
+@app.task
+def tolerant(order: Order | Failed, card: str = "visa") -> bool:
+    return isinstance(order, Failed)
+
+
+@app.task
+def count(orders: Sequence[Order | Failed], *, most: int) -> int:
+    return min(len(orders), most)
+
+
+@app.task
+async def bill(both: tuple[Order, bool]) -> str:
+    return str(both)
+
+
+@app.task
+async def ship(ctx: Context, order: Order, lines: list[str]) -> None: ...
+
+
+async def right_shapes() -> None:
+    chain = load.prepare(1).then(charge, card="x")
+    assert_type(chain, Shape[bool])
+    assert_type(load.prepare(1).then(tolerant, "x"), Shape[bool])
+    flow = await app.submit(chain)
+    assert_type(flow, WorkflowHandle[bool])
+    assert_type(await flow.result(), bool)
+    orders = load.map([1, 2])
+    assert_type(orders, Shape[list[Order]])
+    assert_type(orders.then(count, most=3), Shape[int])
+    assert_type(gather(load.prepare(1), load.prepare(2)), Shape[list[Order]])
+    assert_type(gather(load.prepare(1), chain), Shape[tuple[Order, bool]])
+    assert_type(gather(load.prepare(1), chain).then(bill), Shape[str])
+    assert_type(gather(orders, chain, chain), Shape[tuple[list[Order], bool, bool]])
+    assert_type(app.submit_sync(charge.map([Order(1, [])], "x")).result_sync(), list[bool])
+
+
+async def right_graph() -> None:
+    with app.graph("order") as g:
+        order = g.add(load, 1)
+        assert_type(order, Order)
+        paid = g.add(charge.options(node="pay"), order)
+        g.returns(g.add(ship.options(after=[paid]), order, order.lines))
+    assert_type(await g.submit(), WorkflowHandle[Any])
+    assert_type(app.workflow("…"), WorkflowHandle[Any])
+
+
+async def right_in_a_handler(ctx: Context) -> None:
+    assert_type(await ctx.submit(load.prepare(1)), Handle[Order])
+    assert_type(await ctx.submit(load.map([1])), WorkflowHandle[list[Order]])
+
+
+def wrong_shapes() -> None:
+    load.prepare(1).then(charge, card=5)  # wrong
+    load.prepare(1).then(count, most=5)  # wrong
+    load.prepare(1).then(charge, colour="red")  # wrong
+    load.map(["x"])  # wrong
+    load.map([1]).then(charge)  # wrong
+    gather(load.prepare(1), load.prepare(2)).then(bill)  # wrong
+    gather(load.prepare(1), 5)  # wrong
+    with app.graph("order") as g:
+        order = g.add(load, 1)
+        g.add(charge, g.add(charge, order))  # wrong
+        g.add(ship, order, order.number)  # wrong
+        g.add(load)  # wrong

@@ -70,12 +70,12 @@ async def test_the_journal_is_bounded_by_its_weight(store: World) -> None:
         assert client.memory_usage(journal, samples=0) < 1.02 * JOURNAL_BYTES
 
 
-async def test_as_many_parents_as_there_may_be(store: World) -> None:
+@pytest.mark.parametrize("width", [100, limits.DEPENDENCIES])
+async def test_as_many_parents_as_there_may_be(store: World, width: int) -> None:
     worker = await store.worker(lease=80_000)
-    parents = await store.submit_all(
-        [new_task("parent", task_id=each) for each in new_ids(limits.DEPENDENCIES)]
-    )
-    children = [new_task("child", depends_on=parents) for _ in range(limits.SUBMIT_BATCH)]
+    parents = await store.submit_all([new_task("parent", task_id=each) for each in new_ids(width)])
+    count = limits.BATCH_PARENTS // width
+    children = [new_task("child", depends_on=parents) for _ in range(count)]
     await store.submit_all(children)
     for _ in range(1_000):
         grant = await store.ask(worker, 500)

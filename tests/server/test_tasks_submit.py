@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlane.core.ids import new_id
+from fairlane.core.ids import new_id, numbered
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
@@ -15,6 +15,12 @@ from tests.server.kit import Api, refused, told
 
 TASKS = "/api/v1/tasks"
 PARENT = "018f5e2a-7c3b-7d10-8a2e-5b6c7d8e9f01"
+NODE: dict[str, Any] = {
+    "task_id": numbered(PARENT, 1),
+    "workflow_id": PARENT,
+    "workflow": {"node": "a", "nodes": 1},
+}
+"""What makes a task the only one of a workflow."""
 
 
 async def test_a_task_is_accepted_and_estimated(served: Api) -> None:
@@ -200,6 +206,15 @@ async def test_a_task_depends_on_those_whose_results_it_takes(served: Api) -> No
     refused(await served.ask("POST", TASKS, body), 422, "unknown_dependency")
 
 
+async def test_a_task_of_a_workflow(served: Api) -> None:
+    task_id = await served.submit(**NODE)
+    task = await served.world.task(task_id)
+    assert (task.task_id, task.workflow_id) == (NODE["task_id"], PARENT)
+    view = await served.get(f"{TASKS}/{task_id}")
+    assert view["workflow_id"] == PARENT
+    assert view["workflow"] == {"node": "a", "nodes": 1}
+
+
 async def test_numbers_come_back_as_they_were_sent(served: Api) -> None:
     sent = b'{"a": 1.10, "b": 12345678901234567890123, "c": 1e2, "d": -0.0, "e": "\\u00e9"}'
     body = b'{"task_type": "exact", "parameters": %s}' % sent
@@ -279,6 +294,21 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"inputs": {"": {"parents": [PARENT]}}}, "invalid_inputs"),
     ({"inputs": {"$blob": {"parents": [PARENT]}}}, "invalid_inputs"),
     ({"inputs": {str(n): {"parents": [PARENT]} for n in range(101)}}, "invalid_inputs"),
+    ({"inputs": {"order": {"parents": [PARENT], "many": True, "nesting": [2]}}}, "invalid_inputs"),
+    ({"inputs": {"order": {"parents": [PARENT], "nesting": [1, -1]}}}, "invalid_inputs"),
+    ({"inputs": {"order": {"parents": [PARENT], "nesting": [0.5]}}}, "invalid_request"),
+    ({"workflow_id": PARENT}, "invalid_workflow"),
+    ({"workflow": {"node": "a", "nodes": 1}}, "invalid_workflow"),
+    ({"workflow_id": PARENT, "workflow": {"node": "a", "nodes": 1}}, "invalid_workflow"),
+    ({**NODE, "workflow_id": "x"}, "invalid_task_id"),
+    ({**NODE, "task_id": PARENT}, "invalid_workflow"),
+    ({**NODE, "workflow": {"node": "a", "nodes": 0}}, "invalid_workflow"),
+    ({**NODE, "workflow": {"node": "a", "nodes": 1_000}}, "invalid_workflow"),
+    ({**NODE, "workflow": {"node": "", "nodes": 1}}, "invalid_workflow"),
+    ({**NODE, "workflow": {"node": "a", "nodes": 1, "name": "a\nb"}}, "invalid_workflow"),
+    ({**NODE, "workflow": {"node": "a"}}, "invalid_request"),
+    ({**NODE, "workflow": {"node": "a", "nodes": 1, "of": 1}}, "invalid_request"),
+    ({**NODE, "workflow": "order"}, "invalid_request"),
     ({"trace_id": ""}, "invalid_trace"),
     ({"traceparent": "x" * 513}, "invalid_trace"),
     ({"task_id": "mine"}, "invalid_task_id"),

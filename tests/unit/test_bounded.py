@@ -21,10 +21,12 @@ from fairlane.core.errors import (
 )
 from fairlane.core.filters import EVERYTHING, Filter, Found, Page, Total
 from fairlane.core.flow import Flow, Mode, Op, perform
+from fairlane.core.ids import numbered
 from fairlane.core.model import (
     Accepted,
     Cancelled,
     Deleted,
+    Membership,
     NewTask,
     NewWorker,
     Replayed,
@@ -290,6 +292,24 @@ class TestWorkers:
         assert engine.asked == []
 
 
+class TestWorkflows:
+    def test_tasks_that_are_not_ones_own_are_not_among_its_tasks(self) -> None:
+        workflow_id = numbered(MINE, -1)
+        membership = Membership("a", 2)
+        before = dict(TASKS)
+        for each, task in before.items():
+            TASKS[each] = replace(task, workflow_id=workflow_id, membership=membership)
+        engine = Engine()
+        try:
+            found = run(engine, bound(engine).workflow(workflow_id))
+            assert [node.task_id for node in found.nodes] == [MINE]
+            answers = run(engine, bound(engine).cancel_workflow(workflow_id))
+        finally:
+            TASKS.update(before)
+        assert [answer.task_id for answer in answers] == [MINE]
+        assert ("cancel", [MINE]) in [request[:2] for request in engine.asked]
+
+
 def test_no_other_operation_exists() -> None:
     """An operation that is added to stores is not open to bound tokens by oversight."""
     offered = {name for name in vars(BoundOperations) if not name.startswith("_")}
@@ -299,6 +319,7 @@ def test_no_other_operation_exists() -> None:
         *("submit", "get", "heads", "find", "page", "total", "position", "why", "facts"),
         *("cancel", "replay", "delete", "cancel_where", "replay_where", "delete_where"),
         *("definition", "register", "forget", "start", "progress", "holdings", "disown"),
+        *("workflow", "cancel_workflow"),
     }
 
 

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from fairlane.core.dependencies import (
     Dependency,
     OnParentFailure,
+    check_batch,
     checked_parents,
     checked_policy,
     dependency_on,
     parents_elsewhere,
 )
-from fairlane.core.errors import InvalidDependencies, InvalidTaskId
+from fairlane.core.errors import BatchTooLarge, InvalidDependencies, InvalidTaskId
 from fairlane.core.model import NewTask
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
@@ -75,12 +76,24 @@ class TestParents:
         with pytest.raises(InvalidTaskId, match="A task id is a UUID"):
             checked_parents([TASK_ID, parent])
 
-    def test_a_hundred_and_no_more(self) -> None:
-        parents = [task_id(number) for number in range(101)]
-        assert checked_parents(parents[:100]) == tuple(parents[:100])
-        assert len(checked_parents(parents[:100] * 2)) == 100, "each counts once"
-        with pytest.raises(InvalidDependencies, match="at most 100 others, not 101: gather them"):
+    def test_999_and_no_more(self) -> None:
+        parents = [task_id(number) for number in range(1_000)]
+        assert checked_parents(parents[:999]) == tuple(parents[:999])
+        assert len(checked_parents(parents[:999] * 2)) == 999, "each counts once"
+        with pytest.raises(InvalidDependencies, match="at most 999 others, not 1,000: gather them"):
             checked_parents(parents)
+
+
+class TestBatch:
+    def test_tasks_and_their_parents_are_counted(self) -> None:
+        parents = [task_id(number) for number in range(999)]
+        wide = new_task("t", depends_on=parents)
+        check_batch([wide] * 100)
+        check_batch([new_task("t")] * 1_000)
+        with pytest.raises(BatchTooLarge, match="at most 100,000 parents together, not 100,899"):
+            check_batch([wide] * 101)
+        with pytest.raises(BatchTooLarge, match="At most 1,000 tasks are stored at once"):
+            check_batch([new_task("t")] * 1_001)
 
 
 class TestPolicy:

@@ -11,7 +11,17 @@ import pytest
 
 from fairlane.core import ids
 from fairlane.core.errors import BatchTooLarge, InvalidTaskId
-from fairlane.core.ids import PACKED, checked, checked_all, new_id, new_ids, numbered, pack, unpack
+from fairlane.core.ids import (
+    PACKED,
+    checked,
+    checked_all,
+    new_id,
+    new_ids,
+    new_run,
+    numbered,
+    pack,
+    unpack,
+)
 
 MILLISECOND = 1_000_000
 
@@ -95,6 +105,13 @@ class TestOrder:
         found = new_ids(count)
         assert len(found) == count
         assert ascend(found)
+
+    @pytest.mark.usefixtures("clock")
+    def test_the_ids_after_the_first_of_a_run_are_nobody_elses(self) -> None:
+        first = new_run(999)
+        after = [numbered(first, number) for number in range(1, 1_000)]
+        assert ascend([first, *after, new_id()])
+        assert all(id[14] == "7" for id in after)
 
     def test_ids_ascend_across_calls(self) -> None:
         assert ascend([new_id() for _ in range(2000)])

@@ -93,6 +93,20 @@ class TestSubmission:
             ({"order": Loose((0,), path=(1.5,))}, "A path has keys"),
             ({"order": Input((0,), path=("k" * 256,))}, "A path has keys"),
             ({"all": Input((0, 1) * 5_001, many=True)}, "at most 10,000 times, not 10,002 times"),
+            ({"all": Input((0,), nesting=(-1,))}, "nesting has -1 for each result"),
+            ({"all": Loose((0,), many=True, nesting="x")}, "nesting has -1"),
+            ({"all": Input((0,), many=True, nesting=(0,) * 20_001)}, "at most 20,000 elements"),
+            (
+                {f"p{n}": Input((), many=True, nesting=(0,) * 10_001) for n in range(2)},
+                "at most 20,000 elements in each other, not 20,002",
+            ),
+            ({"all": Loose((0,), many=True, nesting=(-1.0,))}, "nesting has -1"),
+            ({"all": Input((0,), many=True, nesting=(-2,))}, "nesting has -1"),
+            ({"all": Input((0,), many=True, nesting=(10_001, -1))}, "nesting has -1"),
+            ({"all": Input((0, 1), many=True, nesting=(-1,))}, "nesting has -1"),
+            ({"all": Input((0,), many=True, nesting=(-1, 1))}, "nesting has -1"),
+            ({"all": Input((0,), many=True, nesting=(2, -1))}, "nesting has -1"),
+            ({"all": Input((0,), many=True, nesting=(1,) * 17 + (-1,))}, "nesting has -1"),
         ],
     )
     def test_what_does_not_fit_is_refused(self, inputs: Any, says: str) -> None:
@@ -103,6 +117,18 @@ class TestSubmission:
         task = new(inputs={"none": Input((), many=True), "twice": Loose([0, 0], many=True)})
         assert task.spec.inputs["twice"].parents == (0, 0)
         assert wanted(task.spec) == [A]
+
+    @pytest.mark.parametrize(
+        "nesting",
+        [(), (-1, -1), (2, -1, -1), (1, -1, 0, 1, 1, -1, 0), (1,) * 16 + (-1, -1)],
+    )
+    def test_lists_may_be_in_each_other(self, nesting: tuple[int, ...]) -> None:
+        given = Loose((0, 1), many=True, nesting=list(nesting))
+        task = new(inputs={"all": given})
+        assert task.spec.inputs["all"].nesting == nesting
+        assert Spec.decode(task.spec.encode()) == task.spec
+        named = named_inputs(task.spec.inputs, task.depends_on)
+        assert numbered_inputs(named, (A, B)) == ((A, B), task.spec.inputs)
 
     def test_a_form_has_none(self) -> None:
         with pytest.raises(AssertionError):
@@ -123,6 +149,7 @@ class TestIdentity:
             self.print_of(inputs={"other": Input((0,))}),
             self.print_of(inputs={"order": Input((1,))}),
             self.print_of(inputs={"order": Input((0,), many=True)}),
+            self.print_of(inputs={"order": Input((0,), many=True, nesting=(1, -1))}),
             self.print_of(inputs={"order": Input((0,), path=("id",))}),
         ]
         assert len(set(prints)) == len(prints)
@@ -204,6 +231,15 @@ class TestMerging:
         inputs = {"all": Input((1, 0, 1), many=True), "none": Input((), many=True)}
         whole = merge(inputs, done(b"1"), done(b"[2]"))
         assert whole == b'{"to":"Ada","all":[[2],1,[2]],"none":[]}'
+
+    def test_lists_in_lists(self) -> None:
+        inputs = {"all": Input((0, 1, 0), many=True, nesting=(-1, 2, -1, 1, -1, 0))}
+        task = new(inputs=inputs)
+        results = {
+            A: ParentResult(State.COMPLETED, b"1", None),
+            B: ParentResult(State.COMPLETED, b'"b"', None),
+        }
+        assert merged(b"{}", task.spec, results) == b'{"all":[1,["b",[1]],[]]}'
 
     def test_no_result_is_null(self) -> None:
         assert merge(PLAIN, done(None)) == b'{"to":"Ada","order":null}'

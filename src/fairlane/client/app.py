@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from fairlane.client import requests
@@ -29,6 +29,7 @@ from fairlane.core.compression import compression_limit
 from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidTask
 from fairlane.core.flow import Op, perform, perform_async
+from fairlane.core.ids import checked as checked_id
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed
 from fairlane.core.model import Task as StoredTask
 from fairlane.core.priority import Aging
@@ -37,8 +38,12 @@ from fairlane.core.sealing import Key, keys_of
 from fairlane.core.stats import Stats
 from fairlane.core.store_settings import Changes, changes_to
 from fairlane.core.why import Reason
-from fairlane.runtime.calls import Handle, Prepared
+from fairlane.runtime.calls import Handle
+from fairlane.runtime.graph import Graph
+from fairlane.runtime.planning import Plan, plan_of
+from fairlane.runtime.shapes import Prepared, Shape, leaves
 from fairlane.runtime.tasks import Task, TaskList, readable, readable_page
+from fairlane.runtime.workflows import WorkflowHandle
 from fairlane.telemetry.tracing import spans, submitting
 
 R = TypeVar("R")
@@ -119,12 +124,21 @@ class Fairlane(Definitions):
 
     # -- submitting --------------------------------------------------------------------------------
 
-    async def submit(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]:
-        """Submit a prepared call. Concurrent submissions share a round trip.
+    @overload
+    async def submit(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
+    @overload
+    async def submit(self, call: Shape[R], *, connection: Any = None) -> WorkflowHandle[R]: ...
+    async def submit(
+        self, call: Prepared[Any] | Shape[Any], *, connection: Any = None
+    ) -> Handle[Any] | WorkflowHandle[Any]:
+        """Submit a prepared call, or several as a workflow, which are stored all or none.
+        Concurrent submissions of calls share a round trip.
 
         With the caller's own `connection` to the store's database, the task exists if and only if
         the caller's transaction commits (PostgreSQL and SQLite).
         """
+        if isinstance(call, Shape):
+            return await self.submit_plan(_plan_of(call), connection=connection)
         if connection is not None:
             (handle,) = await self.submit_many([call], connection=connection)
             return handle
@@ -142,8 +156,16 @@ class Fairlane(Definitions):
         await self._run_in_place()
         return self._handle(call, accepted)
 
-    def submit_sync(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]:
+    @overload
+    def submit_sync(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
+    @overload
+    def submit_sync(self, call: Shape[R], *, connection: Any = None) -> WorkflowHandle[R]: ...
+    def submit_sync(
+        self, call: Prepared[Any] | Shape[Any], *, connection: Any = None
+    ) -> Handle[Any] | WorkflowHandle[Any]:
         """Blocking twin of `submit`."""
+        if isinstance(call, Shape):
+            return self.submit_plan_sync(_plan_of(call), connection=connection)
         (handle,) = self.submit_many_sync([call], connection=connection)
         return handle
 
@@ -167,6 +189,24 @@ class Fairlane(Definitions):
         answers = self.submit_tasks_sync([call.task for call in calls], connection=connection)
         self._run_in_place_sync(connection)
         return list(map(self._handle, calls, answers))
+
+    async def submit_plan(self, plan: Plan, *, connection: Any = None) -> WorkflowHandle[Any]:
+        """Submit a planned workflow: all of its tasks are stored, or none."""
+        await self.submit_many(plan.calls, connection=connection)
+        return WorkflowHandle(self, plan.workflow_id, plan)
+
+    def submit_plan_sync(self, plan: Plan, *, connection: Any = None) -> WorkflowHandle[Any]:
+        """Blocking twin of `submit_plan`."""
+        self.submit_many_sync(plan.calls, connection=connection)
+        return WorkflowHandle(self, plan.workflow_id, plan)
+
+    def graph(self, name: str) -> Graph:
+        """Return a workflow to be built a task at a time: see `Graph`."""
+        return Graph(self, name)
+
+    def workflow(self, workflow_id: str) -> WorkflowHandle[Any]:
+        """Return a handle for a workflow that was submitted before."""
+        return WorkflowHandle(self, checked_id(workflow_id))
 
     def submit_tasks_sync(self, tasks: Sequence[NewTask], *, connection: Any = None) -> Answers:
         """Submit tasks that `new_task` made, which need no definitions here; return the answers."""
@@ -542,6 +582,10 @@ class Fairlane(Definitions):
 
     async def _get_heads(self, task_ids: Sequence[str]) -> Found:
         return await self.run(self.backend.ops.heads(task_ids))
+
+
+def _plan_of(shape: Shape[Any]) -> Plan:
+    return plan_of(leaves(shape.tree), shape.tree, parent=shape.parent)
 
 
 class _LoopState(NamedTuple):

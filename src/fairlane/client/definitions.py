@@ -15,7 +15,7 @@ from fairlane.core.durations import Seconds
 from fairlane.core.errors import InvalidHandler, InvalidSchedule
 from fairlane.core.schedules import NewSchedule
 from fairlane.core.text import NAME_RULE, is_name, shown
-from fairlane.runtime.calls import Application
+from fairlane.runtime.application import Application
 from fairlane.runtime.codecs import Codec, find
 from fairlane.runtime.context import Context
 from fairlane.runtime.execution import Lifespan, Middleware

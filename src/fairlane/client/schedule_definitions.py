@@ -11,8 +11,8 @@ from fairlane.core.durations import Seconds
 from fairlane.core.errors import InvalidArguments, InvalidSchedule
 from fairlane.core.recurrence import Recurrence
 from fairlane.core.schedules import Missed, NewSchedule, Overlap, checked_time, new_schedule
-from fairlane.runtime.calls import Prepared
 from fairlane.runtime.schedules import Preview, checked_number
+from fairlane.runtime.shapes import Prepared
 from fairlane.runtime.task import TaskFunction
 
 T = TypeVar("T", bound=TaskFunction[..., Any])

@@ -29,8 +29,9 @@ from fairlane.core.schedules import Schedule as StoredSchedule
 from fairlane.core.scheduling import SchedulePage
 from fairlane.core.store import Operations
 from fairlane.core.text import shown
-from fairlane.runtime.calls import Handle, Prepared, TaskSource
+from fairlane.runtime.calls import Handle, TaskSource
 from fairlane.runtime.schedules import Preview, Schedule, ScheduleList, readable, readable_page
+from fairlane.runtime.shapes import Prepared
 
 T = TypeVar("T")
 

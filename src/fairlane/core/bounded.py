@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from fairlane.core import workflows
 from fairlane.core.definitions import Published
 from fairlane.core.dependencies import parents_elsewhere
 from fairlane.core.errors import (
@@ -47,6 +48,7 @@ from fairlane.core.ownership import Bounds
 from fairlane.core.states import State
 from fairlane.core.store import Operations
 from fairlane.core.why import Reason
+from fairlane.core.workflows import Workflow
 
 A = TypeVar("A", Cancelled, Replayed, Deleted)
 
@@ -154,6 +156,11 @@ class BoundOperations:
         return None if task is None else (yield from self._ops.why(task_id).flow())
 
     @reads
+    def workflow(self, workflow_id: str) -> Flow[Workflow | None]:
+        """Return a workflow, as if those tasks that are out of bounds did not exist."""
+        return (yield from workflows.workflow(self, workflow_id).flow())
+
+    @reads
     def facts(self) -> Flow[Facts]:
         """Return the time, and nothing else."""
         now = (yield from self._ops.facts().flow()).now
@@ -209,6 +216,10 @@ class BoundOperations:
             answer(task_id, applied=False, state=None) if task is None else next(answers)
             for task_id, task in zip(task_ids, tasks, strict=True)
         ]
+
+    @writes
+    def cancel_workflow(self, workflow_id: str) -> Flow[list[Cancelled]]:
+        return (yield from workflows.cancel_workflow(self, workflow_id).flow())
 
     @writes
     def cancel_where(self, filter: Filter, cursor: str | None = None) -> Flow[Swept]:

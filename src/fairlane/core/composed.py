@@ -19,6 +19,7 @@ from fairlane.core import (
     store_settings,
     tokens,
     unused_lanes,
+    workflows,
 )
 
 
@@ -36,6 +37,8 @@ class Composed:
     stats = queries.stats
     total = queries.total
     why = queries.why
+    workflow = workflows.workflow
+    cancel_workflow = workflows.cancel_workflow
     put_schedules = scheduling.put_schedules
     sweep_schedules = scheduling.sweep_schedules
     drop_schedule = scheduling.drop_schedule

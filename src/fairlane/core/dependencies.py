@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, StrEnum
 
 from fairlane.core import limits
-from fairlane.core.errors import InvalidDependencies
+from fairlane.core.errors import BatchTooLarge, InvalidDependencies
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.model import NewTask
 from fairlane.core.states import LIVE, State
@@ -66,6 +66,20 @@ def checked_policy(policy: object) -> OnParentFailure:
     if policy == OnParentFailure.CONTINUE:
         return OnParentFailure.CONTINUE
     raise InvalidDependencies(f"on_parent_failure is cancel or continue. Got {shown(policy)}.")
+
+
+def check_batch(tasks: Sequence[NewTask]) -> None:
+    """Raise BatchTooLarge unless so many tasks may be stored at once."""
+    if len(tasks) > limits.SUBMIT_BATCH:
+        raise BatchTooLarge(
+            f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
+        )
+    parents = sum(len(task.spec.depends_on) for task in tasks)
+    if parents > limits.BATCH_PARENTS:
+        raise BatchTooLarge(
+            f"Tasks that are stored at once have at most {limits.BATCH_PARENTS:,} parents "
+            f"together, not {parents:,}: gather results in steps, or send smaller batches."
+        )
 
 
 def parents_elsewhere(tasks: Sequence[NewTask]) -> list[str]:

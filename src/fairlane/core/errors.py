@@ -190,6 +190,18 @@ class InvalidInputs(InvalidTask):
     code = "invalid_inputs"
 
 
+class InvalidWorkflow(InvalidTask):
+    """The tasks of a workflow, and how they depend on each other, do not fit together."""
+
+    code = "invalid_workflow"
+
+
+class ResultNotKnown(InvalidWorkflow):
+    """A result is known only when the task has run."""
+
+    code = "result_not_known"
+
+
 class InvalidUnique(InvalidTask):
     """unique says by which arguments, in which states and for how long a task is the only one."""
 

@@ -8,7 +8,7 @@ them to the payload as they are stored (see `merging`).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import TypeGuard
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -24,11 +24,20 @@ class Input(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `parents` are positions in the task's `depends_on`, in the order of the argument; a position may
     be there more than once. `many`: the argument is the list of their results. Otherwise there is
     exactly one parent. `path` leads to a part of each result, by keys and indexes.
+
+    `nesting`: the list has lists in it. It walks through the elements in their order, those of
+    lists inside it included: `RESULT` stands for a result, any other number for a list of that
+    many elements. Empty: the list has results only.
     """
 
     parents: tuple[int, ...]
     many: bool = False
     path: tuple[str | int, ...] = ()
+    nesting: tuple[int, ...] = ()
+
+
+RESULT: Final = -1
+"""Stands for a result in `Input.nesting`."""
 
 
 class TaskInput(msgspec.Struct, frozen=True):
@@ -37,12 +46,18 @@ class TaskInput(msgspec.Struct, frozen=True):
     parents: tuple[str, ...]
     many: bool = False
     path: tuple[str | int, ...] = ()
+    nesting: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def named_inputs(inputs: Mapping[str, Input], depends_on: Sequence[str]) -> dict[str, TaskInput]:
     """Return inputs with the ids of their parents."""
     return {
-        name: TaskInput(tuple(depends_on[at] for at in each.parents), each.many, each.path)
+        name: TaskInput(
+            tuple(depends_on[at] for at in each.parents),
+            each.many,
+            each.path,
+            each.nesting or msgspec.UNSET,
+        )
         for name, each in inputs.items()
     }
 
@@ -56,7 +71,12 @@ def numbered_inputs(
     parents = tuple(dict.fromkeys((*depends_on, *named)))
     places = {parent: place for place, parent in enumerate(parents)}
     return parents, {
-        name: Input(tuple(places[parent] for parent in each.parents), each.many, each.path)
+        name: Input(
+            tuple(places[parent] for parent in each.parents),
+            each.many,
+            each.path,
+            each.nesting or (),
+        )
         for name, each in inputs.items()
     }
 
@@ -72,6 +92,7 @@ def checked_inputs(inputs: object, depends_on: Sequence[str], payload: bytes) ->
         raise InvalidInputs(
             f"inputs is a dict of at most {limits.INPUTS} parameters. Got {shown(inputs)}."
         )
+    _check_sizes(inputs)
     given = members_of(payload).keys()
     checked = {
         _checked_name(name, given): _checked_input(name, each, len(depends_on))
@@ -117,7 +138,8 @@ def _checked_input(name: str, given: object, parents: int) -> Input:
         raise InvalidInputs(
             f"The input {shown(name)} has {len(places):,} parents: one, or any number with many."
         )
-    return Input(tuple(places), given.many, _checked_path(name, given.path))
+    path = _checked_path(name, given.path)
+    return Input(tuple(places), given.many, path, _checked_nesting(name, given))
 
 
 def _checked_path(name: str, path: object) -> tuple[str | int, ...]:
@@ -133,6 +155,53 @@ def _checked_path(name: str, path: object) -> tuple[str | int, ...]:
                 f"0 on. The input {shown(name)} has {shown(step)}."
             )
     return tuple(path)
+
+
+def _check_sizes(inputs: Mapping[Any, Any]) -> None:
+    """Raise InvalidInputs if the nestings are too long to look at, all together."""
+    nestings = [getattr(each, "nesting", ()) for each in inputs.values()]
+    elements = sum(len(each) for each in nestings if isinstance(each, list | tuple))
+    if elements > limits.INPUT_ELEMENTS:
+        raise InvalidInputs(
+            f"The lists that a task takes have at most {limits.INPUT_ELEMENTS:,} elements in each "
+            f"other, not {elements:,}: gather results in steps."
+        )
+
+
+def _checked_nesting(name: str, given: Input) -> tuple[int, ...]:
+    nesting: object = given.nesting
+    if nesting in ((), []):
+        return ()
+    if (
+        not given.many
+        or not isinstance(nesting, list | tuple)
+        or not all(type(each) is int and RESULT <= each <= limits.INPUT_PARENTS for each in nesting)
+        or nesting.count(RESULT) != len(given.parents)
+        or not _is_whole(nesting)
+    ):
+        raise InvalidInputs(
+            f"nesting has {RESULT} for each result and, for each list of at most "
+            f"{limits.INPUT_PATH} in each other, how many elements it has. The input {shown(name)} "
+            f"has {shown(nesting)}."
+        )
+    return tuple(nesting)
+
+
+def _is_whole(nesting: Sequence[int]) -> bool:
+    """Return whether every list in a nesting has its elements, and is not too deep."""
+    left: list[int] = []
+    for each in nesting:
+        if each > 0:
+            left.append(each)
+            if len(left) > limits.INPUT_PATH:
+                return False
+            continue
+        while left:  # an element ends here, and with it the lists that it completes
+            left[-1] -= 1
+            if left[-1]:
+                break
+            left.pop()
+    return not left
 
 
 def _is_place(value: object) -> TypeGuard[int]:

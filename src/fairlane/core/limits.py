@@ -22,9 +22,11 @@ CAPABILITIES = 64
 TAGS = 64
 TAG_LENGTH = 255
 TRACE_LENGTH = 512
-DEPENDENCIES = 100
+DEPENDENCIES = 999
+WORKFLOW_NODES = 999  # tasks of a workflow, which are stored in one batch
 INPUTS = 100  # parameters that are results of other tasks
 INPUT_PARENTS = 10_000  # results of all of them, repeats counted
+INPUT_ELEMENTS = 20_000  # of lists in lists of results, lists counted
 INPUT_PATH = 16  # keys and indexes that lead to a part of a result
 INPUT_BYTES = 64 * 1024 * 1024  # results that one task takes, together
 FAILED_CHARACTERS = 1_000  # of the message of a parent that failed
@@ -50,6 +52,7 @@ CONCURRENCY = 1_000_000
 
 # Batches: what one statement or script handles at the most.
 SUBMIT_BATCH = 1_000
+BATCH_PARENTS = 100_000  # of all tasks of a submission
 BATCH = 500
 
 # Lanes. Those without tasks are dropped when nothing has used them for a while.

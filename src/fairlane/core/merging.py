@@ -11,7 +11,7 @@ nothing: a parameter is in the payload or an input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -19,7 +19,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.compression import check_expanded
 from fairlane.core.errors import InputMissing, InputsTooLarge, ResultDamaged, SealBroken
-from fairlane.core.inputs import Input, spliced
+from fairlane.core.inputs import RESULT, Input, spliced
 from fairlane.core.model import Spec, Task, TaskError
 from fairlane.core.raw_json import items_of, members_of
 from fairlane.core.sealing import check_open
@@ -88,8 +88,22 @@ def merged(payload: bytes, spec: Spec, results: Mapping[str, ParentResult]) -> b
             if room < 0:
                 raise too_large()
             values.append(value)
-        arguments[name] = b"[%b]" % b",".join(values) if each.many else values[0]
+        arguments[name] = _array(values, each.nesting) if each.many else values[0]
     return spliced(payload, arguments)
+
+
+def _array(values: Sequence[bytes], nesting: Sequence[int]) -> bytes:
+    """Return results as a JSON array, with arrays in it as the nesting says."""
+    if not nesting:
+        return b"[%b]" % b",".join(values)
+    rest, sizes = iter(values), iter(nesting)
+
+    def element(size: int) -> bytes:
+        if size == RESULT:
+            return next(rest)
+        return b"[%b]" % b",".join([element(next(sizes)) for _ in range(size)])
+
+    return b"[%b]" % b",".join([element(size) for size in sizes])
 
 
 def too_large() -> InputsTooLarge:

@@ -73,6 +73,19 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
+class Membership(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The place of a task in its workflow: see `workflows`."""
+
+    node: str
+    """Its name there."""
+    nodes: int
+    """How many tasks the workflow has."""
+    name: str | None = None
+    """The workflow's name."""
+    answers: bool = False
+    """Its result is the workflow's, or one of those of which the workflow's is a list."""
+
+
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """The part of a task that is fixed at submission and that no engine computes with."""
 
@@ -97,6 +110,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time zone of its schedule."""
     inputs: dict[str, Input] = {}
     """Parameters that are results of tasks in `depends_on`."""
+    membership: Membership | None = None
+    """Its place in the workflow `workflow_id`."""
 
     def waits_for_date(self, attempt: int) -> bool:
         """Return whether a waiting task waits for the time that its submitter named."""
@@ -363,6 +378,8 @@ class TaskFields(msgspec.Struct, frozen=True, kw_only=True):
     tolerant: bool = False
     inputs: Mapping[str, TaskInput] = {}
     """Parameters that are results of tasks it depends on. They are not in the payload."""
+    membership: Membership | None = None
+    """Its place in the workflow `workflow_id`."""
     trail: tuple[Past, ...] = ()
     """Times of its earlier runs and replays. Not told over HTTP: see `state_history` there."""
 

@@ -129,6 +129,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
             depends_on=spec.depends_on,
             tolerant=spec.tolerant,
             inputs=named_inputs(spec.inputs, spec.depends_on) if spec.inputs else {},
+            membership=spec.membership,
             trail=trail_of(self.trail),
         )
 

@@ -60,6 +60,7 @@ from fairlane.core.store_settings import Changes, StoreSettings
 from fairlane.core.tick_counts import TickCounts
 from fairlane.core.tokens import NewToken, Token
 from fairlane.core.why import Reason
+from fairlane.core.workflows import Workflow
 
 
 class Store(Protocol):
@@ -281,6 +282,9 @@ class Inspect(Protocol):
     def dlq_analysis(self) -> Op[Analysis]:
         """Group the newest 10,000 dead letters by similar failures."""
 
+    def workflow(self, workflow_id: str) -> Op[Workflow | None]:
+        """Return a workflow with its tasks, as far as they are there; None if there are none."""
+
 
 class Control(Protocol):
     """What operators change, and what workers change about themselves."""
@@ -356,6 +360,9 @@ class Control(Protocol):
 
     def cancel_where(self, filter: Filter, cursor: str | None = None) -> Op[Swept]:
         """Cancel a batch of the tasks that match. Repeat while the answer has a cursor."""
+
+    def cancel_workflow(self, workflow_id: str) -> Op[list[Cancelled]]:
+        """Cancel the tasks of a workflow that wait or run, the last ones first."""
 
     def replay_where(
         self,

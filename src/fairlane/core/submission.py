@@ -36,7 +36,8 @@ from fairlane.core.errors import (
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.ids import new_id
 from fairlane.core.inputs import Input, checked_inputs, identified
-from fairlane.core.model import PLAIN, NewTask, Spec, microseconds_of, moment
+from fairlane.core.membership import checked_membership
+from fairlane.core.model import PLAIN, Membership, NewTask, Spec, microseconds_of, moment
 from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
 from fairlane.core.priority import Band, band_of, level_of
 from fairlane.core.raw_json import NotJson, TooDeep, build, check_json, may_be_deep
@@ -88,12 +89,15 @@ def new_task(
     inputs: Mapping[str, Input] | None = None,
     unique: Unique | bool | None = None,
     task_id: str | None = None,
+    workflow_id: str | None = None,
+    membership: Membership | None = None,
     payload_bytes: int = limits.PAYLOAD_BYTES,
 ) -> NewTask:
     """Return a submission with everything checked and every default resolved.
 
     `payload` may be bytes of JSON: they are stored as they are. `payload_bytes` is how large it
-    may be. `inputs` are parameters that are not in the payload: see `inputs`.
+    may be. `inputs` are parameters that are not in the payload: see `inputs`. `workflow_id` and
+    `membership` make it a task of a workflow: see `workflows`.
     """
     level = level_of(priority)
     band = band_of(level)
@@ -130,6 +134,8 @@ def new_task(
             parents,
             on_parent_failure,
             sources,
+            workflow_id,
+            checked_membership(workflow_id, membership, task_id),
             timed=not isinstance(timeout_seconds, Unset),
             dated=run_at is not None,
         ),
@@ -405,12 +411,14 @@ def _spec(
     depends_on: tuple[str, ...],
     on_parent_failure: str,
     inputs: dict[str, Input],
+    workflow_id: str | None,
+    membership: Membership | None,
     *,
     timed: bool,
     dated: bool,
 ) -> Spec:
     tolerant = checked_policy(on_parent_failure) is OnParentFailure.CONTINUE
-    special = (tags, trace_id, traceparent, policy, depends_on)
+    special = (tags, trace_id, traceparent, policy, membership, depends_on)
     if special == _NOTHING_SPECIAL and not tolerant and not inputs:
         return _USUAL[timed, dated]
     return Spec(
@@ -421,6 +429,8 @@ def _spec(
         depends_on=depends_on,
         tolerant=tolerant,
         inputs=inputs,
+        workflow_id=workflow_id,
+        membership=membership,
         timed=timed,
         dated=dated,
     )
@@ -432,7 +442,7 @@ _USUAL = {
     (False, True): Spec(dated=True),
     (True, True): Spec(timed=True, dated=True),
 }
-_NOTHING_SPECIAL = (None, None, None, None, ())
+_NOTHING_SPECIAL = (None, None, None, None, None, ())
 
 
 def _is_number(value: object) -> TypeGuard[float]:

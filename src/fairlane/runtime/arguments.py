@@ -208,6 +208,12 @@ class Arguments:
         ]
         return f"({', '.join(shown)})" if shown else "no arguments"
 
+    def hint(self, name: str) -> Any:
+        """Return the type of a parameter."""
+        return self._hints.get(
+            name, Any if self._rest is None else self._hints.get(self._rest, Any)
+        )
+
     def some(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return some of the arguments of a call, by name. Raises InvalidArguments."""
         return self._partial._named(args, kwargs)
@@ -241,7 +247,7 @@ class Arguments:
         values = self._partial.decode(rest)
         for name, result in results.items():
             try:
-                values[name] = self._result(name).value(result, many=inputs[name].many)
+                values[name] = self._result(name).value(result, inputs[name])
             except Refused as refused:
                 if name not in self._optional:
                     raise unanswered(self._name, name, refused.failed) from None

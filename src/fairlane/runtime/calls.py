@@ -1,4 +1,4 @@
-"""A call of a task: `Prepared` before its submission, `Handle` afterwards."""
+"""`Handle`: a call of a task that was submitted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
-import msgspec
-
 from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import ResultTimeout, TaskFailed
-from fairlane.core.model import Cancelled, Claimed, NewTask, Progress
+from fairlane.core.model import Cancelled, Progress
 from fairlane.core.states import State
 from fairlane.core.why import Reason
 from fairlane.runtime.codecs import Codec
@@ -22,42 +20,6 @@ R = TypeVar("R")
 
 REASONS_SECONDS = 1.0
 """How long a result that did not come in time may take to find out why."""
-
-
-class Prepared(msgspec.Struct, Generic[R], frozen=True):
-    """A call that is ready to be submitted, alone or with others."""
-
-    task: NewTask
-    hint: Any
-    """The type that the result is converted to."""
-    app: Application | None = None
-    """Whose task it is."""
-
-    def within(self, parent: Claimed) -> Prepared[R]:
-        """Return the call as part of a running task's trace, unless it has a trace of its own."""
-        spec = self.task.spec
-        if spec.trace_id is not None:
-            return self
-        spec = msgspec.structs.replace(
-            spec,
-            trace_id=parent.trace_id,
-            traceparent=spec.traceparent or parent.spec.traceparent,
-        )
-        return Prepared(msgspec.structs.replace(self.task, spec=spec), self.hint, self.app)
-
-
-class Application(Protocol):
-    """The part of the application that submits calls."""
-
-    payload_bytes: int
-    """How large a payload may be."""
-    codecs: dict[str, Codec]
-    """The codecs that are registered, by name."""
-
-    @property
-    def url(self) -> str: ...
-    async def submit(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
-    def submit_sync(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
 
 
 class TaskSource(Protocol):
@@ -110,7 +72,7 @@ class Handle(Generic[R]):
         try:
             task = self._app.ended_sync(self.task_id, seconds)
         except TimeoutError:
-            raise _not_yet_sync(self._app, self.task_id, seconds) from None
+            raise not_yet_sync(self._app, self.task_id, seconds) from None
         return self._result_of(task)
 
     async def status(self) -> State | None:
@@ -151,7 +113,8 @@ async def not_yet(app: TaskSource, task_id: str, waited: float | None) -> Result
     return _not_yet(task_id, waited, found)
 
 
-def _not_yet_sync(app: TaskSource, task_id: str, waited: float | None) -> ResultTimeout:
+def not_yet_sync(app: TaskSource, task_id: str, waited: float | None) -> ResultTimeout:
+    """Blocking twin of `not_yet`."""
     found = None
     with suppress(Exception):
         found = app.why_sync(task_id)

@@ -7,12 +7,15 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 from fairlane.core import limits
 from fairlane.core.model import Claimed, moment
 from fairlane.core.zones import zone_of
-from fairlane.runtime.calls import Application, Handle, Prepared
+from fairlane.runtime.application import Application
+from fairlane.runtime.calls import Handle
+from fairlane.runtime.shapes import Prepared, Shape
+from fairlane.runtime.workflows import WorkflowHandle
 
 R = TypeVar("R")
 
@@ -86,11 +89,19 @@ class Context:
         """
         self._run.progress(_percentage(percent), _line(message))
 
-    async def submit(self, call: Prepared[R]) -> Handle[R]:
-        """Submit a prepared call as part of this task's trace."""
+    @overload
+    async def submit(self, call: Prepared[R]) -> Handle[R]: ...
+    @overload
+    async def submit(self, call: Shape[R]) -> WorkflowHandle[R]: ...
+    async def submit(self, call: Prepared[Any] | Shape[Any]) -> Any:
+        """Submit a prepared call, or several as a workflow, as part of this task's trace."""
         return await self._app.submit(call.within(self.task))
 
-    def submit_sync(self, call: Prepared[R]) -> Handle[R]:
+    @overload
+    def submit_sync(self, call: Prepared[R]) -> Handle[R]: ...
+    @overload
+    def submit_sync(self, call: Shape[R]) -> WorkflowHandle[R]: ...
+    def submit_sync(self, call: Prepared[Any] | Shape[Any]) -> Any:
         """Blocking twin of `submit`."""
         return self._app.submit_sync(call.within(self.task))
 

@@ -18,12 +18,13 @@ _CHAINED: Final = re.compile(
 _EXCEPTION: Final = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 
 
-def failure_of(task: TaskFields) -> TaskFailed:
-    """Return the exception for a task that ended without a result."""
+def failure_of(task: TaskFields, what: str | None = None) -> TaskFailed:
+    """Return the exception for a task that ended without a result. `what`: how it calls it."""
     error = task.error
+    what = what or f"Task {task.task_id}"
     if error is None:  # it was cancelled
         return TaskFailed(
-            f"Task {task.task_id} is {task.state}.",
+            f"{what} is {task.state}.",
             task_id=task.task_id,
             state=task.state,
             attempt=task.attempt,
@@ -31,7 +32,7 @@ def failure_of(task: TaskFields) -> TaskFailed:
     # An error of Fairlane's own has no traceback, and says itself what to do.
     more = f" {SEE_TRACEBACK}" if error.traceback else ""
     return TaskFailed(
-        f"Task {task.task_id} is {task.state}: {as_sentence(error.message)}{more}",
+        f"{what} is {task.state}: {as_sentence(error.message)}{more}",
         task_id=task.task_id,
         state=task.state,
         attempt=task.attempt,

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import collections.abc
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
 from fairlane.core.errors import InputMissing
+from fairlane.core.inputs import RESULT, Input
 from fairlane.core.merging import Failed, failed_in
 from fairlane.core.raw_json import items_of
 from fairlane.runtime.codecs import Codec, find, stored_with
@@ -128,24 +130,30 @@ class ResultParameter:
         self._hint = hint
         self._items = _items_in(hint)
         self._codecs = codecs
-        self._decoders: dict[int | None, msgspec.json.Decoder[Any]] = {}
+        self._decoders: dict[tuple[int, ...], msgspec.json.Decoder[Any]] = {}
 
-    def value(self, given: bytes, *, many: bool) -> Any:
+    def value(self, given: bytes, source: Input) -> Any:
         """Return the argument. Raises Refused if it would be `Failed`, and must not be."""
-        if not many:
-            return self._value(given, self._hint, None)
+        if not source.many:
+            return self._value(given, self._hint, ())
+        return self._list(given, self._items, (), iter(source.nesting or repeat(RESULT)))
+
+    def _list(
+        self, given: bytes, expected: _Items, place: tuple[int, ...], nesting: Iterator[int]
+    ) -> Any:
         items = items_of(given)
-        expected = self._items
         if not expected.alike and len(items) != len(expected.hints):
             raise ValueError(f"Expected {len(expected.hints)} results, got {len(items)}")
-        return expected.container(
-            [
-                self._value(each, expected.hint(place), 0 if expected.alike else place)
-                for place, each in enumerate(items)
-            ]
-        )
+        values: list[Any] = []
+        for number, each in enumerate(items):
+            hint, here = expected.hint(number), (*place, 0 if expected.alike else number)
+            if next(nesting) == RESULT:
+                values.append(self._value(each, hint, here))
+            else:
+                values.append(self._list(each, _items_in(hint), here, nesting))
+        return expected.container(values)
 
-    def _value(self, given: bytes, hint: Any, place: int | None) -> Any:
+    def _value(self, given: bytes, hint: Any, place: tuple[int, ...]) -> Any:
         failed = failed_in(given)
         if failed is not None:
             if _admits(hint):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
@@ -12,7 +12,8 @@ import msgspec
 
 from fairlane.core.definitions import OPTIONS, Definition
 from fairlane.core.durations import Seconds, in_seconds
-from fairlane.core.errors import InvalidHandler
+from fairlane.core.errors import InvalidHandler, InvalidWorkflow
+from fairlane.core.membership import checked_name
 from fairlane.core.model import NewTask
 from fairlane.core.priority import level_of
 from fairlane.core.retry import RetryPolicy
@@ -20,12 +21,17 @@ from fairlane.core.submission import PAYLOAD_OPTIONS, Form, new_form, new_task
 from fairlane.core.text import NAME_RULE, is_name
 from fairlane.core.uniqueness import Unique
 from fairlane.core.uniqueness import checked as checked_unique
+from fairlane.runtime.application import Application
 from fairlane.runtime.arguments import Arguments
-from fairlane.runtime.calls import Application, Handle, Prepared
+from fairlane.runtime.calls import Handle
 from fairlane.runtime.codecs import find
+from fairlane.runtime.deferring import parted_call
+from fairlane.runtime.shapes import Child, Prepared, Shape
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R = TypeVar("R")
+Item = TypeVar("Item")
 
 Isolation = Literal["process"]
 Priority = Literal["critical", "high", "medium", "normal", "low"] | int
@@ -113,6 +119,9 @@ class TaskFunction(Generic[P, R]):
         """What `options` was given, and the definition does not say."""
         self._check_unique(options)
         self._connection: Any = None
+        self._node: str | None = None
+        self.after: tuple[Any, ...] = ()
+        """Nodes of a graph that it waits for, besides those whose results it takes."""
         self._form = _form(name, options)
         self.__name__ = name
         self.__doc__ = handler.__doc__
@@ -125,13 +134,23 @@ class TaskFunction(Generic[P, R]):
         """Call the handler directly, without submitting anything."""
         return self.handler(*args, **kwargs)
 
-    def options(self, *, connection: Any = None, **options: Unpack[Options]) -> TaskFunction[P, R]:
+    def options(
+        self,
+        *,
+        connection: Any = None,
+        node: str | None = None,
+        after: Iterable[Any] = (),
+        **options: Unpack[Options],
+    ) -> TaskFunction[P, R]:
         """Return the same task with other options for its submissions.
 
         With the caller's own `connection` to the store's database, `submit` and `submit_sync`
-        submit within the caller's transaction: see `Fairlane.submit`.
+        submit within the caller's transaction: see `Fairlane.submit`. `node` is its name in a
+        workflow. `after` are nodes of a graph that it waits for without taking their results.
         """
         other = copy.copy(self)
+        other._node = self._node if node is None else checked_name(node)
+        other.after = (*self.after, *after)
         other._connection = self._connection if connection is None else connection
         other._options = _checked_options(self.name, {**self._options, **options})
         other.chosen = {**self.chosen, **options}
@@ -169,14 +188,34 @@ class TaskFunction(Generic[P, R]):
         )
 
     def prepare(self, /, *args: P.args, **kwargs: P.kwargs) -> Prepared[R]:
-        """Return a call for `app.submit_many`."""
-        payload = self.arguments.encode(args, kwargs)
+        """Return a call for `app.submit_many`, or to be followed by others: see `Prepared.then`."""
+        if self.after:
+            raise InvalidWorkflow(f"{self.name} has after=…, which is for nodes of a graph: g.add.")
+        return self._prepared(self.arguments.encode(args, kwargs))
+
+    def deferred(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Prepared[R]:
+        """Return a call some of whose arguments are `Pending` results. It is part of a `Shape`."""
+        given, sources = parted_call(self._node or self.name, self.arguments, args, kwargs)
+        payload = self.arguments.encode((), given, later=sources.keys())
+        return msgspec.structs.replace(self._prepared(payload), sources=sources)
+
+    def map(
+        self: Child[Item, Q, R],
+        items: Iterable[Item],
+        /,
+        *args: Q.args,
+        **kwargs: Q.kwargs,
+    ) -> Shape[list[R]]:
+        """Return a call for each item, which is the first argument: see `gather`."""
+        return Shape(tuple(self.prepare(item, *args, **kwargs) for item in items))
+
+    def _prepared(self, payload: bytes) -> Prepared[R]:
         if self._form is None:
             most = self.app.payload_bytes
             task = _task(self.name, payload, self._options, payload_bytes=most)
         else:
             task = self._form.filled(payload, self.app.payload_bytes)
-        return Prepared(task, self.arguments.returns, self.app)
+        return Prepared(task, self.arguments.returns, self.app, self._node)
 
     async def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Submit a call, and return once it is stored."""

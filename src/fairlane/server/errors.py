@@ -82,6 +82,12 @@ class TaskNotFound(NotFound):
     code = "task_not_found"
 
 
+class WorkflowNotFound(NotFound):
+    """There is no workflow with this id: its tasks were deleted, or never submitted here."""
+
+    code = "workflow_not_found"
+
+
 class TypeNotFound(NotFound):
     """There is no such type: no task of it was submitted, and no worker has published it."""
 

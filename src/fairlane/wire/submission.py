@@ -13,7 +13,7 @@ from fairlane.core.definitions import Template
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.errors import InvalidTask
 from fairlane.core.inputs import TaskInput, named_inputs, numbered_inputs
-from fairlane.core.model import NewTask
+from fairlane.core.model import Membership, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
 from fairlane.core.submission import checked_payload, new_task
@@ -30,6 +30,9 @@ from fairlane.wire.values import (
     Key,
     Level,
     NameText,
+    Nesting,
+    NodeName,
+    Nodes,
     Parents,
     Period,
     PriorityName,
@@ -64,15 +67,32 @@ class UniqueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class InputRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A parameter that is the result of another task. `parents`: the task, or with `many` any
     number of tasks, whose results are a list then. `path`: keys and indexes that lead to a part of
-    each result."""
+    each result. `nesting`: the list has lists in it. In the order of all elements, -1 stands for a
+    result, and any other number for a list of that many elements."""
 
     parents: Repeated
     many: bool = False
     path: InputPath = ()
+    nesting: Nesting = ()
 
     def input(self) -> TaskInput:
         """Return the same for the core."""
-        return TaskInput(self.parents, self.many, self.path)
+        return TaskInput(self.parents, self.many, self.path, self.nesting or msgspec.UNSET)
+
+
+class MembershipRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The place of a task in its workflow. `node`: its name there; `nodes`: how many tasks the
+    workflow has; `name`: the workflow's; `answers`: its result is the workflow's, or one of those
+    of which the workflow's is a list."""
+
+    node: NodeName
+    nodes: Nodes
+    name: NodeName | None = None
+    answers: bool = False
+
+    def membership(self) -> Membership:
+        """Return the same for the core."""
+        return Membership(self.node, self.nodes, self.name, self.answers)
 
 
 Inputs = Annotated[
@@ -109,6 +129,10 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     task_id: TaskId | None = None
     """A UUID that the client chooses. If a task has this id already, that one is returned, or the
     request is refused if its type or parameters differ."""
+    workflow_id: TaskId | None = None
+    """The workflow that it is a task of: `task_id` is one of the ids that follow it."""
+    workflow: MembershipRequest | None = None
+    """Its place in that workflow."""
 
     use_definition: bool = True
     """False: what workers have published about the type neither adds to the task nor checks it."""
@@ -181,6 +205,8 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             trace_id=self.trace_id,
             traceparent=self.traceparent,
             task_id=self.task_id,
+            workflow_id=self.workflow_id,
+            membership=None if self.workflow is None else self.workflow.membership(),
         )
 
     @property
@@ -203,6 +229,8 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             self.traceparent,
             self.retry_policy,
             self.task_id,
+            self.workflow_id,
+            self.workflow,
         )
 
 
@@ -240,6 +268,8 @@ def encode_submission(task: NewTask) -> dict[str, Any]:
         "depends_on": spec.depends_on,
         "on_parent_failure": OnParentFailure.CONTINUE if spec.tolerant else None,
         "inputs": named_inputs(spec.inputs, spec.depends_on),
+        "workflow_id": spec.workflow_id,
+        "workflow": spec.membership,
         "trace_id": spec.trace_id,
         "traceparent": spec.traceparent,
     }

@@ -14,7 +14,7 @@ import msgspec
 
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.inputs import TaskInput
-from fairlane.core.model import Task
+from fairlane.core.model import Membership, Task
 from fairlane.core.priority import level_of, shown_as
 from fairlane.core.states import State
 from fairlane.wire.policies import RetryView
@@ -74,6 +74,8 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Mapping[str, TaskInput] | None
     """Parameters that are results of tasks it depends on. They are not among its parameters."""
     workflow_id: str | None
+    workflow: Membership | None = None
+    """Its place in that workflow."""
     schedule_id: str | None
     scheduled_for: Moment | None = None
     """The tick of its schedule that it was submitted for."""
@@ -146,6 +148,7 @@ FIELDS: Final = (
     ),
     Field("inputs", "inputs", lambda inputs: inputs or None, lambda inputs: inputs or {}),
     Field("workflow_id", "workflow_id"),
+    Field("workflow", "membership"),
     Field("schedule_id", "schedule_id"),
     Field("scheduled_for", "scheduled_for", iso_or_none, time_or_none),
     Field("owner", "owner"),

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.inputs import RESULT
 from fairlane.core.priority import ALIASES, HIGHEST, LOWEST, NAMES
 from fairlane.core.recurrence import INTERVAL_SECONDS_LEAST, INTERVAL_SECONDS_MOST
 
@@ -41,6 +42,12 @@ InputName = Annotated[str, _schema(pattern=rf"^(?!\$){_PLAIN}{{1,{limits.NAME_LE
 PathKey = Annotated[str, _schema(pattern=rf"^{_PLAIN}{{0,{limits.NAME_LENGTH}}}$")]
 PathIndex = Annotated[int, _schema(minimum=0, maximum=limits.RESULT_BYTES - 1)]
 InputPath = Annotated[tuple[PathKey | PathIndex, ...], _schema(maxItems=limits.INPUT_PATH)]
+NestingSize = Annotated[int, _schema(minimum=RESULT, maximum=limits.INPUT_PARENTS)]
+Nesting = Annotated[tuple[NestingSize, ...], _schema(maxItems=limits.INPUT_ELEMENTS)]
+
+NodeName = Annotated[str, _schema(pattern=rf"^{_PLAIN}{{1,{limits.NAME_LENGTH}}}$")]
+"""The name of a workflow, or of a task in it."""
+Nodes = Annotated[int, _schema(minimum=1, maximum=limits.WORKFLOW_NODES)]
 
 Mark = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
 """The id of a group of dead letters. Checked here: the core only compares it."""

@@ -67,6 +67,7 @@ class MergedInput(msgspec.Struct, frozen=True):
     """
 
     many: bool = False
+    nesting: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +120,11 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
             schedule_id=spec.schedule_id,
             scheduled_for=iso_of_or_none(spec.tick),
             scheduled_tz=spec.zone,
-            inputs={name: MergedInput(each.many) for name, each in spec.inputs.items()} or None,
+            inputs={
+                name: MergedInput(each.many, each.nesting or msgspec.UNSET)
+                for name, each in spec.inputs.items()
+            }
+            or None,
         )
 
     def claimed(self, worker_id: str) -> Claimed:
@@ -148,7 +153,7 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
                 zone=self.scheduled_tz,
                 inputs={
                     # Whose results they are does not matter any more.
-                    name: Input((), each.many)
+                    name: Input((), each.many, nesting=each.nesting or ())
                     for name, each in (self.inputs or {}).items()
                 },
             ),

@@ -8,7 +8,7 @@ import schemathesis
 from schemathesis import Case, GenerationMode, HookContext
 from schemathesis.core import NotSet
 
-UNFORESEEABLE = frozenset({"depends_on", "idempotency_key", "inputs"})
+UNFORESEEABLE = frozenset({"depends_on", "idempotency_key", "inputs", "workflow", "workflow_id"})
 """Whether these are right depends on what tasks there are."""
 SHORT = 0.01
 """Seconds to wait for what will not come."""

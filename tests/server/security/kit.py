@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from fairlane.core.definitions import Definition
 from fairlane.core.filters import EVERYTHING
-from fairlane.core.model import Claimed, NewWorker, TaskError
+from fairlane.core.ids import new_id, numbered
+from fairlane.core.model import Claimed, Membership, NewWorker, TaskError
 from fairlane.core.outcomes import Failed
 from fairlane.core.ownership import Bounds
 from fairlane.core.recurrence import cron
@@ -80,6 +81,7 @@ class Scene(NamedTuple):
         path = operation.path.replace("{task_id}", task_id).replace("{worker_id}", self.worker)
         path = path.replace("{queue}", "default").replace("{type}", "work")
         path = path.replace("{schedule_id}", SCHEDULE)
+        path = path.replace("{workflow_id}", workflow_of(self.waiting))
         path = path.replace("{version}", assets().version).replace("{path:path}", "main.js")
         return path + queries.get((operation.method, operation.path), "")
 
@@ -153,7 +155,15 @@ async def scene(world: World, owner: Identity = ANYONE, whose: Bounds | None = N
     await world.settle(await claim(), Failed(TaskError("broken", "ValueError")))
     held = await submit()
     await claim()
-    return Scene(await submit(), held, done, dead, worker)
+    waiting = new_id()
+    membership = Membership("only", 1)
+    await submit(task_id=waiting, workflow_id=workflow_of(waiting), membership=membership)
+    return Scene(waiting, held, done, dead, worker)
+
+
+def workflow_of(task_id: str) -> str:
+    """The id of the workflow whose first task this is."""
+    return numbered(task_id, -1)
 
 
 async def snapshot(world: World) -> Any:

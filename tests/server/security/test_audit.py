@@ -13,7 +13,15 @@ from fairlane.core.flow import Op
 from fairlane.server.operations import ADMIN, Operation
 from fairlane.server.routes import OPERATIONS
 from tests.server.kit import Api, refused, told
-from tests.server.security.kit import BOTH, SCHEDULE, Guarded, audit_log, bearer, name_of
+from tests.server.security.kit import (
+    BOTH,
+    SCHEDULE,
+    Guarded,
+    audit_log,
+    bearer,
+    name_of,
+    workflow_of,
+)
 
 CHANGES = [each for each in OPERATIONS if each.action is not None]
 
@@ -42,6 +50,7 @@ async def test_a_change(operation: Operation, server: Guarded) -> None:
         "{queue}": "default",
         "{type}": "work",
         "{schedule_id}": SCHEDULE,
+        "{workflow_id}": workflow_of(scene.waiting),
     }
     found = [value for name, value in values.items() if name in operation.path]
     subject = found[0].removesuffix("/cancel").rpartition("/")[2] if found else ""

@@ -72,6 +72,7 @@ ONE_TASK = {
     *("POST /api/v1/dlq/{task_id}/replay", "GET /api/tasks/{task_id}"),
     *("DELETE /api/tasks/{task_id}", "POST /api/tasks/{task_id}/retry"),
     "POST /api/tasks/{task_id}/cancel",
+    *("GET /api/v1/workflows/{workflow_id}", "POST /api/v1/workflows/{workflow_id}/cancel"),
 }
 BY_ID = {
     *("POST /api/v1/tasks/cancel", "POST /api/v1/tasks/replay", "POST /api/v1/tasks/retry"),

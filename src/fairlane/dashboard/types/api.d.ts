@@ -207,6 +207,7 @@ export interface InputRequest {
   parents: Array<string>;
   many?: boolean;
   path?: Array<string | number>;
+  nesting?: Array<number>;
 }
 
 export interface LiveEvent {
@@ -216,9 +217,37 @@ export interface LiveEvent {
   cursor?: string;
 }
 
+export interface Membership {
+  node: string;
+  nodes: number;
+  name?: string | null;
+  answers?: boolean;
+}
+
+export interface MembershipRequest {
+  node: string;
+  nodes: number;
+  name?: string | null;
+  answers?: boolean;
+}
+
 export type Missed = "all" | "once" | "skip";
 
 export type Mode = "existing" | "reject" | "replace";
+
+export interface NodeView {
+  task_id: string;
+  name: string;
+  task_type: string;
+  status: State;
+  parents: Array<string>;
+  on_parent_failure: OnParentFailure;
+  error: string | null;
+  doomed: boolean;
+  answers: boolean;
+  started_at: string | null;
+  ended_at: string | null;
+}
 
 export type OnParentFailure = "cancel" | "continue";
 
@@ -588,6 +617,7 @@ export interface TaskDetail {
   on_parent_failure: OnParentFailure;
   inputs: Record<string, TaskInput> | null;
   workflow_id: string | null;
+  workflow?: Membership | null;
   schedule_id: string | null;
   scheduled_for?: string | null;
   owner: string | null;
@@ -602,6 +632,7 @@ export interface TaskInput {
   parents: Array<string>;
   many?: boolean;
   path?: Array<string | number>;
+  nesting?: Array<number>;
 }
 
 export interface TaskLookup {
@@ -655,6 +686,8 @@ export interface TaskRequest {
   traceparent?: string | null;
   retry_policy?: RetryView | null;
   task_id?: string | null;
+  workflow_id?: string | null;
+  workflow?: MembershipRequest | null;
   use_definition?: boolean;
 }
 
@@ -699,6 +732,7 @@ export interface TaskSummary {
   on_parent_failure: OnParentFailure;
   inputs: Record<string, TaskInput> | null;
   workflow_id: string | null;
+  workflow?: Membership | null;
   schedule_id: string | null;
   scheduled_for?: string | null;
   owner: string | null;
@@ -756,6 +790,7 @@ export interface TaskView {
   on_parent_failure: OnParentFailure;
   inputs: Record<string, TaskInput> | null;
   workflow_id: string | null;
+  workflow?: Membership | null;
   schedule_id: string | null;
   scheduled_for?: string | null;
   owner: string | null;
@@ -899,6 +934,18 @@ export interface WorkerView {
   held_back?: Array<string>;
 }
 
+export type WorkflowState = "cancelled" | "completed" | "failed" | "running";
+
+export interface WorkflowView {
+  workflow_id: string;
+  name: string | null;
+  status: WorkflowState;
+  complete: boolean;
+  created_at: string;
+  ended_at: string | null;
+  tasks: Array<NodeView>;
+}
+
 export interface _AgingPatch {
   low_to_medium?: number | null;
   medium_to_high?: number | null;
@@ -940,6 +987,7 @@ export interface Get {
   "api/v1/types/{}": { query: never; body: {}; answer: TypeDetails };
   "api/v1/workers": { query: never; body: {}; answer: WorkerList };
   "api/v1/workers/{}": { query: never; body: {}; answer: WorkerView };
+  "api/v1/workflows/{}": { query: never; body: {}; answer: WorkflowView };
   "auth/session": { query: never; body: {}; answer: Session };
   "readyz": { query: never; body: {}; answer: Ready };
 }
@@ -966,6 +1014,7 @@ export interface Post {
   "api/v1/tasks/{}/replay": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/tasks/{}/retry": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/workers/{}/drain": { query: never; body: {}; answer: WorkerState };
+  "api/v1/workflows/{}/cancel": { query: never; body: {}; answer: SweptView };
   "auth/session": { query: never; body: SignIn; answer: Session };
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlane.core import definitions, queries
+from fairlane.core import definitions, queries, workflows
 from fairlane.core.backend import Backend
 from fairlane.engines.http import control, events, inspect, schedules, submit, workers
 from fairlane.engines.http.driver import HttpDriver
@@ -68,6 +68,8 @@ class HttpOperations:
     audit = events.audit
     events = events.events
     total = inspect.total
+    workflow = workflows.workflow
+    cancel_workflow = workflows.cancel_workflow
     position = queries.position
     version = inspect.version
     migrate = inspect.migrate

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairlane.core import limits
-from fairlane.core.errors import BatchTooLarge
+from fairlane.core.dependencies import check_batch
 from fairlane.core.flow import Flow, writes
 from fairlane.core.model import Accepted, NewTask, microseconds_of
 from fairlane.engines.http.calls import post
@@ -17,10 +16,7 @@ from fairlane.wire.times import time_of
 def submit(_: object, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     if not tasks:
         return []
-    if len(tasks) > limits.SUBMIT_BATCH:
-        raise BatchTooLarge(
-            f"At most {limits.SUBMIT_BATCH:,} tasks are submitted at once, not {len(tasks):,}."
-        )
+    check_batch(tasks)
     body = {"tasks": [encode_submission(task) for task in tasks]}
     answer = yield from post("/api/v1/tasks/batch", body, BatchAccepted)
     return [

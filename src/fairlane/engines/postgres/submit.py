@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from fairlane.core import encryption, limits
+from fairlane.core import encryption
+from fairlane.core.dependencies import check_batch
 from fairlane.core.documents import Document, Overtaken, Written
 from fairlane.core.errors import (
-    BatchTooLarge,
     Conflict,
     InvalidInput,
     InvalidTaskId,
@@ -55,10 +55,7 @@ class Along(NamedTuple):
 
 @writes
 def submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
-    if len(tasks) > limits.SUBMIT_BATCH:
-        raise BatchTooLarge(
-            f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
-        )
+    check_batch(tasks)
     if len({task.task_id for task in tasks}) < len(tasks):
         raise InvalidTaskId("A task id occurs twice in one batch: every task needs its own.")
     if not tasks:

@@ -8,9 +8,9 @@ from itertools import chain
 from typing import Any
 
 from fairlane.core import encryption, limits
+from fairlane.core.dependencies import check_batch
 from fairlane.core.documents import Document, Overtaken, Written
 from fairlane.core.errors import (
-    BatchTooLarge,
     DuplicateTask,
     EncryptionRequired,
     FairlaneError,
@@ -71,10 +71,7 @@ def submit_along(
 def _submit(
     self: Context, tasks: Sequence[NewTask], along: Sequence[Argument] = ()
 ) -> Flow[list[Accepted]]:
-    if len(tasks) > limits.SUBMIT_BATCH:
-        raise BatchTooLarge(
-            f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
-        )
+    check_batch(tasks)
     if not tasks:
         return []
     if len({task.task_id for task in tasks}) != len(tasks):

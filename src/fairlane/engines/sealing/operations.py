@@ -60,7 +60,7 @@ PLAIN = frozenset(
             "token",
         ),
         *("due_schedules", "tick_counts"),
-        *("old_blobs", "audit", "total", "stats", "position", "why", "dlq_analysis"),
+        *("old_blobs", "audit", "total", "stats", "position", "why", "dlq_analysis", "workflow"),
         # Control
         *(
             "pause",
@@ -71,6 +71,7 @@ PLAIN = frozenset(
             "drop_definition",
             "take_quota",
             "cancel",
+            "cancel_workflow",
             "replay",
             "delete",
             "cancel_where",

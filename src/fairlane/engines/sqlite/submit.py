@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from fairlane.core import encryption, limits
+from fairlane.core import encryption
+from fairlane.core.dependencies import check_batch
 from fairlane.core.documents import Document, Written
-from fairlane.core.errors import BatchTooLarge, InvalidTaskId
+from fairlane.core.errors import InvalidTaskId
 from fairlane.core.fences import FENCE
 from fairlane.core.flow import Flow, writes
 from fairlane.core.journal import Passage
@@ -56,10 +57,7 @@ def submit_along(
 
 
 def _submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
-    if len(tasks) > limits.SUBMIT_BATCH:
-        raise BatchTooLarge(
-            f"At most {limits.SUBMIT_BATCH:,} tasks are stored at once, not {len(tasks):,}."
-        )
+    check_batch(tasks)
     if encryption.has_plain_payload(tasks):
         yield from refuse_plain()
     now = self.clock()

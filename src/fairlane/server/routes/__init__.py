@@ -25,6 +25,7 @@ from fairlane.server.routes import (
     worker_protocol,
     worker_protocol_bulk,
     workers,
+    workflows,
 )
 from fairlane.server.routes.about import describe
 
@@ -35,6 +36,7 @@ _TABLE: Final[list[Operation]] = [
     *tasks_change.MANY,  # before the paths that take any id
     *tasks_read.OPERATIONS,
     *tasks_change.ONE,
+    *workflows.OPERATIONS,
     *stats.OPERATIONS,
     *events.OPERATIONS,
     *queues.OPERATIONS,

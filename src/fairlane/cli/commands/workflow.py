@@ -1,0 +1,111 @@
+"""Command `workflow`: tasks that were stored together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from fairlane.cli import json_output
+from fairlane.cli.audit_log import record
+from fairlane.cli.errors import CommandFailed
+from fairlane.cli.options import json_option, store_option, utc_option
+from fairlane.cli.render import NONE, Column, Row, console, state, table, when
+from fairlane.cli.store import open_store
+from fairlane.client.app import Fairlane
+from fairlane.core.audit import Action
+from fairlane.core.workflows import Workflow
+from fairlane.runtime.mermaid import mermaid
+from fairlane.wire.changes import changes_of
+from fairlane.wire.workflows import WorkflowView
+
+COLUMNS = (
+    Column("node", least=12),
+    Column("type", least=8, wide=90),
+    Column("state"),
+    Column("after", least=12),
+    Column("started", wide=100),
+    Column("ended", wide=75),
+    Column("task", wide=110),
+    Column("error", least=12),
+)
+
+id_argument = click.argument("workflow_id", metavar="ID")
+
+
+@click.group("workflow")
+def workflow_command() -> None:
+    """Show or cancel tasks that were stored together."""
+
+
+@workflow_command.command("show")
+@id_argument
+@click.option("--mermaid", "drawn", is_flag=True, help="Print a Mermaid flowchart.")
+@store_option
+@utc_option
+@json_option
+def show_command(
+    workflow_id: str, drawn: bool, store: str | None, utc: bool, as_json: bool
+) -> None:
+    """Show a workflow and its tasks, those first that can run first."""
+    with open_store(store) as app:
+        found = _found(app, workflow_id)
+    if as_json:
+        json_output.emit(WorkflowView.of(found))
+    elif drawn:
+        click.echo(mermaid(found))
+    else:
+        _show(found, utc=utc)
+
+
+@workflow_command.command("cancel")
+@id_argument
+@store_option
+@json_option
+def cancel_command(workflow_id: str, store: str | None, as_json: bool) -> None:
+    """Cancel the tasks of a workflow that have not ended.
+
+    Running tasks are cancelled too, and their results are refused.
+    """
+    with open_store(store) as app:
+        _found(app, workflow_id)
+        answers = app.run_sync(app.backend.ops.cancel_workflow(workflow_id))
+        applied = sum(answer.applied for answer in answers)
+        if applied:
+            record(app, Action.CANCEL, workflow_id)
+    if as_json:
+        json_output.emit(changes_of(answers))
+    else:
+        click.echo(f"{applied:,} task{'' if applied == 1 else 's'} cancelled.")
+
+
+def _found(app: Fairlane, workflow_id: str) -> Workflow:
+    found = app.run_sync(app.backend.ops.workflow(workflow_id))
+    if found is None:
+        raise CommandFailed(
+            f"There is no workflow {workflow_id}: its tasks were deleted, or never submitted here."
+        )
+    return found
+
+
+def _show(found: Workflow, *, utc: bool) -> None:
+    gone = "" if found.complete else " Some of its tasks have been deleted."
+    click.echo(f"{found.name or found.workflow_id}: {found.state}.{gone}")
+    out = console()
+    for line in table(COLUMNS, _rows(found, utc=utc), out.width):
+        out.print(line)
+
+
+def _rows(found: Workflow, *, utc: bool) -> Iterator[Row]:
+    names = {node.task_id: node.name for node in found.nodes}
+    for node in found.nodes:
+        yield (
+            node.name,
+            node.type,
+            state(node.state),
+            ", ".join(names.get(parent, parent) for parent in node.parents) or NONE,
+            when(node.started_at, utc=utc),
+            when(node.ended_at, utc=utc),
+            node.task_id,
+            node.error or "",
+        )

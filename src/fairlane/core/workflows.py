@@ -1,0 +1,214 @@
+"""Workflows: tasks that were stored together and depend on each other. See `membership`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from fairlane.core import limits
+from fairlane.core.dependencies import OnParentFailure
+from fairlane.core.flow import Flow, Op, reads, writes
+from fairlane.core.ids import checked
+from fairlane.core.machine import DEPENDENCY_FAILED
+from fairlane.core.membership import ids_of
+from fairlane.core.model import Cancelled, Task
+from fairlane.core.states import LIVE, State
+
+FIRST_READ = 100
+"""How many tasks are read before it is known how many there are."""
+
+
+class WorkflowState(StrEnum):
+    """Where a workflow stands."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class WorkflowNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A task of a workflow."""
+
+    task_id: str
+    name: str
+    type: str
+    state: State
+    parents: tuple[str, ...]
+    """The ids of the tasks that it depends on; some may not be of the workflow."""
+    on_parent_failure: OnParentFailure
+    error: str | None
+    """The message of its error."""
+    doomed: bool
+    """It never ran, because a task that it depends on did not complete."""
+    answers: bool
+    """Its result is the workflow's, or one of those of which the workflow's is a list."""
+    started_at: datetime | None
+    ended_at: datetime | None
+
+    @property
+    def live(self) -> bool:
+        """Return whether it has not ended."""
+        return self.state in LIVE
+
+
+class Workflow(msgspec.Struct, frozen=True, kw_only=True):
+    """A workflow as its tasks tell it. `complete`: none of them has been deleted."""
+
+    workflow_id: str
+    name: str | None
+    state: WorkflowState
+    nodes: tuple[WorkflowNode, ...]
+    created_at: datetime
+    ended_at: datetime | None
+    complete: bool
+
+    @property
+    def culprit(self) -> WorkflowNode | None:
+        """Return the first task that failed or was cancelled, if the workflow is not completed."""
+        return None if self.state is WorkflowState.COMPLETED else _first(unforgiven(self.nodes))
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+
+def workflow_of(workflow_id: str, tasks: Sequence[Task]) -> Workflow | None:
+    """Return a workflow, from those of its tasks that are there."""
+    if not tasks:
+        return None
+    first = tasks[0]
+    assert first.membership is not None
+    nodes = tuple(map(_node_of, tasks))
+    state = state_of(nodes)
+    ends = (node.ended_at for node in nodes if node.ended_at is not None)
+    return Workflow(
+        workflow_id=workflow_id,
+        name=first.membership.name,
+        state=state,
+        nodes=nodes,
+        created_at=min(task.created_at for task in tasks),
+        ended_at=None if state is WorkflowState.RUNNING else max(ends, default=None),
+        complete=len(nodes) == first.membership.nodes,
+    )
+
+
+def state_of(nodes: Sequence[WorkflowNode]) -> WorkflowState:
+    """Return the state of a workflow.
+
+    It is completed although a task failed if that task has dependents, and all of them go on. A
+    task that failed counts more than one that somebody cancelled.
+    """
+    if any(node.live for node in nodes):
+        return WorkflowState.RUNNING
+    bad = list(unforgiven(nodes))
+    if not bad:
+        return WorkflowState.COMPLETED
+    if any(node.state is State.CANCELLED and not node.doomed for node in bad) and all(
+        node.state is State.CANCELLED for node in bad
+    ):
+        return WorkflowState.CANCELLED
+    return WorkflowState.FAILED
+
+
+def unforgiven(nodes: Iterable[WorkflowNode]) -> Iterator[WorkflowNode]:
+    """Yield the nodes that ended badly, except those whose dependents all go on."""
+    nodes = list(nodes)
+    strict: dict[str, bool] = {}
+    """Whether a node has a dependent that does not go on, for those with dependents."""
+    for node in nodes:
+        for parent in node.parents:
+            stops = node.on_parent_failure is OnParentFailure.CANCEL
+            strict[parent] = strict.get(parent, False) or stops
+    for node in nodes:
+        if not node.live and node.state is not State.COMPLETED and strict.get(node.task_id, True):
+            yield node
+
+
+def _first(bad: Iterable[WorkflowNode]) -> WorkflowNode | None:
+    """Return the node that was the first to end badly, rather than because of another."""
+    return min(
+        bad,
+        key=lambda node: (node.doomed, node.ended_at is None, node.ended_at, node.task_id),
+        default=None,
+    )
+
+
+def _node_of(task: Task) -> WorkflowNode:
+    assert task.membership is not None
+    return WorkflowNode(
+        task_id=task.task_id,
+        name=task.membership.node,
+        type=task.type,
+        state=task.state,
+        parents=task.depends_on,
+        on_parent_failure=OnParentFailure.CONTINUE if task.tolerant else OnParentFailure.CANCEL,
+        error=None if task.error is None else task.error.message,
+        doomed=task.error is not None and task.error.reason == DEPENDENCY_FAILED,
+        answers=task.membership.answers,
+        started_at=task.started_at,
+        ended_at=task.completed_at,
+    )
+
+
+# -- operations ------------------------------------------------------------------------------------
+
+
+class Verbs(Protocol):
+    """The operations that they are composed of."""
+
+    def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
+    def cancel(self, task_ids: Sequence[str]) -> Op[list[Cancelled]]: ...
+
+
+@reads
+def workflow(self: Verbs, workflow_id: str) -> Flow[Workflow | None]:
+    return (yield from _read(self, workflow_id))
+
+
+@writes
+def cancel_workflow(self: Verbs, workflow_id: str) -> Flow[list[Cancelled]]:
+    found = yield from _read(self, workflow_id)
+    # The last ones first, so that none starts because those that it waits for have ended.
+    live = [] if found is None else [node.task_id for node in found.nodes[::-1] if node.live]
+    answers: list[Cancelled] = []
+    for start in range(0, len(live), limits.BATCH):
+        answers += yield from self.cancel(live[start : start + limits.BATCH]).flow()
+    return answers
+
+
+def _read(self: Verbs, workflow_id: str) -> Flow[Workflow | None]:
+    checked(workflow_id)
+    tasks = yield from _members(self, workflow_id, 1, FIRST_READ)
+    # Nothing tells how many there were once the first ones are gone.
+    size = limits.WORKFLOW_NODES if not tasks else _size_of(tasks)
+    if size > FIRST_READ:
+        tasks += yield from _members(self, workflow_id, FIRST_READ + 1, size)
+    known = [task for task in tasks if _belongs(task, tasks[0])]
+    return workflow_of(workflow_id, known)
+
+
+def _members(self: Verbs, workflow_id: str, first: int, last: int) -> Flow[list[Task]]:
+    found = yield from self.heads(ids_of(workflow_id, first, last)).flow()
+    return [
+        task
+        for task in found
+        # Ids that follow a workflow's may be those of others.
+        if task is not None and task.workflow_id == workflow_id and task.membership is not None
+    ]
+
+
+def _size_of(tasks: Sequence[Task]) -> int:
+    membership = tasks[0].membership
+    assert membership is not None
+    return membership.nodes
+
+
+def _belongs(task: Task, first: Task) -> bool:
+    """Return whether two tasks were submitted together: anybody can name a workflow."""
+    assert task.membership is not None
+    assert first.membership is not None
+    return (task.owner, task.membership.nodes) == (first.owner, first.membership.nodes)

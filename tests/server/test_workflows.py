@@ -1,0 +1,96 @@
+"""Workflows over HTTP: submitted as a batch, shown, and cancelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairlane.core.ids import new_id, new_run, numbered
+from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Failed
+from tests.server.kit import Api, refused
+
+WORKFLOWS = "/api/v1/workflows"
+
+
+async def submitted(api: Api) -> str:
+    """A chain of two tasks."""
+    workflow_id = new_run(2)
+    first, second = numbered(workflow_id, 1), numbered(workflow_id, 2)
+    place = {"nodes": 2, "name": "order"}
+    tasks: list[dict[str, Any]] = [
+        {"task_id": first, "workflow": {"node": "load", **place}, "max_retries": 0},
+        {
+            "task_id": second,
+            "workflow": {"node": "charge", "answers": True, **place},
+            "inputs": {"groups": {"parents": [first], "many": True, "nesting": [1, -1]}},
+        },
+    ]
+    body = {"tasks": [{"task_type": "a", "workflow_id": workflow_id, **task} for task in tasks]}
+    await api.post("/api/v1/tasks/batch", body, 201)
+    return workflow_id
+
+
+async def test_a_workflow_is_shown_with_its_tasks(served: Api) -> None:
+    workflow_id = await submitted(served)
+    worker = await served.world.worker()
+    failed = Failed(TaskError.of("sold out"))
+    await served.world.claim_and_settle(worker, failed)
+    view = await served.get(f"{WORKFLOWS}/{workflow_id}")
+    load, charge = view.pop("tasks")
+    assert view.pop("created_at") < view.pop("ended_at")
+    assert view == {
+        "workflow_id": workflow_id,
+        "name": "order",
+        "status": "failed",
+        "complete": True,
+    }
+    assert load.pop("ended_at") <= charge.pop("ended_at")
+    first, second = numbered(workflow_id, 1), numbered(workflow_id, 2)
+    usual = {"task_type": "a", "on_parent_failure": "cancel", "started_at": load["started_at"]}
+    assert load == {
+        **usual,
+        "task_id": first,
+        "name": "load",
+        "status": "dead_letter",
+        "parents": [],
+        "error": "sold out",
+        "doomed": False,
+        "answers": False,
+    }
+    assert charge == {
+        **usual,
+        "task_id": second,
+        "name": "charge",
+        "status": "cancelled",
+        "parents": [first],
+        "error": "A task it depends on did not complete.",
+        "doomed": True,
+        "answers": True,
+        "started_at": None,
+    }
+    task = await served.get(f"/api/v1/tasks/{second}")
+    assert task["inputs"]["groups"]["nesting"] == [1, -1]
+
+
+async def test_it_is_cancelled_whole(served: Api) -> None:
+    workflow_id = await submitted(served)
+    path = f"{WORKFLOWS}/{workflow_id}/cancel"
+    answer = await served.post(path)
+    assert (answer["matched"], answer["applied"]) == (2, 2)
+    assert [each["task_id"] for each in answer["results"]] == [
+        numbered(workflow_id, number) for number in (2, 1)
+    ]
+    assert (await served.get(f"{WORKFLOWS}/{workflow_id}"))["status"] == "cancelled"
+    again = await served.post(path)
+    assert (again["matched"], again["applied"]) == (0, 0)
+
+
+@pytest.mark.parametrize("path", ["", "/cancel"])
+async def test_there_is_none(served: Api, path: str) -> None:
+    alone = await served.submit()
+    method = "POST" if path else "GET"
+    for workflow_id in (new_id(), alone, numbered(alone, -1), "x", "018F5E2A"):
+        answer = await served.ask(method, f"{WORKFLOWS}/{workflow_id}{path}")
+        refused(answer, 404, "workflow_not_found")
