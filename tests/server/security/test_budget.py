@@ -85,6 +85,7 @@ def full_bodies(place: Scene) -> dict[str, Any]:
         **{f"{tasks}/{verb}": sweep for verb in ("cancel", "replay", "retry", "delete")},
         "/api/v1/dlq/replay": {"type": NAMES, "queue": NAMES, "tags": tags},
         "/internal/workers/register": {"capabilities": NAMES},
+        "/internal/workers/completions": {"types": NAMES[: limits.BATCH], "queues": NAMES},
         "/internal/workers/definitions": {
             "definitions": [
                 {"type": name, "tags": {"a": "b"}, "parameters": {"a": [[]] * 500}}

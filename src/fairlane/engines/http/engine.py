@@ -28,6 +28,7 @@ class HttpOperations:
     publish = workers.publish
     register = workers.register
     holdings = workers.holdings
+    completions = workers.completions
     disown = workers.disown
     forget = workers.forget
     mark = control.mark
