@@ -10,6 +10,7 @@ import pytest
 
 from fairlane.core import limits
 from fairlane.core.backend import Backend
+from fairlane.core.breaker import Breaker
 from fairlane.core.model import TaskError
 from fairlane.core.outcomes import Failed
 from fairlane.core.states import State
@@ -187,6 +188,61 @@ async def test_a_flood_of_other_lanes_delays_nobody(store: World) -> None:
     assert grant.tasks == []
     assert grant.next_due_in != 0, "it would ask again at once, for nothing"
     assert await store.state(later) is State.SCHEDULED
+
+
+async def test_a_flood_of_limited_types_delays_nobody(store: World) -> None:
+    await store.run(store.ops.limit("one", concurrency=1))
+    await store.run(store.ops.limit("slow", rate=1))
+    for type in ("one", "slow"):
+        await flood(store, type, 600, priority="critical")
+    low = await store.submit("low", priority="low", delay_seconds=60)
+    await store.advance(61)
+    worker = await store.worker()
+    claimed = await store.claim(worker, 300)
+    assert [task.type for task in claimed] == ["one", "slow", "low"]
+    assert claimed[-1].task_id == low
+    grant = await store.ask(worker, types=frozenset({"one"}))
+    assert grant.tasks == []
+    assert grant.next_due_in != 0, "it would ask again at once, for nothing"
+    await store.settle(claimed[0])
+    assert [task.type for task in await store.claim(worker, 1)] == ["one"]
+
+
+async def test_a_flood_behind_an_open_circuit_delays_nobody(store: World) -> None:
+    await store.run(store.ops.limit("flood", breaker=Breaker(1, 60.0, 600.0)))
+    await store.submit("flood")
+    worker = await store.worker()
+    await store.claim_and_settle(worker, Failed(TaskError("x"), after=3_600))
+    await flood(store, count=600, priority="critical")
+    low = await store.submit("low", priority="low", delay_seconds=60)
+    await store.advance(61)
+    assert [task.task_id for task in await store.claim(worker, 500)] == [low]
+
+
+async def test_a_flood_takes_no_more_than_its_share_of_what_is_held_ahead(store: World) -> None:
+    """What is limited is not held ahead: the slots are for it, and the rest is for others."""
+    for type in ("a", "b", "c"):
+        await store.run(store.ops.limit(type, concurrency=400))
+        await flood(store, type, 200, priority="critical")
+    await flood(store, "free", 5, priority="low")
+    await store.advance(61)
+    worker = await store.worker()
+    claimed = await store.claim(worker, 200, ahead=2)
+    assert [task.level for task in claimed] == [10] * 200 + [2] * 2
+
+
+async def test_a_limited_type_gets_its_share_of_a_flood_in_order(store: World) -> None:
+    """Its first tasks stand in several lanes and levels, between those of other types."""
+    await store.run(store.ops.limit("few", concurrency=3))
+    await flood(store, "few", 300, priority="low")
+    await flood(store, "few", 300, priority="medium", queue="other")
+    await flood(store, "many", 300, priority=7)
+    first = await store.submit("few", priority=9, delay_seconds=60)
+    await store.advance(61)
+    worker = await store.worker()
+    claimed = await store.claim(worker, 400)
+    assert claimed[0].task_id == first
+    assert [task.level for task in claimed] == [9] + [7] * 300 + [5] * 2
 
 
 async def test_a_flood_loses_nothing_when_claims_and_moves_compete(store: World) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fairlane.core import limits
-from fairlane.core.breaker import Breaker
+from fairlane.core.breaker import Breaker, verdict
 from fairlane.core.errors import InvalidTaskId
 from fairlane.core.held_back import held_back
 from fairlane.core.ids import new_id
 from fairlane.core.model import Beat, TaskError, Verdict, WorkerStatus
-from fairlane.core.outcomes import Completed, Failed
+from fairlane.core.outcomes import Completed, Failed, Released, Snoozed, TimedOut
 from fairlane.core.priority import Band
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
@@ -312,3 +312,39 @@ async def test_tasks_that_no_worker_serves(store: World) -> None:
     assert all(each.oldest_age_seconds == pytest.approx(100, abs=10) for each in found)
     await store.worker(capabilities=frozenset({"gpu"}), lease=10_000)
     assert (await store.run(store.ops.stats())).unserved == ()
+
+
+async def test_completed_runs_are_counted_by_type(store: World) -> None:
+    worker = await store.worker()
+    for type, queue, outcome in (
+        ("a", "default", None),
+        ("a", "other", None),
+        ("b", "default", Failed(TaskError("x", retriable=False))),
+        ("c", "default", None),
+    ):
+        await store.submit(type, queue=queue)
+        await store.claim_and_settle(worker, outcome)
+    types = ["a", "b", "never"]
+    found = await store.run(store.ops.completions(types))
+    assert found == {"a": 2, "b": 0, "never": 0}
+    found = await store.run(store.ops.completions(types, frozenset({"other"})))
+    assert found == {"a": 1, "b": 0, "never": 0}
+    assert await store.run(store.ops.completions([])) == {}
+
+
+async def test_whoever_settles_learns_what_a_run_counts_as(store: World) -> None:
+    worker = await store.worker()
+    for outcome, good in (
+        (Completed(b"1"), True),
+        (Failed(TaskError("x")), False),
+        (Failed(TaskError("x", retriable=False)), False),
+        (TimedOut(), False),
+        (Released(), None),
+        (Snoozed(10.0), None),
+    ):
+        await store.submit()
+        task = await store.claim_one(worker)
+        (settled,) = await store.run(store.ops.settle([settlement(task, outcome)]))
+        assert settled.move is not None
+        assert verdict(settled.move) is good
+        await store.run(store.ops.cancel([task.task_id]))

@@ -237,3 +237,9 @@ async def test_a_batch_that_no_server_takes_is_not_sent() -> None:
     payload = b'{"x": "%s"}' % (b"x" * 200_000)
     with pytest.raises(BatchTooLarge, match="smaller batches"):
         await backend.run(backend.ops.submit([new_task("work", payload) for _ in range(100)]))
+
+
+async def test_a_server_that_is_too_old_to_count_is_named() -> None:
+    async with answering(http("404 Not Found", told("not_found"))) as backend:
+        with pytest.raises(NotSupported, match="too old"):
+            await backend.run(backend.ops.completions(["a"]))

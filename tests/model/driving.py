@@ -25,6 +25,7 @@ from fairlane.core.model import (
     Ask,
     Beat,
     Claimed,
+    Grant,
     NewTask,
     NewWorker,
     Report,
@@ -325,7 +326,7 @@ class Pair:
             return order(self.model.claim(ask.worker_id, ask.request_id, *what))
 
         def theirs() -> list[tuple[str, int]]:
-            grant = self.run(self.backend.ops.claim(ask))
+            grant = self.grant(ask)
             granted.extend(grant.tasks)
             if grant.tasks and grant.request_id is None:
                 self._given.setdefault(ask.worker_id, [""]).append(ask.request_id)
@@ -334,6 +335,10 @@ class Pair:
         self.both(ours, theirs, "claim")
         known = {(task.task_id, task.attempt) for task in self.claims}
         self.claims += [task for task in granted if (task.task_id, task.attempt) not in known]
+
+    def grant(self, ask: Ask) -> Grant:
+        """What the store answers to a claim."""
+        return self.run(self.backend.ops.claim(ask))
 
     # -- steps: runs -------------------------------------------------------------------------------
 

@@ -100,16 +100,18 @@ UNIQUES = (
 )
 
 
-def claim(choices: Choices) -> Do:
-    worker, slots, ahead = choices.number(), choices.one(1, 2, 5), choices.one(0, 0, 3)
+def claim(
+    choices: Choices, slots: Sequence[int] = (1, 2, 5), ahead: Sequence[int] = (0, 0, 3)
+) -> Do:
+    worker, free = choices.number(), choices.one(*slots)
     options: dict[str, Any] = {
-        "ahead": ahead,
+        "ahead": choices.one(*ahead),
         "types": choices.one(None, None, frozenset("ab")),
         "queues": choices.one(None, None, frozenset("q")),
         "capabilities": choices.one(frozenset(), frozenset({"gpu"})),
     }
     request, heard = new_id(), choices.one(None, 0, 0, 0, 0, 1, 2)
-    return lambda pair: pair.claim(worker, request, slots, heard, **options)
+    return lambda pair: pair.claim(worker, request, free, heard, **options)
 
 
 def claim_again(choices: Choices) -> Do:

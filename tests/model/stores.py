@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from fairlane import engines
 from fairlane.core.backend import Backend
@@ -14,11 +14,13 @@ from tests.fixtures.servers import PostgresServer
 from tests.fixtures.stores import new_store
 from tests.model.driving import Pair
 
+P = TypeVar("P", bound=Pair)
 
-class Stores:
+
+class Stores(Generic[P]):
     """Makes pairs of store and model, and counts what they were put through."""
 
-    def __init__(self, kind: str, servers: Servers, folder: Path, pairs: type[Pair] = Pair) -> None:
+    def __init__(self, kind: str, servers: Servers, folder: Path, pairs: type[P]) -> None:
         self.examples = 0
         self.steps = 0
         self._kind = kind
@@ -26,7 +28,7 @@ class Stores:
         self._folder = folder
         self._pairs = pairs
         self._numbers = itertools.count(1)
-        self._pair: Pair | None = None
+        self._pair: P | None = None
         self._url: str | None = None
 
     def __enter__(self) -> Self:
@@ -40,7 +42,7 @@ class Stores:
     ) -> None:
         self._put_away()
 
-    def pair(self) -> Pair:
+    def pair(self) -> P:
         """An empty store beside an empty model. The one before is put away."""
         self._put_away()
         url = self._url = self._new_url()
@@ -54,7 +56,7 @@ class Stores:
         self._pair = self._pairs(backend, None if url == "sqlite://" else reopen)
         return self._pair
 
-    def count(self, pair: Pair) -> None:
+    def count(self, pair: P) -> None:
         self.examples += 1
         self.steps += pair.steps
 

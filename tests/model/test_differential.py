@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pytest
 
 from tests.conftest import Servers
 from tests.fixtures.stores import KINDS
-from tests.model import profile, programs
+from tests.model import floods, profile, programs
 from tests.model.driving import SLACK, Pair, TooSlow
+from tests.model.floods import Floods
 from tests.model.programs import Choices
 from tests.model.stores import Stores
 
+P = TypeVar("P", bound=Pair)
+
 
 def make_step(rng: random.Random, pair: Pair) -> programs.Do:
-    choices = Choices(lambda options: options[rng.randrange(len(options))])
+    choices = choices_of(rng)
     weights = [programs.SUBMITS, *(weight for _, weight in programs.STEPS)]
     (chosen,) = rng.choices(range(len(weights)), weights)
     if chosen == 0:
         return programs.submit(choices, pair.ids, pair.absolute)
     return programs.STEPS[chosen - 1][0](choices)
+
+
+def make_flood_step(rng: random.Random, _: Pair) -> programs.Do:
+    weights = [weight for _, weight in floods.STEPS]
+    ((make, _weight),) = rng.choices(floods.STEPS, weights)
+    return make(choices_of(rng))
+
+
+def choices_of(rng: random.Random) -> Choices:
+    return Choices(lambda options: options[rng.randrange(len(options))])
 
 
 def fields(pair: Pair) -> list[dict[str, object] | None]:
@@ -59,21 +74,27 @@ def _seconds(text: object) -> float:
     return msgspec.convert(text, datetime).timestamp()
 
 
-@pytest.mark.timeout(3_600)
-def test_engines_agree_with_each_other(servers: Servers, tmp_path: Path) -> None:
+def run_on_all(
+    servers: Servers,
+    folder: Path,
+    make: Callable[[random.Random, Pair], programs.Do],
+    of: type[P],
+) -> list[P]:
+    """Run random programs on stores of all kinds. Return the pairs that they were run with."""
+    done: list[P] = []
     steps = slow = 0
     with ExitStack() as stack:
         kinds = []
         for kind in KINDS:
-            folder = tmp_path / kind
-            folder.mkdir()
-            kinds.append(stack.enter_context(Stores(kind, servers, folder)))
+            (folder / kind).mkdir()
+            kinds.append(stack.enter_context(Stores(kind, servers, folder / kind, of)))
         for seed in range(profile.PROGRAMS):
             rng = random.Random(seed)
             pairs = [stores.pair() for stores in kinds]
+            done += pairs
             try:
                 for _ in range(profile.STEPS):
-                    step = make_step(rng, pairs[0])
+                    step = make(rng, pairs[0])
                     for pair in pairs:
                         pair.do(step)
                     steps += 1
@@ -92,3 +113,17 @@ def test_engines_agree_with_each_other(servers: Servers, tmp_path: Path) -> None
         f"{slow} programs too slow to tell"
     )
     assert slow < profile.PROGRAMS / 2
+    return done
+
+
+@pytest.mark.timeout(3_600)
+def test_engines_agree_with_each_other(servers: Servers, tmp_path: Path) -> None:
+    run_on_all(servers, tmp_path, make_step, Pair)
+
+
+@pytest.mark.timeout(3_600)
+def test_engines_agree_in_floods(servers: Servers, tmp_path: Path) -> None:
+    pairs = run_on_all(servers, tmp_path, make_flood_step, Floods)
+    found = sum(pair.floods for pair in pairs)
+    profile.report(f"{found} claims found more due tasks than they queue at once")
+    assert found > len(pairs)

@@ -22,7 +22,7 @@ from tests.model.stores import Stores
 class Rules(RuleBasedStateMachine):
     """The steps of a program, chosen one by one."""
 
-    stores: Stores
+    stores: Stores[Pair]
     """Set by whoever runs it."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ _add_rules()
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_model_agrees(kind: str, servers: Servers, tmp_path: Path) -> None:
-    with Stores(kind, servers, tmp_path) as stores:
+    with Stores(kind, servers, tmp_path, Pair) as stores:
         machine = type("Machine", (Rules,), {"stores": stores})
         run_state_machine_as_test(machine, settings=profile.settings_for(kind))
         profile.report(f"{kind}: {stores.examples} programs, {stores.steps} steps compared")

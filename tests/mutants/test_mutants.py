@@ -77,7 +77,7 @@ class CarefulPair(Pair):
 class Programs:
     """Random programs on stores of one kind."""
 
-    def __init__(self, stores: Stores, hints: defaultdict[str, list[int]]) -> None:
+    def __init__(self, stores: Stores[CarefulPair], hints: defaultdict[str, list[int]]) -> None:
         self._stores = stores
         self._hints = hints
         """By fault: programs that showed it on any kind of store."""

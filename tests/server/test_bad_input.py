@@ -133,6 +133,12 @@ TABLE: list[Bad] = [
     *field(31, "tags", {str(n): "" for n in range(1_000)}, {"a": {"b": "c"}}, {"a": 1}, ["a"]),
     *post(32, 422, *({"heartbeat_interval_ms": n} for n in (0, -1, 10**12)), path=REGISTER),
     *worker(33, 422, "poll", *({"available_capacity": n} for n in (0, -1, 10**6, "1"))),
+    *post(
+        33,
+        422,
+        *({}, {"types": "a"}, {"types": [1]}, {"types": ["a"] * 501}, {"types": [], "queues": "a"}),
+        path="/internal/workers/completions",
+    ),
     *worker(34, 422, "poll", {"wait_seconds": -1}, {"wait_seconds": "1"}),
     *get(34, 422, f"{TASKS}/{{held}}/result?wait=-1", f"{TASKS}/{{held}}/result?wait=nan"),
     # Times.

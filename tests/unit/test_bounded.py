@@ -275,6 +275,13 @@ class TestWorkers:
         assert run(engine, bound(engine).holdings("w", 5, "c")) == "these"
         assert engine.asked == [("holdings", "w", 5, "c")]
 
+    def test_count_what_completes_in_their_queues(self) -> None:
+        engine = Engine(completions={"t": 7})
+        assert run(engine, bound(engine).completions(["t"])) == {"t": 7}
+        assert engine.asked == [("completions", ["t"], frozenset({"a"}))]
+        with pytest.raises(OutOfBounds):
+            run(engine, bound(engine).completions(["t"], frozenset({"b"})))
+
     @pytest.mark.parametrize("verb", ["start", "progress", "disown"])
     def test_reports_tell_nothing_of_foreign_tasks(self, verb: str) -> None:
         ids = [MINE, THEIRS, NONE, MINE]
@@ -319,7 +326,7 @@ def test_no_other_operation_exists() -> None:
         *("submit", "get", "heads", "find", "page", "total", "position", "why", "facts"),
         *("cancel", "replay", "delete", "cancel_where", "replay_where", "delete_where"),
         *("definition", "register", "forget", "start", "progress", "holdings", "disown"),
-        *("workflow", "cancel_workflow"),
+        *("completions", "workflow", "cancel_workflow"),
     }
 
 

@@ -128,6 +128,7 @@ class Engine:
     page = queries.page
     total = queries.total
     stats = queries.stats
+    completions = queries.completions
     position = queries.position
     why = queries.why
     dlq_analysis = queries.dlq_analysis
@@ -154,6 +155,7 @@ ENGINE = Engine()
         (ENGINE.page(EVERYTHING, 5), "page", Mode.READ),
         (ENGINE.total(EVERYTHING), "total", Mode.READ),
         (ENGINE.stats(), "stats", Mode.READ),
+        (ENGINE.completions([]), "completions", Mode.READ),
         (ENGINE.position([]), "position", Mode.READ),
         (ENGINE.why(TASK_ID), "why", Mode.READ),
         (ENGINE.dlq_analysis(), "dlq_analysis", Mode.READ),
@@ -263,6 +265,24 @@ def test_stats_are_those_of_the_facts() -> None:
     engine = Engine(facts=now)
     assert engine.run(engine.stats()) == stats_of(now)
     assert engine.asked == [("facts",)]
+
+
+@pytest.mark.parametrize(
+    ("queues", "emails"),
+    [(None, 30), (frozenset({"default"}), 10), (frozenset({"none"}), 0)],
+    ids=["all", "some queue", "no queue"],
+)
+def test_completed_runs_are_counted_by_type(queues: frozenset[str] | None, emails: int) -> None:
+    counted = [
+        tally(State.EXECUTING, State.COMPLETED, 10, lane=1),
+        tally(State.EXECUTING, State.COMPLETED, 20, lane=2, level=8),
+        tally(State.EXECUTING, State.COMPLETED, 40, lane=3),
+        tally(State.EXECUTING, State.FAILED, 80, lane=1),
+        tally(State.COMPLETED, None, 10, lane=1),
+    ]
+    engine = Engine(facts=facts(lanes=LANES, tallies=counted))
+    found = engine.run(engine.completions(["email", "none"], queues))
+    assert found == {"email": emails, "none": 0}
 
 
 def test_positions_are_answered_one_by_one() -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import pytest
 
 from fairlane import Fairlane
 from fairlane.core.breaker import Breaker
-from fairlane.core.errors import InvalidLimit
+from fairlane.core.errors import InvalidLimit, NotSupported
 from fairlane.core.model import TaskError, WorkerStatus
 from fairlane.core.outcomes import Completed, Failed, Outcome
+from fairlane.core.tokens import Scope, issued
+from fairlane.worker import isolation
 from fairlane.worker.config import Config
 from fairlane.worker.isolation import Isolation
+from tests.fixtures.remote import remote
 from tests.fixtures.stores import World, settlement
-from tests.worker.kit import PATIENCE, application, looked, working
+from tests.worker.kit import PATIENCE, application, happened, looked, working
 
 BREAKER = Breaker(3, 60.0, 30.0)
 BAD = Failed(TaskError("no such disk"))
@@ -97,10 +101,27 @@ async def test_failures_of_long_ago_do_not_count(bench: Bench) -> None:
 
 
 async def test_a_broken_worker_leaves_the_work_to_others(memory: World) -> None:
-    def at(path: str) -> Fairlane:
-        app = application(memory)
+    await leaves_the_work_to_others(memory, lambda: application(memory))
 
-        @app.task(name="read", max_retries=50)
+
+@pytest.mark.parametrize("queues", [None, frozenset({"default"})])
+async def test_so_does_one_that_has_a_token_for_workers_and_a_server(
+    memory: World, queues: frozenset[str] | None
+) -> None:
+    new, secret = issued("workers", [Scope.WORKER], queues=queues)
+    await memory.run(memory.ops.put_token(new))
+    with remote(memory.backend) as url:
+        async with Fairlane(url, token=secret) as broken, Fairlane(url, token=secret) as sound:
+            await leaves_the_work_to_others(memory, iter([broken, sound]).__next__)
+
+
+async def leaves_the_work_to_others(world: World, new: Callable[[], Fairlane]) -> None:
+    """Two workers, of applications that `new` makes: one fails what the other one completes."""
+
+    def at(path: str) -> Fairlane:
+        app = new()
+
+        @app.task(name="read")
         async def read() -> str:
             if path == "broken":
                 raise OSError("no such disk")
@@ -108,16 +129,41 @@ async def test_a_broken_worker_leaves_the_work_to_others(memory: World) -> None:
 
         return app
 
-    broken, sound = at("broken"), at("sound")
-    (task,) = broken.tasks.values()
+    async def submit() -> str:
+        return await world.submit("read", max_retries=50)
+
+    store, broken, sound = application(world), at("broken"), at("sound")
     async with working(broken, name="broken", breaker=Breaker(2, 600.0, 600.0)):
-        for handle in [await task.submit() for _ in range(2)]:
-            await looked(broken, handle.task_id, lambda task: len(task.attempts) > 0)
+        for task_id in [await submit() for _ in range(2)]:
+            await looked(store, task_id, lambda task: len(task.attempts) > 0)
         async with working(sound, name="sound"), asyncio.timeout(PATIENCE):
-            while (states := await statuses(memory))["broken"] is not WorkerStatus.UNHEALTHY:
-                await task.submit()
+            while (states := await statuses(world))["broken"] is not WorkerStatus.UNHEALTHY:
+                await submit()
                 await asyncio.sleep(0.02)
             assert states["sound"] is WorkerStatus.ACTIVE
+
+
+async def test_the_same_trouble_is_logged_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+    times = 0
+
+    async def fail(_: object) -> None:
+        nonlocal times
+        times += 1
+        if times == 3:
+            asked.set()
+        raise NotSupported("The server is too old.")
+
+    await bench.run(BAD)
+    monkeypatch.setattr(isolation, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(bench.world.backend, "run", fail)
+    watching = asyncio.create_task(bench.isolation.watch())
+    await happened(asked)
+    watching.cancel()
+    await asyncio.wait([watching])
+    assert caplog.text.count("cannot compare itself with others: The server is too old.") == 1
 
 
 async def statuses(world: World) -> dict[str, WorkerStatus]:

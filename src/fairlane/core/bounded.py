@@ -7,7 +7,7 @@ to stores is refused until somebody decides otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -268,6 +268,13 @@ class BoundOperations:
     @reads
     def holdings(self, worker_id: str, limit: int, cursor: str | None = None) -> Flow[Holdings]:
         return (yield from self._ops.holdings(worker_id, limit, cursor).flow())
+
+    @reads
+    def completions(
+        self, types: Collection[str], queues: frozenset[str] | None = None
+    ) -> Flow[dict[str, int]]:
+        narrowed = self._bounds.narrow_queues(queues)
+        return (yield from self._ops.completions(types, narrowed).flow())
 
     @writes
     def disown(self, worker_id: str, runs: Sequence[Run]) -> Flow[list[Verdict]]:

@@ -29,6 +29,7 @@ class Composed:
     settle = settlement.settle
     disown = holdings.disown
     cancel_where = queries.cancel_where
+    completions = queries.completions
     delete_where = queries.delete_where
     dlq_analysis = queries.dlq_analysis
     page = queries.page

@@ -6,7 +6,7 @@ inherit them: see `composed`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from fairlane.core import limits
@@ -80,6 +80,23 @@ def total(self: Verbs, filter: Filter) -> Flow[Total]:
 @reads
 def stats(self: Verbs) -> Flow[Stats]:
     return stats_of((yield from self.facts().flow()))
+
+
+@reads
+def completions(
+    self: Verbs, types: Collection[str], queues: frozenset[str] | None = None
+) -> Flow[dict[str, int]]:
+    facts = yield from self.facts().flow()
+    found = dict.fromkeys(types, 0)
+    lanes = {
+        lane.id: lane.type
+        for lane in facts.lanes.values()
+        if lane.type in found and (queues is None or lane.queue in queues)
+    }
+    for key, times, _ in facts.tallies:
+        if key.target == State.COMPLETED.code and key.lane in lanes:
+            found[lanes[key.lane]] += times
+    return found
 
 
 @reads

@@ -8,7 +8,7 @@ list and InvalidTaskId for a malformed id; then it changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal, Protocol
 
 from fairlane.core import limits
@@ -229,6 +229,11 @@ class Inspect(Protocol):
 
     def facts(self) -> Op[Facts]:
         """Return the counters, the ends of the streams, the workers and the controls."""
+
+    def completions(
+        self, types: Collection[str], queues: frozenset[str] | None = None
+    ) -> Op[dict[str, int]]:
+        """Return how many runs of each of these types have ever completed, in these queues."""
 
     def samples(self, since: int, limit: int) -> Op[list[Sample]]:
         """Return samples of the counters since a time, oldest first: the data of charts."""

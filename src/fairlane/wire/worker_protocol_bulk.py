@@ -17,6 +17,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.errors import InvalidResult
 from fairlane.core.inputs import Input
+from fairlane.core.machine import Move, Verb
 from fairlane.core.model import (
     Claimed,
     Grant,
@@ -287,11 +288,18 @@ class Verdicts(msgspec.Struct, frozen=True):
 
 
 class MoveView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the store did with a task whose run ended. `after_seconds`: until its next run."""
+    """What the store did with a task whose run ended. `after_seconds`: until its next run. `run`:
+    what the run counts as, if it did not complete."""
 
     verb: str
     reason: str = ""
     after_seconds: float = 0.0
+    run: str | None = None
+
+    @classmethod
+    def of(cls, move: Move) -> MoveView:
+        run = None if move.verb is Verb.COMPLETE else move.run
+        return cls(move.verb, move.label, move.after, run)
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -304,10 +312,7 @@ class Results(msgspec.Struct, frozen=True):
     def of(cls, settled: Sequence[Settled]) -> Results:
         return cls(
             tuple(verdict for verdict, _ in settled),
-            tuple(
-                None if move is None else MoveView(move.verb, move.label, move.after)
-                for _, move in settled
-            ),
+            tuple(None if move is None else MoveView.of(move) for _, move in settled),
         )
 
 
@@ -331,6 +336,19 @@ class HoldingsView(msgspec.Struct, frozen=True):
 
     runs: tuple[HeldRun, ...]
     cursor: str | None
+
+
+class CountCompletions(msgspec.Struct, frozen=True):
+    """A worker that fails asks whether others do better. `queues`: null means all."""
+
+    types: Annotated[tuple[NameText, ...], SOME]
+    queues: frozenset[NameText] | None = None
+
+
+class CompletionsView(msgspec.Struct, frozen=True):
+    """How many runs of each type have ever completed."""
+
+    completed: Mapping[str, int]
 
 
 class DisownedRuns(msgspec.Struct, frozen=True):

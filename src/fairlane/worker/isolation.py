@@ -9,16 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from fairlane.core.backend import Backend
 from fairlane.core.breaker import Breaker, verdict
 from fairlane.core.errors import StoreError
-from fairlane.core.facts import Facts
 from fairlane.core.model import Claimed
 from fairlane.core.settlement import Settled
-from fairlane.core.states import State
 
 logger = logging.getLogger("fairlane.worker")
 
@@ -55,13 +52,18 @@ class Isolation:
                 self._failures.setdefault(task.type, []).append(self._clock())
 
     async def watch(self) -> None:
-        """Compare with others, until cancelled."""
+        """Compare with others, until cancelled. The same trouble is logged once."""
+        told = ""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
+            trouble = ""
             try:
                 await self.compare()
             except StoreError as error:
-                logger.warning("The worker cannot compare itself with others: %s", error)
+                trouble = str(error)
+            if trouble not in ("", told):
+                logger.warning("The worker cannot compare itself with others: %s", trouble)
+            told = trouble
 
     async def compare(self) -> None:
         """Isolate the worker if a type fails here and completes elsewhere."""
@@ -72,8 +74,10 @@ class Isolation:
                 self._forget(type)
         if not self._failures or self.isolated:
             return
-        completed = _completions(await self._backend.run(self._backend.ops.facts()))
+        completed = await self._backend.run(self._backend.ops.completions(list(self._failures)))
         for type, failures in list(self._failures.items()):
+            if type not in completed:
+                continue  # it began to fail meanwhile
             before = self._before.setdefault(type, completed[type])
             if len(failures) >= self._breaker.failures and completed[type] > before:
                 self._isolate(type, len(failures))
@@ -94,12 +98,3 @@ class Isolation:
     def _forget(self, type: str) -> None:
         self._failures.pop(type, None)
         self._before.pop(type, None)
-
-
-def _completions(facts: Facts) -> Counter[str]:
-    """Return how many runs of each type have ever completed."""
-    found: Counter[str] = Counter()
-    for key, times, _ in facts.tallies:
-        if key.target == State.COMPLETED.code and key.lane in facts.lanes:
-            found[facts.lanes[key.lane].type] += times
-    return found

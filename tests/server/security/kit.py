@@ -101,6 +101,7 @@ class Scene(NamedTuple):
             "/api/v1/types/{type}": {"paused": True},
             "/api/v1/control": {"paused": True},
             "/internal/workers/definitions": {"definitions": [{"type": "intruder"}]},
+            "/internal/workers/completions": {"types": ["intruder"]},
             "/internal/workers/{worker_id}/result": {"task_id": self.held, "status": "completed"},
             "/internal/workers/{worker_id}/start": {"task_id": self.held},
             "/internal/workers/{worker_id}/claim": {"request_id": "r"},

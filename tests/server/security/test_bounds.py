@@ -85,6 +85,7 @@ LISTS = {
 SUBMIT = {"POST /api/v1/tasks", "POST /api/v1/tasks/batch", "POST /api/tasks"}
 WORKER = {
     f"POST {WORKERS}/register",
+    f"POST {WORKERS}/completions",
     *(
         f"POST {WORKERS}/{{worker_id}}/{name}"
         for name in (
@@ -434,6 +435,11 @@ async def test_workers_of_a_queue(server: Guarded) -> None:
         told(await call(name, {"tasks": [{"task_id": place.held, "attempt": 1}]}), 200)
     assert await api.world.state(place.held) is State.EXECUTING
     assert told(await call("holdings", {}), 200)["runs"] == []
+    count = {"types": ["intruder"]}
+    for queues, status in (([], 200), (["a"], 200), (["default"], 403)):
+        body = {**count, "queues": queues}
+        answer = await api.ask("POST", f"{WORKERS}/completions", body, **headers)
+        assert answer.status == status
     told(await call("deregister", None), 200)
 
 

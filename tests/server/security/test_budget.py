@@ -90,6 +90,7 @@ def full_bodies(place: Scene) -> dict[str, Any]:
         "/internal/store/schedules": {"schedules": many},
         "/internal/workers/schedules": {"schedules": many, "owner": "shop"},
         "/internal/workers/register": {"capabilities": NAMES},
+        "/internal/workers/completions": {"types": NAMES[: limits.BATCH], "queues": NAMES},
         "/internal/workers/definitions": {
             "definitions": [
                 {"type": name, "tags": {"a": "b"}, "parameters": {"a": [[]] * 500}}

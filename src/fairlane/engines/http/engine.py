@@ -29,6 +29,7 @@ class HttpOperations:
     drop_definition = control.drop_definition
     register = workers.register
     holdings = workers.holdings
+    completions = workers.completions
     disown = workers.disown
     forget = workers.forget
     mark = control.mark

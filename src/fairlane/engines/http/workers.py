@@ -1,12 +1,14 @@
-"""register, publish, claim, start, progress, settle, heartbeat, holdings, disown, forget."""
+"""register, publish, claim, start, progress, settle, heartbeat, holdings, completions, disown,
+forget."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from fairlane.core import limits
 from fairlane.core.definitions import Definition, checked_batch
 from fairlane.core.definitions import checked as checked_definition
 from fairlane.core.errors import NotAFairlaneStore, NotSupported, WorkerGone
@@ -42,6 +44,7 @@ from fairlane.wire.definitions import PublicationReply, request_of
 from fairlane.wire.worker_protocol import Deregistered, Registered
 from fairlane.wire.worker_protocol_bulk import (
     ClaimAnswer,
+    CompletionsView,
     HeldRun,
     HoldingsView,
     MoveView,
@@ -159,7 +162,8 @@ def _settled(settlement: Settlement, verdict: Verdict, moved: MoveView | None) -
     error = outcome.error if isinstance(outcome, Failed) else None
     verb = Verb(moved.verb)
     (state,) = TRANSITIONS[verb].targets
-    move = Move(verb, state, label=moved.reason, after=moved.after_seconds, error=error)
+    after = moved.after_seconds
+    move = Move(verb, state, moved.run, label=moved.reason, after=after, error=error)
     return Settled(verdict, move)
 
 
@@ -181,6 +185,22 @@ def holdings(_: object, worker_id: str, limit: int, cursor: str | None = None) -
     except WorkerGone:
         return Holdings([])
     return Holdings([(each.task_id, each.attempt) for each in answer.runs], answer.cursor)
+
+
+@reads
+def completions(
+    _: object, types: Collection[str], queues: frozenset[str] | None = None
+) -> Flow[dict[str, int]]:
+    names = sorted(types)
+    found: dict[str, int] = {}
+    try:
+        for at in range(0, len(names), limits.BATCH):
+            body = {"types": names[at : at + limits.BATCH], "queues": _names(queues)}
+            answer = yield from post(f"{WORKERS}/completions", body, CompletionsView)
+            found.update(answer.completed)
+    except NotAFairlaneStore:
+        raise NotSupported("The server is too old to tell how many runs complete.") from None
+    return found
 
 
 @writes

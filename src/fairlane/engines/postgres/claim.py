@@ -14,7 +14,14 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import claimed_of
 from fairlane.engines.postgres.calls import SWEEP, Query
 from fairlane.engines.postgres.claim_limits import claim_within_limits
-from fairlane.engines.postgres.claim_order import SQL, Reading, arms_of, choose_arms, statement
+from fairlane.engines.postgres.claim_order import (
+    SQL,
+    Reading,
+    Section,
+    arms_of,
+    choose_arms,
+    statement,
+)
 from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.due import Choice, Chores, Done, do_chores
 from fairlane.engines.postgres.rows import Header, Row, array, array_of_ids
@@ -33,12 +40,12 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         known = self.catalogue.known
         opening = known.opening(ask)
         if opening.quotas or opening.rate:
-            reply, token_in = yield from claim_within_limits(
+            reply, sections, token_in = yield from claim_within_limits(
                 self, known, ask, opening, done is not None
             )
         else:
-            reply = yield from _claim_freely(known, ask, opening, done is not None)
-            token_in = None
+            sections, token_in = [(opening.free, min(ask.slots + ask.ahead, limits.BATCH))], None
+            reply = yield from _claim_freely(known, ask, opening, sections, done is not None)
         header, rows = _header_and_tasks(reply)
         if header.status is None or header.status == WorkerStatus.DEAD:
             raise WorkerGone
@@ -48,7 +55,7 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
             yield from self.catalogue.load()
         elif header.has_chores and done is None:
             chores = Chores(header.due, header.expired, bool(header.left_over))
-            done = yield from do_chores(chores, _choice(known, ask, opening))
+            done = yield from do_chores(chores, _choice(known, ask, sections))
             if done.more_expired:
                 return Grant([], next_due_in=0.0)
         else:
@@ -67,20 +74,28 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
     return Grant(tasks, min(waits, default=None))
 
 
-def _claim_freely(known: Known, ask: Ask, opening: Opening, tidied: bool) -> Flow[list[Row]]:
+def _claim_freely(
+    known: Known, ask: Ask, opening: Opening, sections: list[Section], tidied: bool
+) -> Flow[list[Row]]:
     """Claim in one statement: nothing is limited."""
-    most = min(ask.slots + ask.ahead, limits.BATCH)
-    reading = Reading((yield from choose_arms(known, opening, [(opening.free, most)])))
+    reading = Reading((yield from choose_arms(known, opening, sections)))
     (shape,) = reading.shapes
+    ((_, most),) = sections
     basics = (ask.worker_id, ask.request_id, known.version, most, tidied, ask.heard)
     rows: list[Row] = yield Query(statement(shape), (*basics, *reading.columns))
     return rows
 
 
-def _choice(known: Known, ask: Ask, opening: Opening) -> Choice:
+def _choice(known: Known, ask: Ask, sections: list[Section]) -> Choice:
     """Return the due tasks that this claim may take."""
-    arms = arms_of(opening.lanes, known.levels, known.aging)
-    return Choice(arms, min(ask.slots + ask.ahead, limits.BATCH))
+    lanes = [lane for lanes, _ in sections for lane in lanes]
+    _, *limited = sections
+    return Choice(
+        arms_of(lanes, known.levels, known.aging),
+        max(most for _, most in sections),
+        ask.slots,
+        [(lane, n, most) for n, (lanes, most) in enumerate(limited) for lane in lanes],
+    )
 
 
 def _header_and_tasks(reply: list[Row]) -> tuple[Header, list[Row]]:

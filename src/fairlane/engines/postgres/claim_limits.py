@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import NamedTuple
 
 from fairlane.core import limits
 from fairlane.core.flow import Flow
@@ -13,11 +14,22 @@ from fairlane.engines.postgres.calls import BEGIN, CLASS, COMMIT, Query
 from fairlane.engines.postgres.claim_order import (
     SQL,
     Reading,
+    Section,
     choose_arms,
     statement_within_limits,
 )
 from fairlane.engines.postgres.context import Context, Known
 from fairlane.engines.postgres.rows import Header, Row
+
+
+class LimitedReply(NamedTuple):
+    """A claim's reply, the sections that it was picked from, and in how many seconds a limit may
+    allow more."""
+
+    rows: list[Row]
+    sections: list[Section]
+    opens_in: float | None
+
 
 WITHIN_LIMITS = [SQL[name] for name in ("lock_limits", "buckets", "held", "heads", "fill_buckets")]
 """The statements of a claim within limits, besides the one that picks the tasks."""
@@ -29,8 +41,8 @@ _SOON = 0.05
 
 def claim_within_limits(
     self: Context, known: Known, ask: Ask, opening: Opening, tidied: bool
-) -> Flow[tuple[list[Row], float | None]]:
-    """Return a claim's reply, and in how many seconds a limit may allow more.
+) -> Flow[LimitedReply]:
+    """Claim where types, or everything, have a limit.
 
     Each statement sees what was committed before it, so what is counted under a lock is exact. One
     statement picks all tasks; it is the first that writes.
@@ -54,7 +66,7 @@ def claim_within_limits(
     for quota in everything:
         most = min(most, allowed(quota))
     caps = {quota.type: min(ask.slots, allowed(quota)) for quota in quotas}
-    sections = [(opening.free, most)]
+    sections: list[Section] = [(opening.free, most)]
     sections += [(quota.lanes, caps[quota.type]) for quota in quotas if caps[quota.type]]
     reading = Reading((yield from choose_arms(known, opening, sections)))
     reply: list[Row] = yield Query(
@@ -69,7 +81,7 @@ def claim_within_limits(
     )
     yield from _take_tokens(known, rated, buckets, reply)
     yield COMMIT
-    return reply, min(waits, default=None)
+    return LimitedReply(reply, sections, min(waits, default=None))
 
 
 def _lock_types(opening: Opening) -> Flow[tuple[list[Quota], list[Quota]]]:

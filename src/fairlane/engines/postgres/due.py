@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairlane.core import limits
@@ -42,10 +43,16 @@ class Done(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The due tasks that a claim chooses from: up to `most` of each arm."""
+    """The due tasks that a claim chooses from: up to `most` of each arm.
+
+    `limited`: the lanes of limited types, each with the number of its type, and with how many tasks
+    the claim may take of that. It takes up to `slots` of all limited types together.
+    """
 
     arms: list[Arm]
     most: int
+    slots: int
+    limited: list[tuple[int, int, int]]
 
 
 @writes
@@ -76,11 +83,16 @@ def _release_due(choice: Choice | None) -> Flow[tuple[int, bool]]:
     ((flood,),) = yield Query(SQL["more_due"], (limits.BATCH,))
     values = (limits.BATCH, DUE.verb.value)
     if flood and choice is not None:
-        columns = [list(column) for column in zip(*choice.arms, strict=True)] or [[]] * 5
-        ((released,),) = yield Query(_RELEASE_FIRST, (*values, choice.most, *columns))
+        columns = (*_columns(choice.arms, 5), *_columns(choice.limited, 3))
+        chosen = (choice.most, choice.slots, *columns)
+        ((released,),) = yield Query(_RELEASE_FIRST, (*values, *chosen))
     else:
         ((released,),) = yield Query(SQL["release_due"], values)
     return released, bool(flood) and released > 0
+
+
+def _columns(rows: Sequence[tuple[int, ...]], width: int) -> list[list[int]]:
+    return [list(column) for column in zip(*rows, strict=True)] or [[]] * width
 
 
 def _expire() -> Flow[bool]:

@@ -60,7 +60,8 @@ PLAIN = frozenset(
             "token",
         ),
         *("due_schedules", "tick_counts"),
-        *("old_blobs", "audit", "total", "stats", "position", "why", "dlq_analysis", "workflow"),
+        *("old_blobs", "audit", "completions", "total", "stats", "position", "why", "dlq_analysis"),
+        "workflow",
         # Control
         *(
             "pause",

@@ -14,10 +14,10 @@ from fairlane.core.tally import waits_of
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.accounting import Accounts, Group
 from fairlane.engines.sqlite.calls import Execute, ExecuteMany
-from fairlane.engines.sqlite.claim_limits import pick_within_limits
+from fairlane.engines.sqlite.claim_limits import Allowances, allowances, pick_within_limits
 from fairlane.engines.sqlite.claim_order import Stream, merge, streams_of
 from fairlane.engines.sqlite.context import Context
-from fairlane.engines.sqlite.due import Chores, do_chores
+from fairlane.engines.sqlite.due import Choice, Chores, do_chores
 from fairlane.engines.sqlite.rows import Row
 
 SQL = statements(__package__, "claim")
@@ -39,11 +39,14 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
         return Grant(tasks, request_id=request_id or "")
     accounts = Accounts()
     opening = self.catalogue.opening(ask)
-    done = yield from do_chores(self, Chores._make(chores), opening, now, accounts)
+    allowed = yield from allowances(self, opening, ask, now)
+    choice = Choice(opening.lanes, {} if allowed is None else allowed.by_lane())
+    done = yield from do_chores(self, Chores._make(chores), choice, now, accounts)
     yield from accounts.post_depths()
     rows, token_in = [], None
     if status == WorkerStatus.ACTIVE and not done.more_expired:
-        rows, token_in = yield from _take(self, ask, opening, now)
+        rows = yield from _take(self, ask, opening, allowed, now)
+        token_in = allowed and allowed.opens_in
     _enter(self, accounts, ask, rows, now)
     # An idle worker's claims write nothing, or it would wake itself and others for nothing.
     if rows or now - seen_at > lease // 3:
@@ -59,14 +62,13 @@ def claim(self: Context, ask: Ask) -> Flow[Grant]:
 
 
 def _take(
-    self: Context, ask: Ask, opening: Opening, now: int
-) -> Flow[tuple[list[Row], float | None]]:
-    """Return the rows of the claimed tasks in order, and when a limit may let more through."""
+    self: Context, ask: Ask, opening: Opening, allowed: Allowances | None, now: int
+) -> Flow[list[Row]]:
+    """Return the rows of the claimed tasks in order."""
     most = min(ask.slots + ask.ahead, limits.BATCH)
     streams = yield from streams_of(self, opening, most, now)
-    token_in = None
-    if opening.quotas or opening.rate:
-        picked, token_in = yield from pick_within_limits(self, opening, streams, ask, now)
+    if allowed is not None:
+        picked = yield from pick_within_limits(self, allowed, streams, now)
     elif len(streams) == 1:
         picked = {streams[0]: most}
     else:
@@ -74,7 +76,7 @@ def _take(
     rows: list[Row] = []
     for stream, count in picked.items():
         rows += yield from _take_stream(ask, stream, count, now)
-    return rows if len(picked) == 1 else _in_order(self, rows, now), token_in
+    return rows if len(picked) == 1 else _in_order(self, rows, now)
 
 
 def _take_stream(ask: Ask, stream: Stream, count: int, now: int) -> Flow[list[Row]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from typing import NamedTuple
 
 from fairlane.core import limits
 from fairlane.core.flow import Flow
@@ -23,14 +25,32 @@ from fairlane.engines.sqlite.context import Context
 _EVERYTHING = ""
 
 
-def pick_within_limits(
-    self: Context,
-    opening: Opening,
-    streams: list[Stream],
-    ask: Ask,
-    now: int,
-) -> Flow[tuple[Picked, float | None]]:
-    """Pick tasks where some types, or everything, are limited; pay with tokens."""
+class Allowances(NamedTuple):
+    """What a claim may take under the limits that hold as it begins.
+
+    `most`: of everything. `of_types`: of each limited type. `slots`: of all limited types together.
+    `opens_in`: the seconds until a limit may let more through.
+    """
+
+    quotas: tuple[Quota, ...]
+    most: int
+    of_types: dict[str, int]
+    slots: int
+    rated: list[Quota]
+    buckets: dict[str, Bucket]
+    opens_in: float | None
+
+    def by_lane(self) -> dict[int, Left]:
+        """Return what is left of it, by lane of a limited type: all of it, for one merge."""
+        slots = Left(self.slots, None)
+        left = {type: Left(most, slots) for type, most in self.of_types.items()}
+        return {lane: left[quota.type] for quota in self.quotas for lane in quota.lanes}
+
+
+def allowances(self: Context, opening: Opening, ask: Ask, now: int) -> Flow[Allowances | None]:
+    """Return what a claim may take where some types, or everything, are limited; else None."""
+    if not (opening.quotas or opening.rate):
+        return None
     # What is held ahead of its run would use up tokens and slots for nothing.
     most = min(ask.slots if opening.rate else ask.slots + ask.ahead, limits.BATCH)
     everything = Quota(_EVERYTHING, Rules(rate=opening.rate), ())
@@ -47,16 +67,27 @@ def pick_within_limits(
         return allowance(quota.rules, bucket, held.get(quota.type, 0), now)
 
     most = min(most, allowed(everything))
-    slots = Left(ask.slots, None)
-    left = {quota.type: Left(allowed(quota), slots) for quota in opening.quotas}
-    by_lane = {lane: left[quota.type] for quota in opening.quotas for lane in quota.lanes}
-    picked = yield from merge(self, streams, now, by_lane, most)
-    for quota in rated:
-        taken = sum(picked.values()) if quota is everything else left[quota.type].taken
-        if taken:
-            bucket = buckets[quota.type]
-            yield Execute(SQL["fill_bucket"], (quota.type, bucket.tokens - taken, bucket.at))
-    return picked, min(waits, default=None)
+    of_types = {quota.type: allowed(quota) for quota in opening.quotas}
+    wait = min(waits, default=None)
+    return Allowances(opening.quotas, most, of_types, ask.slots, rated, buckets, wait)
+
+
+def pick_within_limits(
+    self: Context, allowed: Allowances, streams: list[Stream], now: int
+) -> Flow[Picked]:
+    """Pick tasks where some types, or everything, are limited; pay with tokens."""
+    left = allowed.by_lane()
+    picked = yield from merge(self, streams, now, left, allowed.most)
+    taken: Counter[str] = Counter()
+    for (lane, _), count in picked.items():
+        taken[self.catalogue.lane(lane).type] += count
+        taken[_EVERYTHING] += count
+    for quota in allowed.rated:
+        if taken[quota.type]:
+            bucket = allowed.buckets[quota.type]
+            tokens = bucket.tokens - taken[quota.type]
+            yield Execute(SQL["fill_bucket"], (quota.type, tokens, bucket.at))
+    return picked
 
 
 def _buckets(rated: list[Quota], now: int) -> Flow[dict[str, Bucket]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from heapq import heappop, heappush
 
 from fairlane.core.flow import Flow
@@ -30,14 +30,19 @@ def streams_of(self: Context, opening: Opening, most: int, now: int) -> Flow[lis
     if not opening.spans:
         return []
     rows = yield Execute(SQL["heads"], (json.dumps(opening.spans),))
-    limited = {quota.type for quota in opening.quotas}
+    limited = {lane for quota in opening.quotas for lane in quota.lanes}
+    return first_streams(self, map(Head._make, rows), limited, most, now)
+
+
+def first_streams(
+    self: Context, heads: Iterable[Head], limited: Container[int], most: int, now: int
+) -> list[Stream]:
+    """Return the streams from which `most` tasks can be claimed, of each type in limited lanes."""
 
     def group_of(head: Head) -> str | None:
-        type = self.catalogue.lane(head.lane).type
-        return type if type in limited else None
+        return self.catalogue.lane(head.lane).type if head.lane in limited else None
 
-    heads = [Head._make(row) for row in rows]
-    chosen = first_heads(heads, self.catalogue.aging, now, most, group_of)
+    chosen = first_heads(list(heads), self.catalogue.aging, now, most, group_of)
     return [(head.lane, head.level) for head in chosen]
 
 

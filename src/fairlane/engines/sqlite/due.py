@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 from fairlane.core import limits
 from fairlane.core.flow import Flow, writes
-from fairlane.core.lanes import Opening
 from fairlane.core.machine import DUE, EXPIRE, Clears, Place, Verb, allows
 from fairlane.core.model import Due
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
+from fairlane.core.streams import Head
 from fairlane.core.tally import keys_of
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite import dependents
 from fairlane.engines.sqlite.accounting import Accounts, Group
 from fairlane.engines.sqlite.calls import WAKE, Execute
-from fairlane.engines.sqlite.claim_order import merge
+from fairlane.engines.sqlite.claim_order import Left, first_streams, merge
 from fairlane.engines.sqlite.context import Context
 from fairlane.engines.sqlite.moves import TaskRow, apply_move, standing_by_number
 
@@ -30,6 +30,14 @@ class Chores(NamedTuple):
     due_at: int | None
     expires_at: int | None
     parents_ended: bool
+
+
+class Choice(NamedTuple):
+    """The due tasks that a claim chooses from: those of the lanes that it may take, and of lanes of
+    limited types no more than is left for them."""
+
+    lanes: tuple[int, ...]
+    left: dict[int, Left]
 
 
 class Done(NamedTuple):
@@ -59,17 +67,17 @@ def move_due(self: Context) -> Flow[Due]:
 
 
 def do_chores(
-    self: Context, chores: Chores, opening: Opening | None, now: int, accounts: Accounts
+    self: Context, chores: Chores, choice: Choice | None, now: int, accounts: Accounts
 ) -> Flow[Done]:
     """Do the first part of a claim: what waits for its time, or for a parent, moves on.
 
-    `opening`: what the worker may take. None: all tasks alike, in the order of time.
+    `choice`: what to queue if more tasks are due than fit a batch. None: those that were due first.
     """
     queued, more_due, next_due_at = 0, False, chores.due_at
     if chores.due_at is not None and chores.due_at <= now:
         ((more_due,),) = yield Execute(SQL["more_due"], (now, limits.BATCH))
-        if more_due and opening is not None:
-            due = yield from _first_due(self, set(opening.lanes), now)
+        if more_due and choice is not None:
+            due = yield from _first_due(self, choice, now)
             more_due = len(due) == limits.BATCH
         else:
             due = (yield Execute(SQL["due"], (now, limits.BATCH))).fetchall()
@@ -85,12 +93,14 @@ def do_chores(
     return Done(queued, bool(more_due), more_expired, more_dependents, next_due_at)
 
 
-def _first_due(self: Context, lanes: set[int], now: int) -> Flow[list[tuple[object, ...]]]:
-    """Return the due tasks of these lanes that come first."""
-    streams = [(lane, level) for lane, level in (yield Execute(SQL["due_streams"], (now,)))]
-    streams = [stream for stream in streams if stream[0] in lanes]
+def _first_due(self: Context, choice: Choice, now: int) -> Flow[list[tuple[object, ...]]]:
+    """Return the due tasks that come first among those that a claim may take."""
+    lanes = {lane for lane in choice.lanes if lane not in choice.left or choice.left[lane].most}
+    heads = [Head._make(row) for row in (yield Execute(SQL["due_heads"], (now,)))]
+    heads = [head for head in heads if head.lane in lanes]
+    streams = first_streams(self, heads, choice.left, limits.BATCH, now)
     statement = SQL["due_stream"]
-    picked = yield from merge(self, streams, now, {}, limits.BATCH, statement, (now,))
+    picked = yield from merge(self, streams, now, choice.left, limits.BATCH, statement, (now,))
     found: list[tuple[object, ...]] = []
     for stream, count in picked.items():
         found += yield Execute(SQL["due_of_stream"], (*stream, now, count))

@@ -30,6 +30,8 @@ from fairlane.wire.worker_protocol import Heartbeat, line
 from fairlane.wire.worker_protocol_bulk import (
     Claim,
     ClaimAnswer,
+    CompletionsView,
+    CountCompletions,
     DisownedRuns,
     EndedRuns,
     HeldRun,
@@ -115,6 +117,14 @@ async def holdings(services: Services, call: Call[ListHoldings, None]) -> Respon
     return Response(HoldingsView(runs, found.cursor))
 
 
+async def completions(services: Services, call: Call[CountCompletions, None]) -> Response:
+    """Count the runs of types that have ever completed. A worker whose own runs fail learns from it
+    whether others do better."""
+    types = _check_size(call.body.types)
+    found = await services.run(services.ops.completions(types, call.body.queues))
+    return Response(CompletionsView(found))
+
+
 async def disown(services: Services, call: Call[DisownedRuns, None]) -> Response:
     """Take runs from a worker that does not have them. Their tasks run again, as if the worker had
     died."""
@@ -146,9 +156,7 @@ def _ask(body: Claim, worker_id: str, known: KnownWorker) -> Ask:
 
 def _check_size(items: Sequence[Any]) -> Sequence[Any]:
     if len(items) > limits.BATCH:
-        raise BatchTooLarge(
-            f"At most {limits.BATCH} runs are reported at once, not {len(items):,}."
-        )
+        raise BatchTooLarge(f"At most {limits.BATCH} items are sent at once, not {len(items):,}.")
     return items
 
 
@@ -164,5 +172,6 @@ OPERATIONS: Final = [
     operation("{worker_id}/reports", reports, ProgressReports, Verdicts),
     operation("{worker_id}/pulse", pulse, Heartbeat, PulseView),
     operation("{worker_id}/holdings", holdings, ListHoldings, HoldingsView),
+    operation("completions", completions, CountCompletions, CompletionsView),
     operation("{worker_id}/disown", disown, DisownedRuns, Verdicts),
 ]

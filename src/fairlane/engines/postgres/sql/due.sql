@@ -50,27 +50,52 @@ moved AS (
 SELECT count(*) FROM due;
 
 -- When more tasks are due than fit a batch, a claim picks those that come first among the tasks that
--- its worker may take. $3 how many of each arm at most, $4 ... $8 lane, level, ages and effective level
--- of each arm. An arm of the claim reads `ready_at`; here `due_at` stands for it.
+-- it may take. $3 how many of each arm at most, $4 how many of limited types together, $5 ... $9 lane,
+-- level, ages and effective level of each arm, $10 the lanes of limited types, $11 the numbers of these
+-- types, $12 how many tasks the claim may take of them. An arm of the claim reads `ready_at`; here
+-- `due_at` stands for it.
 
 -- name: first_due
 WITH clock AS (SELECT fairlane.now_us() AS now)
 /* BEGIN pick */
 SELECT task.ctid
 FROM (
-    SELECT head.tid
-    FROM unnest($4::int[], $5::smallint[], $6::bigint[], $7::bigint[], $8::smallint[])
-        AS arm (lane, level, from_age, to_age, effective)
-    CROSS JOIN LATERAL (
-        SELECT ctid AS tid, due_at, task_id FROM fairlane.waiting
-        WHERE
-            lane = arm.lane AND level = arm.level
-            AND due_at <= least((SELECT now FROM clock), (SELECT now FROM clock) - arm.from_age)
-            AND due_at > (SELECT now FROM clock) - arm.to_age
-        ORDER BY due_at, task_id
-        LIMIT $3
-    ) AS head
-    ORDER BY arm.effective DESC, head.due_at, head.task_id
+    WITH candidate AS MATERIALIZED (
+        SELECT head.tid, arm.effective, head.due_at, head.task_id, quota.type, quota.most
+        FROM unnest($5::int[], $6::smallint[], $7::bigint[], $8::bigint[], $9::smallint[])
+            AS arm (lane, level, from_age, to_age, effective)
+        LEFT JOIN unnest($10::int[], $11::int[], $12::int[]) AS quota (lane, type, most)
+            ON quota.lane = arm.lane
+        CROSS JOIN LATERAL (
+            SELECT ctid AS tid, due_at, task_id FROM fairlane.waiting
+            WHERE
+                lane = arm.lane AND level = arm.level
+                AND due_at <= least((SELECT now FROM clock), (SELECT now FROM clock) - arm.from_age)
+                AND due_at > (SELECT now FROM clock) - arm.to_age
+            ORDER BY due_at, task_id
+            LIMIT $3
+        ) AS head
+    ),
+    counted AS (
+        SELECT
+            *,
+            row_number() OVER (PARTITION BY type ORDER BY effective DESC, due_at, task_id) AS nth
+        FROM candidate
+        WHERE type IS NOT NULL
+    ),
+    limited AS (
+        SELECT tid, effective, due_at, task_id FROM counted
+        WHERE nth <= most
+        ORDER BY effective DESC, due_at, task_id
+        LIMIT $4
+    )
+    SELECT tid
+    FROM (
+        SELECT tid, effective, due_at, task_id FROM candidate WHERE type IS NULL
+        UNION ALL
+        TABLE limited
+    ) AS allowed
+    ORDER BY effective DESC, due_at, task_id
     LIMIT $1
 ) AS first JOIN fairlane.waiting AS task ON task.ctid = first.tid
 FOR UPDATE OF task SKIP LOCKED

@@ -74,15 +74,25 @@ local function is_open(lane)
     return low > 0 and lane <= spans[low][2]
 end
 
--- Return those of the streams that are in the worker's lanes. `set` is the key of a stream's tasks,
--- without its name.
+-- What the limits allow this claim to take: of everything, of each limited type, and of all these together.
+-- A task that a worker holds ahead would use up tokens and slots before it runs.
+local most = math.min(opening.rate > 0 and slots or slots + ahead, batch)
+local limited_slots, types = {most = slots, taken = 0}, {}
+local everything = allowance({type = '', rate = opening.rate, slots = 0, open_until = 0, opened_at = 0}, most)
+for i, quota in ipairs(opening.quotas) do
+    types[i] = allowance(quota, batch, limited_slots)
+end
+
+-- Return those of the streams that are in the worker's lanes, each with the allowance of its type. `set` is
+-- the key of a stream's tasks, without its name.
 local function open_streams(names, set)
     local found = {}
     for _, name in ipairs(names) do
         local lane, level = string.match(name, '(%d+):(%d+)')
         lane, level = tonumber(lane), tonumber(level)
         if not spans or is_open(lane) then
-            found[#found + 1] = {name = name, key = set .. name, lane = lane, level = level, taken = 0}
+            local left = types[limited[lane]]
+            found[#found + 1] = {name = name, key = set .. name, lane = lane, level = level, left = left, taken = 0}
         end
     end
     return found
@@ -111,7 +121,7 @@ local function filled_streams()
     return found
 end
 
--- Queue due tasks, up to a batch: first those that come first among all that the worker may take. Return
+-- Queue due tasks, up to a batch: first those that come first among all that the worker may take now. Return
 -- their number, and whether there may be more for the worker.
 local function release_first_due()
     local names, released = due_streams(), 0
@@ -120,12 +130,19 @@ local function release_first_due()
         stream.due_only = true
     end
     merge(streams, batch)
+    limited_slots.taken = 0  -- nothing is claimed yet
+    for _, left in ipairs(types) do
+        left.taken = 0
+    end
     for _, stream in ipairs(streams) do
         released = released + release_due(stream.name, stream.taken)
     end
     write()
     local more = released == batch
     for _, name in ipairs(names) do
+        if released == batch then
+            break
+        end
         released = released + release_due(name, batch - released)
     end
     write()
@@ -134,17 +151,9 @@ end
 
 -- Pick the first tasks within the limits, and spend tokens for them.
 local function pick()
-    -- A task that a worker holds ahead would use up tokens and slots before it runs.
-    local most = math.min(opening.rate > 0 and slots or slots + ahead, batch)
-    local limited_slots, types = {most = slots, taken = 0}, {}
-    local everything = allowance({type = '', rate = opening.rate, slots = 0, open_until = 0, opened_at = 0}, most)
-    for i, quota in ipairs(opening.quotas) do
-        types[i] = allowance(quota, batch, limited_slots)
-    end
     local streams = open_streams(filled_streams(), QUEUE)
     for _, stream in ipairs(streams) do
         stream.place = pack('>HB', stream.lane, stream.level)
-        stream.left = types[limited[stream.lane]]
         stream.slots = stream.left and stream.left.counted and gathered('SADD', SLOTS .. stream.lane)
     end
     local ids, from

@@ -18,32 +18,35 @@ LIMIT ?;
 -- name: next_due
 SELECT min(due_at) FROM waiting WHERE due_at > ?;
 
--- The streams that have a due task. From the first task of a stream, the index leads to the first
--- task of the next one.
+-- The streams that have a due task, with the first one of each. From the first task of a stream, the
+-- index leads to that of the next one.
 
--- name: due_streams
-WITH RECURSIVE head (lane, level, due_at, next) AS (
-    SELECT -1, -1, NULL, (
-        SELECT number FROM waiting WHERE due_at IS NOT NULL ORDER BY lane, level, due_at LIMIT 1
+-- name: due_heads
+WITH RECURSIVE head (lane, level, due_at, task_id, next) AS (
+    SELECT -1, -1, NULL, NULL, (
+        SELECT number FROM waiting
+        WHERE due_at IS NOT NULL
+        ORDER BY lane, level, due_at, task_id
+        LIMIT 1
     )
     UNION ALL
-    SELECT task.lane, task.level, task.due_at, coalesce(
+    SELECT task.lane, task.level, task.due_at, task.task_id, coalesce(
         (
             SELECT number FROM waiting
             WHERE due_at IS NOT NULL AND lane = task.lane AND level > task.level
-            ORDER BY level, due_at
+            ORDER BY level, due_at, task_id
             LIMIT 1
         ),
         (
             SELECT number FROM waiting
             WHERE due_at IS NOT NULL AND lane > task.lane
-            ORDER BY lane, level, due_at
+            ORDER BY lane, level, due_at, task_id
             LIMIT 1
         )
     )
     FROM head CROSS JOIN waiting AS task ON task.number = head.next
 )
-SELECT lane, level FROM head WHERE due_at <= ?;
+SELECT lane, level, due_at, task_id FROM head WHERE due_at <= ?;
 
 -- name: due_stream
 SELECT due_at, task_id FROM waiting
