@@ -44,7 +44,13 @@ ADDED: dict[str, dict[str, Any]] = {
     "lease": {"start_within": None},
     "completed_last_minute": {"completed_last_hour": 0},
     "p95_age_seconds": {"unserved": []},
-    "attempts": {"trail": [], "owner": None, "scheduled_for": None, "inputs": {}},
+    "attempts": {
+        "trail": [],
+        "owner": None,
+        "scheduled_for": None,
+        "inputs": {},
+        "membership": None,
+    },
     "exempt": {"subject": None, "own": False, "queues": None, "tags": {}},
     "open_until": {"timeout": 0.0},
 }
