@@ -136,7 +136,8 @@ TABLE: list[Bad] = [
     *post(
         33,
         422,
-        *({}, {"types": "a"}, {"types": [1]}, {"types": ["a"] * 501}, {"types": [], "queues": "a"}),
+        *({}, {"types": "a"}, {"types": [1]}, {"types": [""]}, {"types": ["a"] * 501}),
+        *({"types": [], "queues": queues} for queues in ("a", [""], [1])),
         path="/internal/workers/completions",
     ),
     *worker(34, 422, "poll", {"wait_seconds": -1}, {"wait_seconds": "1"}),

@@ -176,7 +176,9 @@ def check_names(names: Iterable[str]) -> None:
     """Raise InvalidRequest for an invalid name."""
     for name in names:
         if not is_name(name):
-            raise InvalidRequest(f"A capability or request id has {NAME_RULE}. Got {shown(name)}.")
+            raise InvalidRequest(
+                f"A type, queue, capability or request id has {NAME_RULE}. Got {shown(name)}."
+            )
 
 
 async def _attempt(services: Services, worker_id: str, task_id: str, given: int | None) -> int:

@@ -120,8 +120,9 @@ async def holdings(services: Services, call: Call[ListHoldings, None]) -> Respon
 async def completions(services: Services, call: Call[CountCompletions, None]) -> Response:
     """Count the runs of types that have ever completed. A worker whose own runs fail learns from it
     whether others do better."""
-    types = _check_size(call.body.types)
-    found = await services.run(services.ops.completions(types, call.body.queues))
+    types, queues = _check_size(call.body.types), call.body.queues
+    check_names((*types, *(queues or ())))
+    found = await services.run(services.ops.completions(types, queues))
     return Response(CompletionsView(found))
 
 
