@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 # How many tests run at once: make chaos JOBS=4.
-JOBS ?= 2
+JOBS ?= 3
 
 BIN := .venv/bin
 RUN_STAMP := .venv/.runs

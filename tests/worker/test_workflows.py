@@ -20,7 +20,7 @@ from fairlane.runtime.workflows import WorkflowHandle
 from tests.conformance.test_encryption import keyed
 from tests.conftest import Servers
 from tests.fixtures.raw import written
-from tests.fixtures.stores import KINDS, REMOTE, World, opened
+from tests.fixtures.stores import KINDS, REMOTE, TRANSACTIONAL, World, opened
 from tests.worker.kit import PATIENCE, application, happened, seen, working
 
 KEY = Key("k1", b"1" * 32)
@@ -241,9 +241,9 @@ async def test_a_wide_one(shop: Shop) -> None:
         assert await flow.result(PATIENCE) == sum(range(200))
 
 
+# A server has the keys itself.
+@pytest.mark.parametrize("world", KINDS, indirect=True)
 async def test_encrypted(world: World) -> None:
-    if world.behind is not world:
-        pytest.skip("a server has the keys")
     shop = Shop(application(keyed(world, KEY)))
     flow = await shop.app.submit(shop.large.map([70, 80]).then(shop.lengths))
     async with working(shop.app):
@@ -251,9 +251,8 @@ async def test_encrypted(world: World) -> None:
     assert b"xxxxxxxx" not in await written(world.backend, world.url)
 
 
+@pytest.mark.parametrize("world", TRANSACTIONAL, indirect=True)
 async def test_in_a_transaction_of_the_caller(world: World, shop: Shop) -> None:
-    if not world.transactional:
-        pytest.skip("there are no transactions")
     shape = shop.price.prepare(1).then(shop.double)
 
     async def submitted(*, fails: bool) -> WorkflowHandle[int]:
