@@ -210,14 +210,20 @@ async def idle(backend: Backend, seconds: float) -> list[Row]:
 
 
 async def cpu_within(seconds: float) -> float:
-    """Seconds of CPU time that this process and the store use meanwhile."""
-    began = time.process_time() + cpu_of_servers()
+    """Seconds of CPU time that this process and the store use meanwhile.
+
+    Of the store's processes those count that are there all the time: what Redis' child has used
+    that rewrites its file is gone when the child is.
+    """
+    here, before = time.process_time(), cpu_of_servers()
     await asyncio.sleep(seconds)
-    return time.process_time() + cpu_of_servers() - began
+    after = cpu_of_servers()
+    store = sum(after[pid] - before[pid] for pid in before.keys() & after.keys())
+    return time.process_time() - here + store
 
 
-def cpu_of_servers() -> float:
-    """Seconds of CPU time that the processes have used which this one has started."""
+def cpu_of_servers() -> dict[int, float]:
+    """Seconds of CPU time that each process has used which this one has started."""
     parents: dict[int, int] = {}
     used: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -230,7 +236,7 @@ def cpu_of_servers() -> float:
     ours = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
         ours |= more
-    return sum(used[pid] for pid in ours - {os.getpid()}) / os.sysconf("SC_CLK_TCK")
+    return {pid: used[pid] / os.sysconf("SC_CLK_TCK") for pid in ours - {os.getpid()}}
 
 
 async def measure(store: str, parts: Sequence[str], seconds: float) -> None:
