@@ -177,7 +177,6 @@ async def test_limits_hold_with_eight_claimers_at_once(store: World) -> None:
 
     began = asyncio.get_running_loop().time()
     claimed = [type for types in await asyncio.gather(*map(one, range(8))) for type in types]
-    claimed += await one(0)  # a claim may go without what another has just locked
     took = asyncio.get_running_loop().time() - began
     assert claimed.count("slots") == 7
     assert 5 <= claimed.count("rated") <= 5 + 5 * took + 1
