@@ -187,7 +187,8 @@ class Maintenance:
             if again.since != watch.since:  # the clock was set since this round began
                 await self._bring_back(again)
                 return
-            settlements = [reaped(item, random.random()) for item in overdue]
+            spread = (await run(ops.settings())).requeue_spread
+            settlements = [reaped(item, random.random(), spread) for item in overdue]
             settled = await run(ops.settle(settlements, reaping=True))
             self._failures.log(overdue, settlements, settled)
             moved = any(answer.verdict is Verdict.APPLIED for answer in settled)

@@ -31,9 +31,12 @@ def test_settings_are_shown_and_set(ready: Cli) -> None:
     assert "low_to_medium     5m (default: 10m)\n" in text
     assert "medium_to_high    never (default: 20m)\n" in text
     assert "failed            7d\n" in text
+    assert "requeue_spread    0s\n" in text
     (entry,) = ready.json("audit")["entries"]
     assert entry["action"] == "settings.change"
     assert entry["detail"]["completed"] == "30d"
+    assert ready.json("settings", "requeue-spread=90")["requeue_spread"] == 90.0
+    assert "requeue_spread    90s (default: 0s)\n" in ready.ok("settings")
 
 
 def test_a_stale_version_changes_nothing(ready: Cli) -> None:
@@ -52,6 +55,9 @@ def test_a_stale_version_changes_nothing(ready: Cli) -> None:
         ("completed=never", "How long to keep what is completed"),
         ("completed", "A setting is given as name=time"),
         ("complete=5d", "There is no setting 'complete'"),
+        ("requeue-spread=2h", "requeue_spread, the time over which"),
+        ("requeue-spread=never", "requeue_spread, the time over which"),
+        ("requeue-spread=-1", "A setting is a duration"),
         ("low-to-medium=soon", "A setting is a duration"),
         ("low-to-medium=99999d", "The aging threshold low_to_medium"),
     ],
@@ -65,20 +71,23 @@ def test_what_makes_no_sense_is_named(ready: Cli, given: str, named: str) -> Non
 
 def test_the_doctor_shows_them(ready: Cli) -> None:
     assert "The defaults. Aging: low_to_medium 10m," in ready.ok("doctor")
-    ready.ok("settings", "dead-letter=90d")
+    assert "Tasks of dead workers come back at once." in ready.ok("doctor").replace("\n", " ")
+    ready.ok("settings", "dead-letter=90d", "requeue-spread=1m")
     (check,) = [each for each in ready.json("doctor")["checks"] if each["check"] == "settings"]
     assert check["status"] == "ok"
     assert check["message"].startswith("Version 1. Aging: ")
     assert "dead_letter 90d" in check["message"]
+    assert check["message"].endswith("Tasks of dead workers come back over 1m.")
 
 
 def test_a_server_sets_its_flags(ready: Cli) -> None:
-    flags = ("--port", "0", "--retention", "completed=30d", "--aging", "low-to-medium=5m")
-    with running("server", *flags) as process:
+    flags = ("--retention", "completed=30d", "--aging", "low-to-medium=5m")
+    with running("server", "--port", "0", *flags, "--requeue-spread", "30s") as process:
         status, found = Site(process).ask("GET", "/api/v1/settings")
         assert (status, found) == (200, ready.json("settings"))
         assert found["retention"]["completed"] == 30 * DAY
         assert found["aging"]["low_to_medium"] == 300.0
+        assert found["requeue_spread"] == 30.0
         assert process.stop() == 0
 
 
@@ -119,6 +128,10 @@ def test_they_come_from_flags_then_the_environment_then_the_file(tmp_path: Path)
     found = resolve({"aging": "medium-to-high=1.5m"}, environ, tmp_path)
     assert found.store_settings == {"medium_to_high": 90.0, "failed": 3600.0, "cancelled": 90.0}
     assert resolve({}, found.environment(), tmp_path) == found._replace(store=None)
+    for spread, seconds in (("90s", 90.0), ("1.5m", 90.0), ("0", 0.0)):
+        found = resolve({"requeue_spread": spread}, {"FAIRLANE_REQUEUE_SPREAD": "5"}, Path("none"))
+        assert found.store_settings == {"requeue_spread": seconds}
+        assert resolve({}, found.environment(), Path("none")) == found._replace(store=None)
     assert Settings().store_settings == {}
 
 
@@ -130,6 +143,10 @@ def test_they_come_from_flags_then_the_environment_then_the_file(tmp_path: Path)
         ("retention", "completed=0", "FAIRLANE_RETENTION: How long to keep what is completed"),
         ("retention", "completed", "FAIRLANE_RETENTION: A setting is given as name=time"),
         ("aging", "low_to_medium=x", "FAIRLANE_AGING: A setting is a duration"),
+        ("requeue_spread", "soon", "FAIRLANE_REQUEUE_SPREAD: A setting is a duration"),
+        ("requeue_spread", "-1", "FAIRLANE_REQUEUE_SPREAD: A setting is a duration"),
+        ("requeue_spread", "never", "FAIRLANE_REQUEUE_SPREAD: requeue_spread, the time"),
+        ("requeue_spread", "2h", "FAIRLANE_REQUEUE_SPREAD: requeue_spread, the time"),
     ],
 )
 def test_mistakes_in_the_environment(tmp_path: Path, name: str, value: str, named: str) -> None:
@@ -144,6 +161,9 @@ def test_mistakes_in_the_environment(tmp_path: Path, name: str, value: str, name
         ("retention = {completed = true}", "A setting is a duration"),
         ("[aging]\nlow_to_medium = -1", "The aging threshold low_to_medium"),
         ("[aging]\nlow_to_medium = nan", "The aging threshold low_to_medium"),
+        ("requeue_spread = -1", "requeue_spread in fairlane.toml: requeue_spread, the time"),
+        ("requeue_spread = nan", "requeue_spread in fairlane.toml: requeue_spread, the time"),
+        ("requeue_spread = true", "requeue_spread in fairlane.toml: A setting is a duration"),
     ],
 )
 def test_mistakes_in_the_file(tmp_path: Path, text: str, named: str) -> None:

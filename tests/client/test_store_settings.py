@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairlane import Aging, Fairlane, Retention, engines
-from fairlane.core.errors import InvalidRetention, StoreUnavailable
+from fairlane.core.errors import InvalidRetention, InvalidSetting, StoreUnavailable
 from fairlane.core.flow import Op
 from fairlane.core.store_settings import DEFAULT, StoreSettings
 from fairlane.core.tokens import Scope, issued
@@ -35,9 +35,12 @@ async def test_it_sets_what_it_names_when_it_opens_the_store(url: str) -> None:
     with Fairlane(url, aging=Aging(low_to_medium=30.0)) as other:
         other.stats_sync()
     assert settings(url) == StoreSettings(Aging(low_to_medium=30.0), MONTH, version=2)
+    with Fairlane(url, requeue_spread=30) as spreading:
+        spreading.stats_sync()
+    assert settings(url) == StoreSettings(Aging(low_to_medium=30.0), MONTH, 30.0, version=3)
     with Fairlane(url) as third:
         third.stats_sync()
-    assert settings(url).version == 2, "one that names nothing changes nothing"
+    assert settings(url).version == 3, "one that names nothing changes nothing"
 
 
 def test_what_is_set_already_is_not_written_again(
@@ -69,6 +72,9 @@ def test_the_last_one_wins(url: str) -> None:
 def test_a_bad_value_is_refused_before_anything_is_opened(url: str) -> None:
     with pytest.raises(InvalidRetention, match="completed"):
         Fairlane(url, retention=Retention(completed=0))
+    for spread in (-1, float("nan"), "30", 1e6):
+        with pytest.raises(InvalidSetting, match="requeue_spread"):
+            Fairlane(url, requeue_spread=spread)  # type: ignore[arg-type]
     assert not Path(url.removeprefix("sqlite:///")).exists()
 
 

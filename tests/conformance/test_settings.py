@@ -16,11 +16,14 @@ from fairlane.core.errors import (
     InvalidSetting,
     SettingsConflict,
 )
+from fairlane.core.history import history_of
 from fairlane.core.model import Ask, TaskError
 from fairlane.core.outcomes import Failed
 from fairlane.core.priority import Aging
 from fairlane.core.retention import Retention
+from fairlane.core.states import State
 from fairlane.core.store_settings import NAMES, StoreSettings
+from fairlane.core.submission import new_task
 from fairlane.maintenance import Maintenance
 from tests.fixtures.stores import World
 
@@ -59,11 +62,12 @@ async def test_what_is_not_set_is_the_default(store: World) -> None:
 async def test_every_setting_can_be_set_and_is_seen_by_others(store: World) -> None:
     wanted = {name: 100.0 + number for number, name in enumerate(NAMES)}
     answer = await store.run(store.ops.change_settings(wanted))
-    assert answer == StoreSettings(Aging(100, 101, 102), Retention(103, 104, 105, 106, 107, 108), 1)
+    kept = Retention(103, 104, 105, 106, 107, 108)
+    assert answer == StoreSettings(Aging(100, 101, 102), kept, 109, version=1)
     for backend in store.processes(2):
         assert await backend.run(backend.ops.settings()) == answer
     assert await change(store, low_to_medium=None) == StoreSettings(
-        Aging(None, 101, 102), answer.retention, 2
+        Aging(None, 101, 102), kept, 109, version=2
     )
     assert (await settings(store)).version == 2
 
@@ -113,7 +117,8 @@ async def test_changes_without_a_version_are_all_made(store: World) -> None:
         )
     )
     found = await settings(store)
-    assert found == StoreSettings(Aging(50, 51, 52), Retention(53, 54, 55, 56, 57, 58), len(wanted))
+    kept = Retention(53, 54, 55, 56, 57, 58)
+    assert found == StoreSettings(Aging(50, 51, 52), kept, 59, version=len(wanted))
 
 
 @pytest.mark.parametrize(
@@ -130,6 +135,11 @@ async def test_changes_without_a_version_are_all_made(store: World) -> None:
         ({"workers": float("inf")}, InvalidRetention),
         ({"cancelled": "7d"}, InvalidRetention),
         ({"cancelled": True}, InvalidRetention),
+        ({"requeue_spread": -1}, InvalidSetting),
+        ({"requeue_spread": 3600.5}, InvalidSetting),
+        ({"requeue_spread": float("nan")}, InvalidSetting),
+        ({"requeue_spread": "30"}, InvalidSetting),
+        ({"requeue_spread": None}, InvalidSetting),
         ({"low_to_medium": -1}, InvalidPriority),
         ({"medium_to_high": float("nan")}, InvalidPriority),
         ({"high_to_critical": 1e12}, InvalidPriority),
@@ -180,7 +190,9 @@ async def test_the_order_goes_back_when_the_setting_does(store: World) -> None:
 
 async def test_nothing_is_changed_if_one_value_is_bad(store: World) -> None:
     before = await change(store, completed=5.0)
-    for name, bad in [("failed", 0.0), ("low_to_medium", -1.0), ("unknown", 5.0)]:
+    for name, bad in [
+        *(("failed", 0.0), ("low_to_medium", -1.0), ("requeue_spread", -1.0), ("unknown", 5.0))
+    ]:
         with pytest.raises(InvalidInput, match=name):
             await store.run(store.ops.change_settings({"completed": 6.0, name: bad}))
     assert await settings(store) == before
@@ -281,6 +293,73 @@ async def test_a_maintainer_hears_of_a_change(store: World) -> None:
     await change(store, completed=1.0)
     await keeper._prune()
     assert await _present(store, [done]) == [False]
+
+
+async def reap(store: World) -> None:
+    """What the maintenance does when it has seen twice that a worker is silent."""
+    keeper = store.keeper()
+    await keeper.round()
+    await keeper.round()
+
+
+@pytest.mark.local
+async def test_what_a_dead_worker_had_started_comes_back_over_the_spread(store: World) -> None:
+    """What it had not started, and so done no harm with, comes back at once."""
+    await change(store, requeue_spread=100.0)
+    await store.keeper("an earlier one").round()
+    begun = await store.submit_all([new_task("work") for _ in range(40)])
+    waiting = await store.submit_all([new_task("work") for _ in range(3)])
+    last = await store.submit(max_retries=0)
+    before = {task_id: (await store.task(task_id)).ready_at for task_id in begun}
+    dying = await store.worker(lease=30.0, capacity=100)
+    for task in await store.claim(dying, 100):
+        if task.task_id not in waiting:
+            await store.start(task)
+    await store.advance(60)
+    await reap(store)
+
+    tasks = [await store.task(task_id) for task_id in begun]
+    assert {(task.status, task.retry_count) for task in tasks} == {(State.RETRYING, 1)}
+    assert {task.attempts[0].outcome for task in tasks} == {"lost"}
+    assert {task.error.code for task in tasks if task.error} == {"WORKER_LOST"}
+    pauses = [(task.next_retry_at - task.updated_at).total_seconds() for task in tasks]  # type: ignore[operator]
+    assert all(0 <= pause <= 100 for pause in pauses)
+    assert max(pauses) - min(pauses) > 50
+    assert [str(step.state) for step in history_of(tasks[0])] == ["queued", "executing", "retrying"]
+    returned = [await store.task(task_id) for task_id in waiting]
+    assert {(task.status, task.returns) for task in returned} == {(State.QUEUED, 1)}
+    assert (await store.task(last)).status is State.DEAD_LETTER
+
+    heir = await store.worker(capacity=100)
+    early = {task.task_id for task in await store.claim(heir, 100)}
+    assert early.issuperset(waiting)
+    assert len(early) < len(begun)
+    newer = await store.submit()
+    await store.advance(100)
+    late = [task.task_id for task in await store.claim(heir, 100)]
+    assert sorted([*late, *early]) == sorted([*begun, *waiting, newer])
+    assert late[-1] == newer, "they have kept their places"
+    again = await store.task(late[0])
+    assert (again.attempt, again.ready_at) == (2, before[late[0]])
+    history = [str(step.state) for step in history_of(again)]
+    assert history == ["queued", "executing", "retrying", "queued", "executing"]
+
+
+@pytest.mark.local
+async def test_a_maintainer_hears_of_a_new_spread(store: World) -> None:
+    await change(store, requeue_spread=3600.0)
+    keeper = store.keeper("the first one")
+    await keeper.round()
+    states = []
+    for spread in (0.0, 3600.0):
+        await change(store, requeue_spread=spread)
+        task_id = await store.submit()
+        await store.start(await store.claim_one(await store.worker(lease=30.0)))
+        await store.advance(60)
+        await reap(store)
+        states.append(await store.state(task_id))
+        await store.run(store.ops.cancel([task_id]))
+    assert states == [State.QUEUED, State.RETRYING]
 
 
 async def _prune(store: World) -> None:

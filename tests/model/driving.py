@@ -427,7 +427,8 @@ class Pair:
             # All are named: it is the store that says who is lost, whatever the caller has seen.
             self.run(self.backend.ops.bury([each.worker_id for each in workers]))
             overdue = self.run(self.backend.ops.expired(500))
-            settlements = list(map(reaped, overdue))
+            spread = self.run(self.backend.ops.settings()).requeue_spread
+            settlements = [reaped(item, spread=spread) for item in overdue]
             settled = self.run(self.backend.ops.settle(settlements, reaping=True))
             return sorted(
                 item.task_id

@@ -211,10 +211,15 @@ def break_circuits(choices: Choices) -> Do:
 
 
 def change_settings(choices: Choices) -> Do:
-    name = choices.one("low_to_medium", "medium_to_high", "high_to_critical", "completed", "failed")
+    name = choices.one(
+        *("low_to_medium", "medium_to_high", "high_to_critical", "completed", "failed"),
+        *("requeue_spread", "requeue_spread"),
+    )
     seconds = choices.one(40.0, 40.0, 70.0, 200.0, 600.0)
     changes: dict[str, float | None] = {name: seconds}
-    if name not in {"completed", "failed"}:
+    if name == "requeue_spread":  # half of it passes until a retry: times are multiples of ten
+        changes = {name: 2 * seconds}
+    elif name not in {"completed", "failed"}:
         changes = {name: choices.one(seconds, seconds, seconds, None)}
     if choices.seldom(10):
         changes["cancelled"] = 0.0  # refused

@@ -146,6 +146,7 @@ class Model:
             "dead_letter": 30 * DAY,
             "workers": DAY,
             "journal": DAY,
+            "requeue_spread": 0.0,
         }
         self.settings_version = 0
         self.fences: dict[str, tuple[int, float]] = {}
@@ -480,7 +481,8 @@ class Model:
                 and task.claimed + holder.start_within <= self.now
             )
             if dead:
-                self._apply(task, "lost" if task.started is not None else "returned", None)
+                spread = self.settings["requeue_spread"] or 0.0
+                self._apply(task, "lost" if task.started is not None else "returned", spread / 2)
             elif late:
                 self._linger(task)
                 self._apply(task, "timed_out", None)
@@ -532,7 +534,7 @@ class Model:
         elif outcome in {"failed", "timed_out"}:
             self._fail(task, outcome, value)
         elif outcome in {"lost", "returned"}:
-            self._lose(task, outcome, "worker_lost")
+            self._lose(task, outcome, "worker_lost", value or 0.0)
         elif outcome == "unstarted":
             self._lose(task, "returned", "not_started")
         elif outcome == "released":
@@ -559,7 +561,7 @@ class Model:
         if outcome == "timed_out" and task.timeout is not None:
             task.timeout = max(task.timeout, min(task.timeout * 1.5, 3600.0))
 
-    def _lose(self, task: MTask, outcome: str, reason: str) -> None:
+    def _lose(self, task: MTask, outcome: str, reason: str, after: float = 0.0) -> None:
         code = reason.upper()
         if outcome == "lost":
             task.retries += 1
@@ -570,6 +572,8 @@ class Model:
             task.returns > FREE_RETURNS
         ):
             self._end(task, "dead_letter", Problem(code, reason), outcome)
+        elif outcome == "lost" and after:
+            self._wait(task, outcome, Problem(code, None), "retrying", self.now + after, reason)
         else:
             self._wait(task, outcome, Problem(code, None), "queued", None, reason)
 
@@ -718,6 +722,8 @@ class Model:
                 raise Refused("invalid_setting")
             if name in KEPT and (seconds is None or seconds < 1):
                 raise Refused("invalid_retention")
+            if name == "requeue_spread" and (seconds is None or not 0 <= seconds <= 3600):
+                raise Refused("invalid_setting")
             if seconds is not None and seconds < 0:
                 raise Refused("invalid_priority")
         wanted = {**self.settings, **changes}

@@ -75,6 +75,13 @@ FAULTS: dict[str, Break] = {
         _labelled(NOT_STARTED), label=WORKER_LOST
     ),
     "a lost run is recorded as released": move(_of_run("lost", "returned"), run="released"),
+    "a lost run is not spread": move(
+        lambda move: move.run == "lost" and move.verb is Verb.RETRY,
+        verb=Verb.RELEASE,
+        state=State.QUEUED,
+        after=0.0,
+        wakes=True,
+    ),
     "a time limit does not grow": move(
         lambda move: move.label == "timeout" and move.timeout is not None,
         timeout=lambda move: move.timeout / 1.5,

@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairlane.core import store_settings
+from fairlane import maintenance
+from fairlane.core import settlement, store_settings
 from fairlane.core.composed import Composed
 from fairlane.core.documents import Document, Written
+from fairlane.core.machine import Verb, decide
+from fairlane.core.outcomes import Lost
 from fairlane.core.retention import DEFAULT as KEPT
+from fairlane.core.settlement import reaped
+from fairlane.core.states import State
 from fairlane.core.store_settings import DEFAULT, SETTINGS, StoreSettings
 from fairlane.engines.postgres import context as postgres
 from fairlane.engines.postgres.engine import PostgresOperations
@@ -59,6 +64,22 @@ async def _prunes_by_the_defaults(self: Any) -> bool:
     return bool((await self._backend.run(self._backend.ops.prune(KEPT))).more)
 
 
+def _reaps_at_once(item: Any, jitter: float, spread: float) -> Any:
+    return reaped(item, jitter)
+
+
+def _reaps_all_at_one_time(item: Any, jitter: float, spread: float) -> Any:
+    return reaped(item, 0.5, spread)
+
+
+def _spreads_what_never_ran(task: Any, outcome: Any, jitter: float) -> Any:
+    move = decide(task, outcome, jitter)
+    if isinstance(outcome, Lost) and move.verb is Verb.RELEASE:
+        after = outcome.spread * jitter
+        return replace(move, verb=Verb.RETRY, state=State.RETRYING, after=after, wakes=False)
+    return move
+
+
 def _keeps_its_aging(self: Any) -> Any:
     before = self.known
     found = yield from _load(self)
@@ -93,6 +114,14 @@ CORE: dict[str, Break] = {
     ),
     "aging is not read": replaced(store_settings, "aging_in", lambda _: DEFAULT.aging),
     "maintenance has an opinion": replaced(Maintenance, "_prune", _prunes_by_the_defaults),
+    "maintenance spreads nothing": replaced(maintenance, "reaped", _reaps_at_once),
+    "all that was lost comes back at one time": replaced(
+        maintenance, "reaped", _reaps_all_at_one_time
+    ),
+    "what never ran is spread": replaced(settlement, "decide", _spreads_what_never_ran),
+    "a spread may be longer than it is checked": replaced(
+        store_settings, "_spread", lambda seconds: seconds
+    ),
 }
 
 SQLITE: dict[str, Break] = {

@@ -21,17 +21,23 @@ DEFAULT = {
         "workers": DAY,
         "journal": DAY,
     },
+    "requeue_spread": 0.0,
     "version": 0,
 }
 
 
 async def test_settings_are_read_and_changed(served: Api) -> None:
     assert await served.get(SETTINGS) == DEFAULT
-    patch = {"aging": {"low_to_medium": None}, "retention": {"completed": 30 * DAY, "failed": 5}}
+    patch = {
+        "aging": {"low_to_medium": None},
+        "retention": {"completed": 30 * DAY, "failed": 5},
+        "requeue_spread": 30,
+    }
     changed = told(await served.ask("PATCH", SETTINGS, patch), 200)
     assert changed == {
         "aging": {**DEFAULT["aging"], "low_to_medium": None},  # type: ignore[dict-item]
         "retention": {**DEFAULT["retention"], "completed": 30 * DAY, "failed": 5.0},  # type: ignore[dict-item]
+        "requeue_spread": 30.0,
         "version": 1,
     }
     assert await served.get(SETTINGS) == changed
@@ -66,6 +72,12 @@ BAD: list[tuple[Any, str]] = [
     ({"retention": {"completed": True}}, "invalid_request"),
     ({"retention": {"complete": 5}}, "invalid_request"),
     ({"retention": None}, "invalid_request"),
+    ({"requeue_spread": -1}, "invalid_setting"),
+    ({"requeue_spread": 1e6}, "invalid_setting"),
+    ({"requeue_spread": None}, "invalid_request"),
+    ({"requeue_spread": "30s"}, "invalid_request"),
+    ({"requeue_spread": True}, "invalid_request"),
+    ({"retention": {"requeue_spread": 5}}, "invalid_request"),
     ({"aging": {"low_to_medium": -1}}, "invalid_priority"),
     ({"aging": {"high_to_critical": 1e18}}, "invalid_priority"),
     ({"aging": {"low_to_medium": "soon"}}, "invalid_request"),

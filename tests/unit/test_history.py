@@ -194,6 +194,19 @@ def test_a_retry_that_did_not_become_due() -> None:
     assert told(**failed, **early) == [*start, ("cancelled", 5, None)]
 
 
+def test_a_lost_run_whose_retry_came_later() -> None:
+    lost = {"attempts": (run(1, 1, 2, "lost"),), "trail": (claimed(1, 1, 9),), "attempt": 1}
+    start = [("queued", 0, None), ("executing", 1, None), ("retrying", 2, "lost")]
+    assert told(**lost, state=State.RETRYING, version=3) == start
+    running = {"state": State.EXECUTING, "claimed_at": at(11), "version": 5}
+    assert told(**lost, **running) == [*start, ("queued", 9, None), ("executing", 11, None)]
+    lost["trail"] = (claimed(1, 1),)
+    assert told(**lost, state=State.QUEUED, updated_at=at(2), version=3) == [
+        *start[:2],
+        ("queued", 2, "lost"),
+    ]
+
+
 def test_replays_of_what_never_ran() -> None:
     trail = (
         replayed(4, State.CANCELLED, 2, 3, ready=60),

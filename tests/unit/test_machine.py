@@ -68,6 +68,8 @@ OUTCOMES: list[Outcome] = [
     TimedOut(),
     Lost(started=True),
     Lost(started=False),
+    Lost(started=True, spread=60.0),
+    Lost(started=False, spread=60.0),
     Unstarted(),
     Disowned(started=True),
     Disowned(started=False),
@@ -310,6 +312,50 @@ class TestOutcomes:
                     Verb.RELEASE, State.QUEUED, "lost", 2, 1, 600.0, label="worker_lost", error=LOST
                 ),
                 id="lost while it ran, retries left",
+            ),
+            pytest.param(
+                TASK,
+                Lost(started=True, spread=60.0),
+                again(
+                    Verb.RETRY,
+                    State.RETRYING,
+                    "lost",
+                    2,
+                    1,
+                    600.0,
+                    after=30.0,
+                    label="worker_lost",
+                    error=LOST,
+                ),
+                id="lost while it ran, retries are spread",
+            ),
+            pytest.param(
+                LAST,
+                Lost(started=True, spread=60.0),
+                ended(
+                    Verb.DEAD_LETTER,
+                    State.DEAD_LETTER,
+                    "lost",
+                    4,
+                    label="worker_lost",
+                    error=replace(LOST, reason="worker_lost"),
+                ),
+                id="lost while it ran, retries are spread, but exhausted",
+            ),
+            pytest.param(
+                TASK,
+                Lost(started=False, spread=60.0),
+                again(
+                    Verb.RELEASE,
+                    State.QUEUED,
+                    "returned",
+                    1,
+                    2,
+                    600.0,
+                    label="worker_lost",
+                    error=LOST,
+                ),
+                id="lost unstarted, retries are spread",
             ),
             pytest.param(
                 LAST,
@@ -576,6 +622,23 @@ class TestTimeouts:
             assert task.timeout <= move.timeout <= max(first, 3600.0)
             task = after(task, move)
         assert task.timeout == max(first, 3600.0)
+
+
+class TestSpread:
+    """Retries of tasks whose workers died, over a time that the store's settings name."""
+
+    @quick
+    @given(jitter=st.floats(0, 1, exclude_max=True), spread=st.floats(0, 3600))
+    def test_a_retry_comes_within_the_spread(self, jitter: float, spread: float) -> None:
+        move = move_of(claimed(), Lost(started=True, spread=spread), jitter)
+        assert move.after == jitter * spread
+        assert move.verb is (Verb.RETRY if move.after else Verb.RELEASE)
+        assert (move.place, move.label, move.retry_count) == (Place.KEEP, "worker_lost", 1)
+
+    def test_its_parts_are_equally_likely(self) -> None:
+        lost = Lost(started=True, spread=60.0)
+        found = [move_of(claimed(), lost, number / 4).after for number in range(4)]
+        assert found == [0.0, 15.0, 30.0, 45.0]
 
 
 BAD_RUNS = st.sampled_from([Failed(BOOM), Failed(SLOW_DOWN, 3.0), TimedOut(), Lost(started=True)])

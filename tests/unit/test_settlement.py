@@ -82,6 +82,12 @@ def test_maintenance_ends_what_is_overdue(cause: Cause, started: bool, outcome: 
     assert reaped(item, 0.25) == Settlement(TASK_ID, 2, "w1", outcome, item, None, 0.25)
 
 
+@pytest.mark.parametrize("started", [True, False])
+def test_maintenance_passes_on_over_which_time_lost_tasks_come_back(started: bool) -> None:
+    item = Overdue(TASK_ID, 2, "w1", "email", Cause.LOST, started, 0, 3, 0, 60.0, DEFAULT)
+    assert reaped(item, 0.25, 60.0).outcome == Lost(started, spread=60.0)
+
+
 class TestLateMoves:
     LATE = FencedMove(TASK_ID, 2, "w1", COMPLETE, seconds=0.5)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,10 +30,11 @@ from fairlane.core.store_settings import (
 )
 
 
-def test_the_names_are_those_of_aging_and_retention() -> None:
+def test_the_names_are_those_of_aging_and_retention_and_one_more() -> None:
     assert (
         *("low_to_medium", "medium_to_high", "high_to_critical"),
         *("completed", "failed", "cancelled", "dead_letter", "workers", "journal"),
+        "requeue_spread",
     ) == NAMES
     assert tuple(DEFAULT.values()) == NAMES
 
@@ -43,16 +45,35 @@ def test_a_change_leaves_the_rest() -> None:
     assert changed.with_changes({}) == changed
 
 
-@pytest.mark.parametrize("name", NAMES[3:])
+@pytest.mark.parametrize("name", NAMES[3:9])
 def test_nothing_is_deleted_at_once(name: str) -> None:
     assert DEFAULT.with_changes({name: 1.0}).values()[name] == 1.0
     with pytest.raises(InvalidRetention, match=name):
         DEFAULT.with_changes({name: 0.0})
 
 
+@pytest.mark.parametrize("seconds", [0, 0.0, 0.5, 30, 3600])
+def test_tasks_of_dead_workers_come_back_over_up_to_an_hour(seconds: float) -> None:
+    assert DEFAULT.requeue_spread == 0
+    changed = DEFAULT.with_changes({"requeue_spread": seconds})
+    assert changed.requeue_spread == seconds
+    assert changed.with_changes({"failed": 5.0}).values()["requeue_spread"] == seconds
+
+
+@pytest.mark.parametrize(
+    "seconds", [-1, -0.001, 3600.5, math.nan, math.inf, None, True, "30", b"30", [30]]
+)
+def test_no_other_spread_is_taken(seconds: Any) -> None:
+    with pytest.raises(
+        InvalidSetting, match=r"^requeue_spread, .* from 0 \(at once\) to 3,600\. Got "
+    ):
+        DEFAULT.with_changes({"requeue_spread": seconds})
+
+
 def test_unknown_names_are_listed_beside_those_there_are() -> None:
     with pytest.raises(
-        InvalidSetting, match=r"no setting 'a', 'b': .* are low_to_medium, .*journal\."
+        InvalidSetting,
+        match=r"no setting 'a', 'b': .* are low_to_medium, .*journal, requeue_spread\.",
     ):
         DEFAULT.with_changes({"b": 1.0, "completed": 5.0, "a": None})
 
@@ -64,9 +85,12 @@ def test_what_an_application_names_is_set_as_a_whole() -> None:
         "medium_to_high": 1200.0,
         "high_to_critical": None,
     }
-    assert set(changes_to(Aging(), Retention())) == set(NAMES)
+    assert changes_to(None, None, 30) == {"requeue_spread": 30}
+    assert set(changes_to(Aging(), Retention(), 0)) == set(NAMES)
     with pytest.raises(InvalidInput):
         changes_to(None, Retention(completed=0))
+    with pytest.raises(InvalidSetting):
+        changes_to(None, None, -1)
 
 
 def test_what_is_stored_by_a_newer_fairlane_can_be_read() -> None:
@@ -108,6 +132,15 @@ def test_only_what_was_set_is_stored() -> None:
     assert answer == StoreSettings(retention=Retention(failed=5.0), version=1)
     assert store.stored == Document(
         "settings", b'{"failed":5.0,"high_to_critical":null}', 1_000, version=0
+    )
+
+
+def test_a_spread_is_stored_and_read() -> None:
+    store = Fake(Document("settings", b'{"failed":5.0}', 7, version=3))
+    answer = run(change_settings(store, {"requeue_spread": 30.0}))  # type: ignore[arg-type]
+    assert answer == StoreSettings(retention=Retention(failed=5.0), requeue_spread=30.0, version=4)
+    assert run(settings(Fake(Document("settings", b'{"requeue_spread":30.0}', 7, version=4)))) == (  # type: ignore[arg-type]
+        StoreSettings(requeue_spread=30.0, version=4)
     )
 
 

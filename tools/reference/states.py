@@ -48,7 +48,12 @@ _OUTCOMES: list[tuple[str, _Task, Outcome]] = [
     ("maintenance found a run past its time limit", _FRESH, TimedOut(running=True)),
     ("the same, no retries are left", _SPENT, TimedOut(running=True)),
     ("the worker died during the run", _FRESH, Lost(started=True)),
-    ("the same, no retries are left", _SPENT, Lost(started=True)),
+    (
+        "the same, and the store's setting `requeue_spread` is above 0",
+        _FRESH,
+        Lost(started=True, spread=60.0),
+    ),
+    ("the worker died during the run, no retries are left", _SPENT, Lost(started=True)),
     ("the worker died before the run", _FRESH, Lost(started=False)),
     ("the same, for the fourth time", _SPENT, Lost(started=False)),
     ("the worker did not start the task in time", _FRESH, Unstarted()),

@@ -42,6 +42,11 @@ aging_option = click.option(
 retention_option = click.option(
     "--retention", metavar="NAME=T,…", help="Set in the store: completed=1d,failed=7d."
 )
+requeue_spread_option = click.option(
+    "--requeue-spread",
+    metavar="T",
+    help="Set in the store: over which time the tasks that a dead worker had started come back.",
+)
 limit_option = click.option(
     "--limit",
     type=click.IntRange(1, limits.PAGE),

@@ -13,7 +13,7 @@ from fairlane.core.breaker import Breaker
 from fairlane.core.breaker import checked as checked_breaker
 from fairlane.core.errors import InvalidBlobStore, InvalidKey, InvalidLimit
 from fairlane.core.sealing import Key, keys_of
-from fairlane.core.store_settings import AGING, RETENTION
+from fairlane.core.store_settings import AGING, REQUEUE_SPREAD, RETENTION
 from fairlane.core.text import NAME_RULE, is_name, is_secret, shown
 
 FILE = "fairlane.toml"
@@ -135,6 +135,11 @@ def read_aging(value: object, source: str) -> dict[str, float | None]:
 
 def read_retention(value: object, source: str) -> dict[str, float | None]:
     return _store_settings(value, source, RETENTION)
+
+
+def read_requeue_spread(value: object, source: str) -> float | None:
+    """Read seconds, or a duration."""
+    return _store_settings({REQUEUE_SPREAD: value}, source, [REQUEUE_SPREAD])[REQUEUE_SPREAD]
 
 
 def _store_settings(value: object, source: str, names: Sequence[str]) -> dict[str, float | None]:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fairlane.cli.errors import UsageError
+from fairlane.cli.parsing import setting_text
 from fairlane.cli.setting_values import (
     FILE,
     keys_in,
@@ -22,6 +23,7 @@ from fairlane.cli.setting_values import (
     read_log_format,
     read_names,
     read_port,
+    read_requeue_spread,
     read_retention,
     read_seconds,
     read_start_within,
@@ -37,6 +39,7 @@ from fairlane.core import limits
 from fairlane.core.backend import is_server
 from fairlane.core.breaker import Breaker
 from fairlane.core.sealing import Key
+from fairlane.core.store_settings import REQUEUE_SPREAD
 
 PREFIX = "FAIRLANE_"
 DEFAULT_STORE = "sqlite:///fairlane.db"
@@ -90,6 +93,8 @@ class Settings(NamedTuple):
     aging: Mapping[str, float | None] = MappingProxyType({})
     retention: Mapping[str, float | None] = MappingProxyType({})
     """What a server or a worker sets in the store when it starts, in seconds by name."""
+    requeue_spread: float | None = None
+    """What it sets besides: over how many seconds the tasks of dead workers come back."""
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -114,7 +119,9 @@ class Settings(NamedTuple):
     @property
     def store_settings(self) -> dict[str, float | None]:
         """The settings of the store that a server or a worker sets."""
-        return {**self.aging, **self.retention}
+        spread = self.requeue_spread
+        rest = {} if spread is None else {REQUEUE_SPREAD: spread}
+        return {**self.aging, **self.retention, **rest}
 
     @property
     def payload_bytes(self) -> int:
@@ -166,6 +173,9 @@ class Settings(NamedTuple):
             "refuse_all": str(self.refuse_all),
             "aging": written_settings(self.aging),
             "retention": written_settings(self.retention),
+            "requeue_spread": (
+                None if self.requeue_spread is None else setting_text(self.requeue_spread)
+            ),
         }
         return {PREFIX + name.upper(): value for name, value in values.items() if value is not None}
 
@@ -260,4 +270,5 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "blobs": read_blobs,
     "aging": read_aging,
     "retention": read_retention,
+    "requeue_spread": read_requeue_spread,
 }

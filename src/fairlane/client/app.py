@@ -81,9 +81,11 @@ class Fairlane(Definitions):
     `name` is the application's, in all its processes and versions: it owns the schedules that its
     code declares (see `cron`). Applications that share a store need different names.
 
-    `aging` and `retention` are settings of the store, which hold for every process that uses it.
-    An application that names them sets them when it opens the store; without them the store keeps
-    what it has. If two applications disagree, the one that opened the store last is right.
+    `aging`, `retention` and `requeue_spread` are settings of the store, which hold for every
+    process that uses it. An application that names them sets them when it opens the store; without
+    them the store keeps what it has. If two applications disagree, the one that opened the store
+    last is right. `requeue_spread` is the number of seconds over which the tasks that a dead worker
+    had started come back; 0, the default, means that all come back at once.
     """
 
     def __init__(
@@ -98,13 +100,14 @@ class Fairlane(Definitions):
         blobs: str | BlobStore | None = None,
         aging: Aging | None = None,
         retention: Retention | None = None,
+        requeue_spread: float | None = None,
         include: Iterable[str] = (),
         name: str = "default",
         **engine: Any,
     ):
         super().__init__(include, name)
         keys = keys_of(encryption_keys)
-        settings = changes_to(aging, retention)
+        settings = changes_to(aging, retention, requeue_spread)
         above = None if compress_results is None else compression_limit(compress_results)
         self._connection = StoreConnection(
             url,

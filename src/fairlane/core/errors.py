@@ -286,7 +286,7 @@ class InvalidRetention(InvalidInput):
 
 
 class InvalidSetting(InvalidInput):
-    """There is no such setting of a store."""
+    """There is no such setting of a store, or it cannot have this value."""
 
     code = "invalid_setting"
 

@@ -1,7 +1,8 @@
 """How a task came to be as it is: derived from what is stored of it, not stored twice.
 
 The newest 100 earlier runs and replays have all their times (see `trail`). Of older runs it is
-missing when the task became queued again, and runs that never began have no state `executing`.
+missing when the task became queued again (and that a lost one was retried later, not at once),
+and runs that never began have no state `executing`.
 Missing too: why a task that waited was cancelled or expired, once it is replayed; and whether a
 task with parents was ready at once, if it ended before it ran. A retry counts as
 queued from the time it was due, even if it was moved a little later.
@@ -50,7 +51,7 @@ def history_of(task: Task) -> list[Step]:
         _add_due(steps, due, begun)
         if claimed is not None:
             steps.append(Step(State.EXECUTING, claimed, run.worker_id, run.number))
-        steps.append(_end_of(run))
+        steps.append(_end_of(run, past))
         due = None if past is None else past.next_at
     for each in replays:
         _add_replay(steps, each, due)
@@ -134,11 +135,13 @@ def _add_replay(steps: list[Step], replay: Past, due: datetime | None) -> None:
     steps.append(Step(State.QUEUED, replay.next_at, reason="replayed"))
 
 
-def _end_of(run: Attempt) -> Step:
+def _end_of(run: Attempt, past: Past | None) -> Step:
     why = None if run.error is None else run.error.reason
     end = _ENDS.get(why or "")
     if end is None:
-        end = _AFTER.get(run.outcome, State.QUEUED)
+        # A lost run is retried at once, or later if the store spreads such retries.
+        later = past is not None and past.next_at is not None
+        end = _AFTER.get(run.outcome, State.RETRYING if later else State.QUEUED)
         why = None if end in TERMINAL else run.outcome
     return Step(end, run.ended_at, run.worker_id, run.number, why)
 

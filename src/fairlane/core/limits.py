@@ -119,6 +119,7 @@ START_SECONDS = 30.0  # from claim to start, for workers that report starts
 UNIQUE_SECONDS = 366 * 86_400.0
 RETENTION_SECONDS = 100 * 366 * 86_400.0
 RETENTION_SECONDS_LEAST = 1.0
+REQUEUE_SPREAD_SECONDS = 3_600.0
 BLOB_GRACE_SECONDS = 86_400.0  # from writing a blob to the end of its task's transaction
 SAMPLE_SECONDS = 10.0
 SAMPLES_SECONDS = 86_400.0

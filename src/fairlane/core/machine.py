@@ -295,8 +295,9 @@ def decide(task: Standing, outcome: Outcome, jitter: float) -> Move:
             return _after_failure(task, error, after, jitter)
         case TimedOut(running):
             return _after_timeout(task, running, jitter)
-        case Lost(started):
-            return _after_loss(task, _DIED, WORKER_LOST, started=started)
+        case Lost(started, spread):
+            after = jitter * spread if started else 0.0
+            return _after_loss(task, _DIED, WORKER_LOST, started=started, after=after)
         case Unstarted():
             return _after_loss(task, _IDLE, NOT_STARTED, started=False)
         case Disowned(started):
@@ -346,15 +347,25 @@ _DISOWNED = TaskError("The worker that held the task does not run it.", code="WO
 _IDLE = TaskError("The worker did not start the task in time.", code="NOT_STARTED")
 
 
-def _after_loss(task: Standing, error: TaskError, reason: str, *, started: bool) -> Move:
+def _after_loss(
+    task: Standing, error: TaskError, reason: str, *, started: bool, after: float = 0.0
+) -> Move:
     run = "lost" if started else "returned"
     spent = task.retry_count + 1 if started else task.retry_count
     returns = task.returns if started else task.returns + 1
     if (started and spent > task.max_retries) or returns > limits.FREE_RETURNS:
         return _bury(run, reason, error, spent)
-    # Not the task's fault as far as anyone knows: it runs again at once.
+    # Not the task's fault as far as anyone knows: it runs again at once, or when its part of the
+    # spread is over.
     return _run_again(
-        task, Verb.RELEASE, run, reason, error=error, retry_count=spent, returns=returns
+        task,
+        Verb.RETRY if after > 0 else Verb.RELEASE,
+        run,
+        reason,
+        after=after,
+        error=error,
+        retry_count=spent,
+        returns=returns,
     )
 
 

@@ -30,9 +30,14 @@ class TimedOut(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """The worker died while it held the task."""
+    """The worker died while it held the task.
+
+    `spread`: over how many seconds the tasks that such workers had started come back; 0 means that
+    all of them come back at once.
+    """
 
     started: bool
+    spread: float = 0.0
 
 
 class Unstarted(msgspec.Struct, frozen=True):

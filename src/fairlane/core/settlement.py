@@ -44,10 +44,13 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
         return (self.task_id, self.attempt, self.worker_id)
 
 
-def reaped(item: Overdue, jitter: float = 0.5) -> Settlement:
-    """Return how the maintenance ends a run that is overdue."""
+def reaped(item: Overdue, jitter: float = 0.5, spread: float = 0.0) -> Settlement:
+    """Return how the maintenance ends a run that is overdue.
+
+    `spread` is the store's setting `requeue_spread`, see `store_settings`.
+    """
     outcomes: dict[Cause, Outcome] = {
-        Cause.LOST: Lost(item.started),
+        Cause.LOST: Lost(item.started, spread),
         Cause.TIMEOUT: TimedOut(running=True),
         Cause.UNSTARTED: Unstarted(),
     }

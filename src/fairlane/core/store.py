@@ -318,10 +318,10 @@ class Control(Protocol):
     def change_settings(self, changes: Changes, *, version: int | None = None) -> Op[StoreSettings]:
         """Change settings of the store; those that are not named stay.
 
-        Takes effect with the next claim. Raises SettingsConflict if `version` is given and is not
-        the version of the settings, and InvalidSetting, InvalidPriority or InvalidRetention. A
-        change to what is set already changes nothing, whatever its version: a repeated request
-        gets the answer of the first.
+        Takes effect with the next claim, or the next round of the maintenance. Raises
+        SettingsConflict if `version` is given and is not the version of the settings, and
+        InvalidSetting, InvalidPriority or InvalidRetention. A change to what is set already changes
+        nothing, whatever its version: a repeated request gets the answer of the first.
         """
 
     def set_encryption(self, wanted: Encryption, *, unless_decided: bool = False) -> Op[Encryption]:

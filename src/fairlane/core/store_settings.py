@@ -1,4 +1,4 @@
-"""Settings of a store: how tasks age, and how long things are kept.
+"""Settings of a store: how tasks age, how long things are kept, when tasks of dead workers return.
 
 They are kept in the store and are the same for every process that uses it. Claims read them with
 the lanes and controls, and check only that these have not changed; so an engine gives its catalogue
@@ -21,24 +21,28 @@ from fairlane.core.retention import Retention, checked
 from fairlane.core.text import shown
 
 Changes = Mapping[str, float | None]
-"""New values, in seconds, by the names of the fields of Aging and Retention."""
+"""New values, in seconds, by the names of the settings."""
 
 AGING, RETENTION = Aging.__struct_fields__, Retention.__struct_fields__
-NAMES = (*AGING, *RETENTION)
+REQUEUE_SPREAD = "requeue_spread"
+NAMES = (*AGING, *RETENTION, REQUEUE_SPREAD)
 
 replace = msgspec.structs.replace
 
 
 class StoreSettings(msgspec.Struct, frozen=True):
-    """`version` counts the changes; 0: nothing was ever set."""
+    """`requeue_spread`: over how many seconds the tasks that a dead worker had started come back;
+    0: at once. `version` counts the changes; 0: nothing was ever set."""
 
     aging: Aging = Aging()
     retention: Retention = Retention()
+    requeue_spread: float = 0.0
     version: int = 0
 
     def values(self) -> dict[str, float | None]:
         """Return all values by their names."""
-        return {**msgspec.structs.asdict(self.aging), **msgspec.structs.asdict(self.retention)}
+        groups = {**msgspec.structs.asdict(self.aging), **msgspec.structs.asdict(self.retention)}
+        return {**groups, REQUEUE_SPREAD: self.requeue_spread}
 
     def with_changes(self, changes: Changes) -> StoreSettings:
         """Return the settings with new values. Raises an InvalidInput if one makes no sense."""
@@ -53,19 +57,39 @@ class StoreSettings(msgspec.Struct, frozen=True):
             self,
             aging=replace(self.aging, **_only(AGING, changes)),
             retention=checked(retention, limits.RETENTION_SECONDS_LEAST),
+            requeue_spread=_spread(changes.get(REQUEUE_SPREAD, self.requeue_spread)),
         )
 
 
 DEFAULT = StoreSettings()
 
 
-def changes_to(aging: Aging | None, retention: Retention | None) -> dict[str, float | None]:
-    """Return the changes that set all values of these. Raises InvalidRetention."""
+def changes_to(
+    aging: Aging | None, retention: Retention | None, requeue_spread: float | None = None
+) -> dict[str, float | None]:
+    """Return the changes that set all values of these. Raises an InvalidInput if one makes no
+    sense."""
     found: dict[str, float | None] = {}
     for given in (aging, retention):
         found |= {} if given is None else msgspec.structs.asdict(given)
+    if requeue_spread is not None:
+        found[REQUEUE_SPREAD] = requeue_spread
     DEFAULT.with_changes(found)
     return found
+
+
+def _spread(seconds: Any) -> float:
+    if (
+        isinstance(seconds, int | float)
+        and not isinstance(seconds, bool)
+        and 0 <= seconds <= limits.REQUEUE_SPREAD_SECONDS
+    ):
+        return seconds
+    raise InvalidSetting(
+        f"{REQUEUE_SPREAD}, the time over which the tasks of dead workers come back, is a number "
+        f"of seconds from 0 (at once) to {limits.REQUEUE_SPREAD_SECONDS:,.0f}. "
+        f"Got {shown(seconds)}."
+    )
 
 
 def _only(names: Sequence[str], changes: Changes) -> dict[str, Any]:
@@ -89,8 +113,10 @@ def _settings_of(stored: Document | None) -> StoreSettings:
     """Return the settings. Names that only a newer Fairlane knows are left out."""
     if stored is None:
         return DEFAULT
-    retention = Retention(**_only(RETENTION, _values_decoder.decode(stored.value)))
-    return StoreSettings(aging_in(stored.value), retention, stored.version)
+    values = _values_decoder.decode(stored.value)
+    retention = Retention(**_only(RETENTION, values))
+    spread = values.get(REQUEUE_SPREAD) or DEFAULT.requeue_spread
+    return StoreSettings(aging_in(stored.value), retention, spread, stored.version)
 
 
 # Operations, see `store`.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from fairlane.core.store_settings import AGING, RETENTION, Changes
-from fairlane.wire.values import Delay, Kept
+from fairlane.core.store_settings import AGING, REQUEUE_SPREAD, RETENTION, Changes
+from fairlane.wire.values import Delay, Kept, Spread
 
 
 class _AgingPatch(
@@ -34,18 +34,25 @@ class _RetentionPatch(
 class SettingsPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Changes to the settings of the store; what is left out stays.
 
-    With `version`, they are only made if the settings still have it.
+    With `version`, they are only made if the settings still have it. `requeue_spread` is the number
+    of seconds over which the tasks that a dead worker had started come back; 0: at once.
     """
 
     version: int | msgspec.UnsetType = msgspec.UNSET
     aging: _AgingPatch | msgspec.UnsetType = msgspec.UNSET
     retention: _RetentionPatch | msgspec.UnsetType = msgspec.UNSET
+    requeue_spread: Spread | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def changes(self) -> dict[str, float | None]:
         """The new values by their names."""
         parts = [part for part in (self.aging, self.retention) if part is not msgspec.UNSET]
-        return {name: value for part in parts for name, value in msgspec.to_builtins(part).items()}
+        changes = {
+            name: value for part in parts for name, value in msgspec.to_builtins(part).items()
+        }
+        if self.requeue_spread is not msgspec.UNSET:
+            changes[REQUEUE_SPREAD] = self.requeue_spread
+        return changes
 
 
 def patch_of(changes: Changes, version: int | None) -> dict[str, object]:
@@ -55,4 +62,6 @@ def patch_of(changes: Changes, version: int | None) -> dict[str, object]:
         group: {name: changes[name] for name in names if name in changes}
         for group, names in groups.items()
     }
+    if REQUEUE_SPREAD in changes:
+        patch[REQUEUE_SPREAD] = changes[REQUEUE_SPREAD]
     return patch if version is None else {**patch, "version": version}

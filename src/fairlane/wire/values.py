@@ -74,6 +74,7 @@ Delay = Annotated[float, _schema(minimum=0, maximum=limits.DELAY_SECONDS)]
 Kept = Annotated[
     float, _schema(minimum=limits.RETENTION_SECONDS_LEAST, maximum=limits.RETENTION_SECONDS)
 ]
+Spread = Annotated[float, _schema(minimum=0, maximum=limits.REQUEUE_SPREAD_SECONDS)]
 Factor = Annotated[float, _schema(minimum=1, maximum=limits.RETRIES)]
 Share = Annotated[float, _schema(minimum=0, maximum=1)]
 Period = Annotated[float, _schema(exclusiveMinimum=0, maximum=limits.UNIQUE_SECONDS)]

@@ -185,8 +185,15 @@ def _settings(found: StoreSettings) -> Check:
         return ", ".join(f"{name} {setting_text(seconds)}" for name, seconds in values)
 
     version = f"version {found.version}" if found.version else "the defaults"
-    message = f"{version}. Aging: {listed(found.aging)}. Retention: {listed(found.retention)}."
+    message = (
+        f"{version}. Aging: {listed(found.aging)}. Retention: {listed(found.retention)}. "
+        f"Tasks of dead workers come back {_coming_back(found.requeue_spread)}."
+    )
     return Check("settings", CheckStatus.OK, message[:1].upper() + message[1:])
+
+
+def _coming_back(spread: float) -> str:
+    return f"over {setting_text(spread)}" if spread else "at once"
 
 
 def _remakes(entries: list[Audit]) -> Iterator[Check]:

@@ -19,6 +19,7 @@ from fairlane.cli.options import (
     blobs_option,
     compress_results_option,
     log_format_option,
+    requeue_spread_option,
     retention_option,
 )
 from fairlane.cli.serving import (
@@ -80,6 +81,7 @@ from fairlane.server.http.listening import inherited
 )
 @aging_option
 @retention_option
+@requeue_spread_option
 @blobs_option
 @compress_results_option
 @log_format_option

@@ -1,4 +1,4 @@
-"""Command `settings`: how tasks age and how long things are kept, for the whole store."""
+"""Command `settings`: how tasks age, how long things are kept, how tasks of dead workers return."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from fairlane.core.store_settings import DEFAULT, StoreSettings
 def settings_command(
     values: tuple[str, ...], if_version: int | None, store: str | None, as_json: bool
 ) -> None:
-    """Show or set how tasks age and how long things are kept.
+    """Show or set how tasks age, how long things are kept, and when tasks of dead workers return.
 
     completed=30d keeps completed tasks for 30 days; low-to-medium=5m lets a task of low priority
-    count as medium after 5 minutes; never turns a step off. Settings hold for all processes, from
-    the next claim on.
+    count as medium after 5 minutes; never turns a step off; requeue-spread=1m lets the tasks that
+    a dead worker had started come back over a minute, not at once. Settings hold for all processes,
+    from the next claim or death on.
     """
     changes = settings_of(pairs_of(values))
     with open_store(store) as app:

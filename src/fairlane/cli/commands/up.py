@@ -20,6 +20,7 @@ from fairlane.cli.options import (
     blobs_option,
     log_format_option,
     log_transitions_option,
+    requeue_spread_option,
     retention_option,
 )
 from fairlane.cli.serving import (
@@ -53,6 +54,7 @@ from fairlane.worker.worker import Worker
 @click.option("--demo", is_flag=True, help="Run a made-up shop, which keeps the dashboard busy.")
 @aging_option
 @retention_option
+@requeue_spread_option
 @blobs_option
 @log_format_option
 @log_transitions_option

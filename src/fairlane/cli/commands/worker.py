@@ -21,6 +21,7 @@ from fairlane.cli.options import (
     compress_results_option,
     log_format_option,
     log_transitions_option,
+    requeue_spread_option,
     retention_option,
 )
 from fairlane.cli.settings import PREFIX, Settings, resolve
@@ -63,6 +64,7 @@ from fairlane.worker.worker import Worker
 @click.option("--health-host", metavar="ADDR", help="The address for it. [default: 127.0.0.1]")
 @aging_option
 @retention_option
+@requeue_spread_option
 @blobs_option
 @compress_results_option
 @log_format_option

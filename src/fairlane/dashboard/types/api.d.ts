@@ -522,6 +522,7 @@ export interface SettingsPatch {
   version?: number;
   aging?: _AgingPatch;
   retention?: _RetentionPatch;
+  requeue_spread?: number;
 }
 
 export interface SignIn {
@@ -556,6 +557,7 @@ export interface StepView {
 export interface StoreSettings {
   aging?: Aging;
   retention?: Retention;
+  requeue_spread?: number;
   version?: number;
 }
 

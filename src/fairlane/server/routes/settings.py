@@ -15,13 +15,15 @@ from fairlane.wire.settings import SettingsPatch
 
 
 async def get_settings(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
-    """Read how tasks age, and how long things are kept. Times are in seconds."""
+    """Read how tasks age, how long things are kept, and over which time the tasks of dead workers
+    come back. Times are in seconds."""
     return Response(await services.run(services.ops.settings()))
 
 
 async def patch_settings(services: Services, call: Call[SettingsPatch, None]) -> Response:
-    """Change how tasks age, or how long things are kept. Settings hold for every process, from the
-    next claim on. With a `version` that is not the current one, nothing is changed (409)."""
+    """Change how tasks age, how long things are kept, or over which time the tasks of dead workers
+    come back. Settings hold for every process, from the next claim or death on. With a `version`
+    that is not the current one, nothing is changed (409)."""
     patch = call.body
     version = None if isinstance(patch.version, msgspec.UnsetType) else patch.version
     op = services.ops.change_settings(patch.changes, version=version)
