@@ -23,7 +23,7 @@ from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
 from fairlane.core.stats import Stats
-from fairlane.core.submission import new_task
+from fairlane.core.submission import UNSET, Unset, new_task
 from fairlane.core.text import shown
 
 RETRY: Final = RetryPolicy(base=10.0, factor=2.0, cap=6 * 3600.0, jitter=0.2)
@@ -90,11 +90,14 @@ def new_spec_task(
     *,
     max_attempts: int = MAX_ATTEMPTS,
     run_after: datetime | None = None,
-    timeout: float | None = TASK_TIMEOUT,
+    timeout: float | Unset | None = UNSET,
     priority: str | int | None = None,
 ) -> NewTask:
-    """Return a new task with the defaults of 001. A payload of bytes is JSON, stored as it is."""
-    return new_task(
+    """Return a new task with the defaults of 001. A payload of bytes is JSON, stored as it is.
+
+    A task that names no timeout has 001's, unless its type has one.
+    """
+    task = new_task(
         type,
         wrapped_json(payload) if isinstance(payload, bytes) else wrapped(payload),
         priority=DEFAULT_LEVEL if priority is None else priority,
@@ -103,6 +106,7 @@ def new_spec_task(
         run_at=run_after,
         retry_policy=RETRY,
     )
+    return task if task.spec.timed else msgspec.structs.replace(task, timeout=TASK_TIMEOUT)
 
 
 def _retries(max_attempts: object) -> int:

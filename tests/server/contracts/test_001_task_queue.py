@@ -77,6 +77,16 @@ async def test_options_are_optional(served: Api, seat: Seat) -> None:
     await seat.take(found["id"])
 
 
+async def test_the_time_limit_is_that_of_the_type_or_of_001(served: Api, seat: Seat) -> None:
+    """No request of 001 names a time limit, so one that is set for the type counts."""
+    one = await create(served)
+    assert (await seat.take(one))["timeout_seconds"] == 300.0
+    told(await served.ask("PATCH", "/api/v1/types/send_email", {"timeout_seconds": 40}), 200)
+    two = await create(served)
+    assert (await seat.take(two))["timeout_seconds"] == 40.0
+    assert (await served.get(f"/api/v1/tasks/{two}"))["timeout_seconds"] == 40.0
+
+
 async def test_run_after_is_waited_for(served: Api, seat: Seat) -> None:
     due = datetime.now(UTC) + timedelta(seconds=60)
     task_id = await create(served, runAfter=due.isoformat())
