@@ -11,6 +11,7 @@ import pytest
 from fairlane import Context, Fairlane, Schedule, State
 from fairlane.client.testing import MemoryApp
 from fairlane.core import limits, recurrence
+from fairlane.core.definitions import Definition
 from fairlane.core.errors import (
     InvalidCursor,
     InvalidLimit,
@@ -18,6 +19,7 @@ from fairlane.core.errors import (
     InvalidTask,
     ScheduleConflict,
     UnknownSchedule,
+    UnknownType,
 )
 from fairlane.core.model import moment
 from fairlane.core.schedules import (
@@ -111,6 +113,26 @@ async def test_a_schedule_as_users_get_it(app: App) -> None:
     assert await app.schedules.get("acme") == made
     assert app.schedules.get_sync("acme") == made
     assert await app.schedules.get("nobody") is None
+
+
+async def test_a_task_that_no_worker_of_the_store_has_yet(app: App) -> None:
+    """One's own tasks are known, also before the first worker has started. Those of another
+    application on the same store are asked for."""
+    other = Fairlane(app.url)
+
+    @other.task
+    async def reports() -> None: ...
+
+    call = reports.prepare()
+    with pytest.raises(UnknownType, match="No worker has published the task type reports"):
+        await app.schedules.put("other", call, every=60)
+    assert await app.schedules.get("other") is None
+    made = await app.schedules.put("other", call, every=60, allow_unknown_type=True)
+    assert made.task_type == "reports"
+    assert (await nightly(app)).task_type == "report"
+    await app.run(app.backend.ops.publish([Definition(type="reports")]))
+    await app.schedules.put("published", call, every=60)
+    assert app.schedules.put_sync("twin", call, every=60).version == 1
 
 
 async def test_an_interval(app: App) -> None:

@@ -13,6 +13,7 @@ from fairlane.core.errors import (
     KeyMissing,
     SealBroken,
     TaskIdConflict,
+    UnknownType,
 )
 from fairlane.core.filters import EVERYTHING
 from fairlane.core.model import NewTask
@@ -53,6 +54,13 @@ async def payload_of(world: World) -> bytes:
     (schedule,) = await world.run(world.ops.schedules(["daily"]))
     assert schedule is not None
     return schedule.payload
+
+
+async def test_a_type_that_nobody_handles_is_refused_with_keys_too(store: World) -> None:
+    world = keyed(store, OLD)
+    with pytest.raises(UnknownType):
+        await world.run(world.ops.put_schedules([daily()], allow_unknown_type=False))
+    assert await world.run(world.ops.schedules(["daily"])) == [None]
 
 
 async def test_what_is_stored_says_nothing_and_what_is_answered_is_plain(store: World) -> None:

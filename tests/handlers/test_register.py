@@ -11,6 +11,7 @@ import pytest
 from fairlane import handlers
 from fairlane.client.app import Fairlane
 from fairlane.core.errors import InvalidArguments
+from fairlane.core.scheduling.types import BUILT_IN
 from fairlane.core.states import State
 from fairlane.handlers import InvalidSetting, MailSettings, Settings, WebhookSettings
 from fairlane.worker.config import Config
@@ -145,3 +146,9 @@ def test_settings_that_cannot_be_are_named(variable: str, text: str) -> None:
     mail = {"FAIRLANE_SMTP_HOST": "mail.example.com", "FAIRLANE_SMTP_SENDER": "a@example.com"}
     with pytest.raises(InvalidSetting, match=variable):
         Settings.from_environment({**mail, variable: text})
+
+
+def test_schedules_know_the_built_in_types() -> None:
+    app = Fairlane("sqlite://")
+    handlers.register(app, Settings(mail=MailSettings(host="localhost", sender="a@example.com")))
+    assert set(app.tasks) == BUILT_IN

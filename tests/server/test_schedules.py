@@ -21,7 +21,7 @@ from tests.server.security.kit import audit_log
 
 SCHEDULES = "/api/v1/schedules"
 DECLARED = "/internal/workers/schedules"
-TASK = {"task_type": "report", "parameters": {"b": 1, "a": "é"}}
+TASK = {"task_type": "echo", "parameters": {"b": 1, "a": "é"}}
 HOURLY: dict[str, Any] = {"schedule_id": "hourly", "every_seconds": 3600, "task": TASK}
 NIGHTLY: dict[str, Any] = {
     "schedule_id": "nightly",
@@ -97,7 +97,7 @@ async def test_it_is_the_schedule_that_a_process_would_declare(served: Api) -> N
     schedule = new_schedule(
         "nightly",
         cron("30 2 * * MON-FRI", "Europe/Berlin"),
-        new_task("report", json.dumps(TASK["parameters"]).encode(), **options),
+        new_task("echo", json.dumps(TASK["parameters"]).encode(), **options),
         missed="all",
         most=48,
         within=2 * day,
@@ -120,7 +120,7 @@ async def test_a_tick_and_its_task(served: Api) -> None:
     (task,) = (await served.get("/api/v1/tasks", schedule_id="hourly"))["tasks"]
     assert (await served.get("/api/v1/tasks", schedule_id="other"))["tasks"] == []
     assert (task["schedule_id"], task["scheduled_for"]) == ("hourly", before["next_at"])
-    assert (task["task_type"], task["parameters"]) == ("report", TASK["parameters"])
+    assert (task["task_type"], task["parameters"]) == ("echo", TASK["parameters"])
     assert (shown["last_at"], shown["last_task_id"]) == (before["next_at"], task["task_id"])
     (run,) = shown["runs"]
     tick = {"tick": before["next_at"], "task_id": task["task_id"]}
@@ -140,7 +140,7 @@ async def test_a_worker_is_told_the_tick(served: Api) -> None:
     poll = {"available_capacity": 2}
     tasks = (await served.post(f"/internal/workers/{worker}/poll", poll))["tasks"]
     ticks = {task["task_type"]: (task["scheduled_for"], task["scheduled_tz"]) for task in tasks}
-    assert ticks == {"report": (before["next_at"], "UTC"), "work": (None, None)}
+    assert ticks == {"echo": (before["next_at"], "UTC"), "work": (None, None)}
 
 
 async def test_changes(served: Api) -> None:
@@ -169,8 +169,8 @@ async def test_changes(served: Api) -> None:
     back = await patched(cron="@daily", every_seconds=None, tz=None, count=None, ends_at=None)
     assert (back["cron"], back["tz"], back["every_seconds"]) == ("0 0 * * *", "UTC", None)
     assert (back["count"], back["ends_at"], back["remaining"]) == (None, None, None)
-    task = (await patched(task={"task_type": "other"}))["task"]
-    assert (task["task_type"], task["queue"], task["tags"]) == ("other", "default", {})
+    task = (await patched(task={"task_type": "sleep"}))["task"]
+    assert (task["task_type"], task["queue"], task["tags"]) == ("sleep", "default", {})
     assert "timeout_seconds" not in task
 
 
@@ -197,7 +197,7 @@ async def test_a_zone_that_the_server_does_not_know(
     new: Any = Cron("0 3 * * *", "Mars/Olympus")
     with monkeypatch.context() as patch:
         patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
-        schedule = new_schedule("new", new, new_task("report"))
+        schedule = new_schedule("new", new, new_task("echo"))
         (stored,) = await served.world.run(served.world.ops.put_schedules([schedule]))
     await created(served)
     found = {each["schedule_id"]: each for each in (await served.get(SCHEDULES))["schedules"]}
@@ -319,7 +319,7 @@ async def test_backfilling(served: Api) -> None:
 
 async def test_what_is_known_of_a_type_counts(served: Api) -> None:
     definition = {
-        "type": "report",
+        "type": "echo",
         "queue": "slow",
         "max_retries": 1,
         "unique": True,
@@ -328,7 +328,7 @@ async def test_what_is_known_of_a_type_counts(served: Api) -> None:
     await served.post("/internal/workers/definitions", {"definitions": [definition]})
     reply = await served.ask("POST", SCHEDULES, HOURLY)
     assert refused(reply, 422, "invalid_arguments") == {"parameter": "day"}
-    task = {"task_type": "report", "parameters": {"day": 1}}
+    task = {"task_type": "echo", "parameters": {"day": 1}}
     shown = (await created(served, {**HOURLY, "task": task}))["task"]
     assert (shown["queue"], shown["max_retries"]) == ("slow", 1)
     path = f"{SCHEDULES}/hourly"
@@ -336,6 +336,25 @@ async def test_what_is_known_of_a_type_counts(served: Api) -> None:
     as_it_is = {**TASK, "use_definition": False}
     shown = told(await served.ask("PATCH", path, {"task": as_it_is}), 200)["task"]
     assert (shown["queue"], shown["max_retries"]) == ("default", 3)
+
+
+async def test_a_type_that_nobody_handles(served: Api) -> None:
+    """Nothing is stored, and the message says what to do."""
+    typo = {**HOURLY, "task": {"task_type": "ehco"}}
+    reply = await served.ask("POST", SCHEDULES, typo)
+    refused(reply, 422, "unknown_type")
+    message = json.loads(reply.body)["error"]["message"]
+    assert "Did you mean echo?" in message
+    assert "allow_unknown_type" in message
+    assert (await served.get(SCHEDULES))["schedules"] == []
+    shown = await created(served, {**typo, "allow_unknown_type": True})
+    assert shown["task"]["task_type"] == "ehco"
+    path = f"{SCHEDULES}/hourly"
+    assert told(await served.ask("PATCH", path, {"note": "why"}), 200)["note"] == "why"
+    other = {"task": {"task_type": "nobody"}}
+    refused(await served.ask("PATCH", path, other), 422, "unknown_type")
+    assert (await served.get(path))["task"]["task_type"] == "ehco"
+    told(await served.ask("PATCH", path, {**other, "allow_unknown_type": True}), 200)
 
 
 async def test_many_are_read_in_pages(served: Api) -> None:
@@ -425,14 +444,14 @@ async def test_a_preview(api: Api) -> None:
 
 
 async def test_changes_are_recorded_without_payloads(served: Api) -> None:
-    secret = {**HOURLY, "task": {"task_type": "report", "parameters": {"secret": "hidden"}}}
+    secret = {**HOURLY, "task": {"task_type": "echo", "parameters": {"secret": "hidden"}}}
     await created(served, secret)
     (entry,) = (await served.get("/api/v1/audit"))["entries"]
-    assert (entry["action"], entry["detail"]["task"]) == ("schedule.put", {"task_type": "report"})
+    assert (entry["action"], entry["detail"]["task"]) == ("schedule.put", {"task_type": "echo"})
     assert "hidden" not in json.dumps(entry)
 
 
-BIG = {"task_type": "report", "parameters": {"a": "x" * 256 * 1024}}
+BIG = {"task_type": "echo", "parameters": {"a": "x" * 256 * 1024}}
 RULES: list[dict[str, Any]] = [
     *({"cron": each} for each in ("", "* * * *", "* * * * * *", "60 * * * *", "*/0 * * * *")),
     *({"cron": each} for each in ("0 0 30 2 *", "? * * * *", "@never", "x" * 10_240, "a b c d e")),

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from fairlane.core.documents import Document, Order, Place, Written
 from fairlane.core.errors import UnknownDependency
+from fairlane.core.facts import Facts
 from fairlane.core.flow import Flow, Op, perform, reads
-from fairlane.core.model import NewTask, Task
+from fairlane.core.model import NewTask, Task, Worker
 from fairlane.core.states import LIVE, State
-from tests.unit.make import NOW, stored
+from tests.unit.make import NOW, facts, stored
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class Shelf:
         """Of the tasks that were submitted and not deleted."""
         self.refuse: Callable[[NewTask], object] = lambda _: None
         """Raises what the store says about a task that it does not take."""
+        self.workers: list[Worker] = []
 
     def run(self, op: Op[T]) -> T:
         return perform(op.flow(), lambda call: call)
@@ -91,6 +93,11 @@ class Shelf:
         for id in gone:
             del stored[id]
         return len(gone)
+
+    @reads
+    def facts(self) -> Flow[Facts]:
+        yield from ()
+        return facts(now=self.now, workers=self.workers)
 
     # -- tasks -------------------------------------------------------------------------------------
 

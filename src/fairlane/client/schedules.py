@@ -82,6 +82,7 @@ class Schedules:
         every: Seconds | None = None,
         offset: Seconds | None = None,
         version: int | None = None,
+        allow_unknown_type: bool = False,
         **options: Unpack[ScheduleOptions],
     ) -> Schedule:
         """Create a schedule, or change it. The same again changes nothing.
@@ -100,10 +101,12 @@ class Schedules:
         - `note`: a line for people.
 
         With `version`, ScheduleConflict is raised unless the schedule has this version, 0 for one
-        that does not exist.
+        that does not exist. A task of another application raises UnknownType if no worker has
+        published its type, and none that runs handles it, unless `allow_unknown_type`.
         """
         new = self._new(schedule_id, call, cron, tz, every, offset, options)
-        return self._readable(await self._run(_put(self._ops, new, version)))
+        allow = allow_unknown_type or self._defines(call)
+        return self._readable(await self._run(_put(self._ops, new, version, allow=allow)))
 
     def put_sync(
         self,
@@ -115,11 +118,13 @@ class Schedules:
         every: Seconds | None = None,
         offset: Seconds | None = None,
         version: int | None = None,
+        allow_unknown_type: bool = False,
         **options: Unpack[ScheduleOptions],
     ) -> Schedule:
         """Blocking twin of `put`."""
         new = self._new(schedule_id, call, cron, tz, every, offset, options)
-        return self._readable(self._run_sync(_put(self._ops, new, version)))
+        allow = allow_unknown_type or self._defines(call)
+        return self._readable(self._run_sync(_put(self._ops, new, version, allow=allow)))
 
     async def get(self, schedule_id: str) -> Schedule | None:
         """Return the schedule, or None if there is none."""
@@ -258,6 +263,11 @@ class Schedules:
         self._check(call)
         return new
 
+    def _defines(self, call: Prepared[Any]) -> bool:
+        """Return whether this application has the task: then its workers have it, too."""
+        owner: object = call.app
+        return owner is self._app
+
     def _readable(self, stored: StoredSchedule) -> Schedule:
         return readable(stored, self._app.codecs)
 
@@ -265,8 +275,12 @@ class Schedules:
         return Handle(self._app, task_id, Any)
 
 
-def _put(ops: Operations, new: NewSchedule, version: int | None) -> Flow[StoredSchedule]:
-    stored: list[StoredSchedule] = yield ops.put_schedules([new], version=version)
+def _put(
+    ops: Operations, new: NewSchedule, version: int | None, *, allow: bool
+) -> Flow[StoredSchedule]:
+    stored: list[StoredSchedule] = yield ops.put_schedules(
+        [new], version=version, allow_unknown_type=allow
+    )
     return stored[0]
 
 

@@ -204,6 +204,19 @@ def definition(self: Documents, type: str) -> Flow[Published | None]:
     return None if stored is None or not stored.counts(now) else _published(stored)
 
 
+def published_types(self: Documents, types: Sequence[str]) -> Flow[set[str]]:
+    """Return those of up to 100 types that workers have published."""
+    now, found = yield from self.read_documents(_KIND, types)
+    return {each.id for each in found if each is not None and each.counts(now)}
+
+
+def recent_types(self: Documents) -> Flow[list[str]]:
+    """Return the types that workers have published last: those that one page holds."""
+    newest = Order.NEWEST
+    now, found = yield from self.list_documents(_KIND, newest, limits.DEFINITION_PAGE)
+    return [each.id for each in found if each.counts(now)]
+
+
 @reads
 def definition_page(
     self: Documents, cursor: str | None = None, limit: int = limits.DEFINITION_PAGE

@@ -16,6 +16,7 @@
     │   ├── InvalidRetention
     │   ├── InvalidSetting
     │   ├── InvalidSchedule
+    │   │   └── UnknownType
     │   ├── InvalidDefinition
     │   ├── InvalidToken
     │   ├── OutOfBounds
@@ -295,6 +296,13 @@ class InvalidSchedule(InvalidInput):
     """The schedule cannot be stored as it stands."""
 
     code = "invalid_schedule"
+
+
+class UnknownType(InvalidSchedule):
+    """No worker has published this task type, and none that runs handles it: check the name, or
+    start a worker that has it. allow_unknown_type stores the schedule all the same."""
+
+    code = "unknown_type"
 
 
 class InvalidDefinition(InvalidInput):

@@ -406,6 +406,7 @@ class Control(Protocol):
         *,
         owner: str | None = None,
         version: int | None = None,
+        allow_unknown_type: bool = True,
     ) -> Op[list[Schedule]]:
         """Create or change up to 100 schedules, all or none. There may be at most 10,000.
 
@@ -414,7 +415,9 @@ class Control(Protocol):
         code declares these. Without an owner they cannot be changed, but another application that
         declares one takes it over, which is recorded in the audit log. One that was made without an
         owner stays so: to declare it raises ScheduleConflict. `version`: raises ScheduleConflict
-        unless the schedule has this version, 0 for one that does not exist.
+        unless the schedule has this version, 0 for one that does not exist. Without
+        `allow_unknown_type` and without an owner, raises UnknownType if one gets a type that no
+        worker has published and none that lives handles.
         """
 
     def sweep_schedules(self, cursor: str | None = None) -> Op[str | None]:

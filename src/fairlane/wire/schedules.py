@@ -110,6 +110,9 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How many ticks are fired, until the schedule ends."""
     pause_after_failures: Count | UnsetType | None = UNSET
     note: Note | UnsetType = UNSET
+    allow_unknown_type: bool = False
+    """Store it although no worker has published the type of its task, and none that runs handles
+    it. Otherwise it is refused with `unknown_type`."""
 
     @property
     def defined_type(self) -> str | None:
@@ -169,6 +172,11 @@ class ScheduleBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     version: int | None = None
 
     @property
+    def allow_unknown_type(self) -> bool:
+        """Whether none of their types is checked."""
+        return all(each.allow_unknown_type for each in self.schedules)
+
+    @property
     def names(self) -> str:
         """What is to be changed, for the audit log."""
         return " ".join(each.schedule_id for each in self.schedules)
@@ -205,13 +213,14 @@ def options_of(policy: Policy, note: str) -> dict[str, Any]:
     return options
 
 
-def request_of(schedule: NewSchedule) -> ScheduleRequest:
+def request_of(schedule: NewSchedule, *, allow_unknown_type: bool = True) -> ScheduleRequest:
     """Return a schedule as it is sent. Everything is said, so that no default changes it."""
     options = options_of(schedule.policy, schedule.note)
     said = {name: options[option] for name, option in _OPTIONS.items()}
     return ScheduleRequest(
         schedule_id=schedule.schedule_id,
         task=_task_of(schedule.template, schedule.payload),
+        allow_unknown_type=allow_unknown_type,
         **rule_fields(schedule.rule),
         **said,
     )

@@ -8,7 +8,6 @@ import click
 
 from fairlane.cli import task_files
 from fairlane.cli.audit_log import record
-from fairlane.cli.errors import note
 from fairlane.cli.options import json_option, store_option, utc_option
 from fairlane.cli.parsing import duration, instant, payload_of
 from fairlane.cli.render import when
@@ -77,6 +76,9 @@ _POLICY = (
 @click.option("--pause-after-failures", type=int, metavar="N", help="Pause after so many in a row.")
 @click.option("--note", metavar="TEXT", help="What it is for.")
 @click.option(
+    "--allow-unknown-type", is_flag=True, help="Store it although no worker has this type yet."
+)
+@click.option(
     "--if-version", type=int, metavar="N", help="Only if it has this version; 0: if it is new."
 )
 @store_option
@@ -91,6 +93,7 @@ def put_command(
     type: str,
     payload: str | None,
     as_is: bool,
+    allow_unknown_type: bool,
     if_version: int | None,
     store: str | None,
     utc: bool,
@@ -120,11 +123,11 @@ def put_command(
     with open_store(store, prepare=True) as app:
         templates = templates_of(app, type)
         new = made({} if as_is else templates)
-        op = app.backend.ops.put_schedules([new], version=if_version)
+        op = app.backend.ops.put_schedules(
+            [new], version=if_version, allow_unknown_type=allow_unknown_type
+        )
         (found,) = app.run_sync(op)
         record(app, Action.PUT_SCHEDULE, schedule_id, **rule_fields(rule), task_type=type)
     tick = found.standing.tick
     following = "" if tick is None else f" Its next tick is {when(moment(tick), utc=utc)}."
-    if type not in templates:
-        note(f"No worker has published a task {type}: tasks of this schedule wait until one has.")
     say(found, f"{schedule_id}: {rule.in_words()}.{following}", as_json=as_json)

@@ -14,17 +14,19 @@ from fairlane.core.flow import Flow
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.schedules import NewSchedule, Schedule, Source, Standing, checked_owner
 from fairlane.core.scheduling.stored import KIND, OWNER, checked_batch, document_of, schedule_of
+from fairlane.core.scheduling.types import Handled, check_types
 
 replace = msgspec.structs.replace
 
 
 @rewrites
 def put_schedules(
-    self: Documents,
+    self: Handled,
     schedules: Sequence[NewSchedule],
     *,
     owner: str | None = None,
     version: int | None = None,
+    allow_unknown_type: bool = True,
 ) -> Flow[list[Schedule]]:
     checked_batch(schedules)
     checked_owner(owner)
@@ -45,6 +47,8 @@ def put_schedules(
         if after is not before:
             puts.append(document_of(after, stored))
         answers.append(after)
+    if owner is None and not allow_unknown_type:
+        yield from check_types(self, list(new.values()), known)
     if puts:
         # One place more than schedules: the counts.
         written = yield from write(self, KIND, puts, most=limits.SCHEDULES + 1)

@@ -416,6 +416,7 @@ export interface SchedulePatch {
   count?: number | null;
   pause_after_failures?: number | null;
   note?: string;
+  allow_unknown_type?: boolean;
 }
 
 export interface ScheduleRequest {
@@ -434,6 +435,7 @@ export interface ScheduleRequest {
   count?: number | null;
   pause_after_failures?: number | null;
   note?: string;
+  allow_unknown_type?: boolean;
   schedule_id: string;
 }
 

@@ -40,9 +40,10 @@ def put_schedules(
     *,
     owner: str | None = None,
     version: int | None = None,
+    allow_unknown_type: bool = True,
 ) -> Flow[list[Schedule]]:
     checked_batch(schedules)
-    sent = [request_of(each) for each in schedules]
+    sent = [request_of(each, allow_unknown_type=allow_unknown_type) for each in schedules]
     body: dict[str, Any] = {"schedules": sent, "version": version}
     path = _STORE
     if checked_owner(owner) is not None:

@@ -128,9 +128,12 @@ class _SealingOperations:
         *,
         owner: str | None = None,
         version: int | None = None,
+        allow_unknown_type: bool = True,
     ) -> Op[list[Schedule]]:
         sealed = [self._sealed_schedule(each) for each in schedules]
-        op = self._ops.put_schedules(sealed, owner=owner, version=version)
+        op = self._ops.put_schedules(
+            sealed, owner=owner, version=version, allow_unknown_type=allow_unknown_type
+        )
         return _mapped(op, self._opened_schedules)
 
     def put_blob(self, key: str, content: bytes) -> Op[None]:

@@ -62,8 +62,10 @@ async def list_schedules(services: Services, call: Call[None, ScheduleQuery]) ->
 async def create_schedule(services: Services, call: Call[ScheduleRequest, None]) -> Response:
     """Create a schedule. It goes on from now: its first tick is the next one."""
     new = call.body.schedule(await template_of(services, call.body.defined_type))
+    allow = call.body.allow_unknown_type
+    op = services.ops.put_schedules([new], version=0, allow_unknown_type=allow)
     try:
-        (created,) = await services.run(services.ops.put_schedules([new], version=0))
+        (created,) = await services.run(op)
     except ScheduleConflict:
         raise ScheduleConflict(
             f"There is a schedule {new.schedule_id} already: change that one, or use another id."
@@ -84,7 +86,9 @@ async def patch_schedule(services: Services, call: Call[SchedulePatch, None]) ->
     found = await _find(services, call)
     new = call.body.applied(found, await template_of(services, call.body.defined_type))
     wanted = found.standing.version if version is None else version
-    (changed,) = await services.run(services.ops.put_schedules([new], version=wanted))
+    allow = call.body.allow_unknown_type
+    op = services.ops.put_schedules([new], version=wanted, allow_unknown_type=allow)
+    (changed,) = await services.run(op)
     return _shown(changed)
 
 
@@ -147,7 +151,9 @@ async def preview_rule(services: Services, call: Call[PreviewRequest, None]) -> 
 async def put_schedules(services: Services, call: Call[ScheduleBatch, None]) -> Response:
     """Create or change up to 100 schedules, all or none. One that is the same stays as it is."""
     new = await _all_of(services, call.body)
-    found = await services.run(services.ops.put_schedules(new, version=call.body.version))
+    allow = call.body.allow_unknown_type
+    op = services.ops.put_schedules(new, version=call.body.version, allow_unknown_type=allow)
+    found = await services.run(op)
     return Response(_reply(found))
 
 

@@ -1,8 +1,8 @@
 // @ts-check
 // The form of a schedule: what was entered, what is wrong with it, and sending it.
 
-import { patch, post, segment } from "../../lib/api.js";
-import { onSubmit, onValue } from "../../lib/inputs.js";
+import { ApiError, patch, post, segment } from "../../lib/api.js";
+import { onChecked, onSubmit, onValue } from "../../lib/inputs.js";
 import { OWN_ZONE } from "../../lib/local-times.js";
 import { html, useMemo, useState } from "../../lib/preact.js";
 import { link, navigate } from "../../lib/router.js";
@@ -40,7 +40,11 @@ export function EntryForm({ definitions, schedule }) {
   const [id, setId] = useState(schedule?.schedule_id ?? "");
   const [rule, setRule] = useState(before.rule);
   const [policies, setPolicies] = useState(before.policies);
-  const task = useTaskForm(definitions, schedule && schedule.task, ["idempotency_key"]);
+  const [refused, setRefused] = useState(/** @type {string | null} */ (null));
+  const [allowed, setAllowed] = useState(false);
+  const task = useTaskForm(definitions, schedule && schedule.task, ["idempotency_key"], (type) =>
+    type === refused ? html`<${AllowUnknown} allowed=${allowed} set=${setAllowed} />` : null,
+  );
   const { form, fields, problem, correct, refuse, refuseFor } = task;
 
   /** @param {string} text */
@@ -72,6 +76,10 @@ export function EntryForm({ definitions, schedule }) {
           /** @type {ScheduleRequest} */ ({ ...request, schedule_id: id.trim() }),
         );
     } catch (error) {
+      if (error instanceof ApiError && error.code === "unknown_type") {
+        setRefused(request.task?.task_type ?? null);
+        setAllowed(false);
+      }
       return refuseFor(error);
     }
     navigate(link(["schedules", id.trim()]), { replace: schedule !== null });
@@ -86,8 +94,9 @@ export function EntryForm({ definitions, schedule }) {
     /** @type {Errors} */
     const named = id.trim() ? {} : { schedule_id: NO_ID };
     const template = /** @type {ScheduledTask} */ ({ ...unshown(schedule), ...what.request });
+    const allow = allowed && template.task_type === refused ? { allow_unknown_type: true } : {};
     return {
-      request: { ...when.request, ...how.request, task: template },
+      request: { ...when.request, ...how.request, ...allow, task: template },
       errors: { ...named, ...when.errors, ...how.errors, ...what.errors },
     };
   }
@@ -112,6 +121,12 @@ export function EntryForm({ definitions, schedule }) {
     </div>
   </form>`;
 }
+
+/** @param {{ allowed: boolean, set: (allowed: boolean) => void }} props */
+const AllowUnknown = ({ allowed, set }) => html`<label class="inline">
+  <input type="checkbox" checked=${allowed} onChange=${onChecked(set)} />
+  Its workers come later: save the schedule all the same
+</label>`;
 
 /** @param {ScheduleView} schedule @param {SchedulePatch} request */
 async function change({ schedule_id: id, version }, request) {

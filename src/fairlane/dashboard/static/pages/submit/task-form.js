@@ -13,6 +13,7 @@ import { TypeField } from "./type-field.js";
 
 /**
  * @import { DefinitionView, TaskRequest } from "../../../types/api.js"
+ * @import { Children } from "../../lib/preact.js"
  * @import { Draft, Errors, Parameters } from "./draft.js"
  * @import { CopiedOptions, OptionName, Options } from "./options.js"
  * @typedef {{ message: string | null, errors: Errors, attempt: number }} Problem What is said at the top and
@@ -28,8 +29,9 @@ const NO_TYPE = { type: "A task has a type." };
  * @param {DefinitionView[]} definitions Some of them.
  * @param {Source | null} source
  * @param {OptionName[]} [without] Options that are not offered.
+ * @param {(type: string) => Children} [besideType] What is shown below a type.
  */
-export function useTaskForm(definitions, source, without = []) {
+export function useTaskForm(definitions, source, without = [], besideType = () => null) {
   const [type, setType] = useState(source?.task_type ?? "");
   const [chosen, setChosen] = useState(type);
   const [entered, setEntered] = useState(() =>
@@ -109,7 +111,7 @@ export function useTaskForm(definitions, source, without = []) {
   const fields = html`
     <${TypeField} type=${type} set=${changeType} choose=${setChosen}
       settled=${chosen === type} known=${definitions}
-      definition=${definition} error=${problem.errors.type} />
+      definition=${definition} error=${problem.errors.type} more=${besideType(type.trim())} />
     <${ParameterFields} draft=${draft} set=${changeParameters} toggle=${toggle} errors=${problem.errors} />
     <${OptionFields} options=${options} set=${changeOptions} definition=${definition} without=${without}
       errors=${problem.errors} open=${open} setOpen=${setOpen} />`;

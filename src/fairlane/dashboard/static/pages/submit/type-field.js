@@ -9,6 +9,7 @@ import { defaultsText } from "./options.js";
 
 /**
  * @import { DefinitionView } from "../../../types/api.js"
+ * @import { Children } from "../../lib/preact.js"
  * @import { Control } from "../../ui/field.js"
  */
 
@@ -24,8 +25,9 @@ const UNKNOWN = "No worker has published this type: its parameters are not check
  * @param {DefinitionView[]} props.known
  * @param {DefinitionView | null} props.definition
  * @param {string} [props.error]
+ * @param {Children} [props.more] Is shown below.
  */
-export function TypeField({ type, set, choose, settled, known, definition, error }) {
+export function TypeField({ type, set, choose, settled, known, definition, error, more }) {
   const list = useId();
   // There is always a line: when the field is left, nothing below moves away from under the pointer.
   const hint = type !== "" && settled ? UNKNOWN : CHOOSE;
@@ -37,6 +39,7 @@ export function TypeField({ type, set, choose, settled, known, definition, error
     <datalist id=${list}>
       ${known.map((each) => html`<option key=${each.type} value=${each.type} />`)}
     </datalist>
+    ${more}
     ${definition && html`<${About} definition=${definition} />`}
   </${Panel}>`;
 }
