@@ -11,11 +11,13 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Final, TypeVar
 
 from fairlane.backoff import Backoff, jitter, warn
+from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.errors import StoreUnavailable
 from fairlane.core.flow import Op
@@ -34,6 +36,8 @@ LATE_SECONDS: Final = 2.0
 """How late a tick is when others fire it, too."""
 SPREAD_SECONDS: Final = 0.5
 """The others do not all try in the same moment."""
+LEFT_SECONDS: Final = 60.0
+"""How long a process leaves a schedule to others that it cannot fire, until it tries again."""
 AGAIN_SECONDS: Final = 0.05
 """The pause after a schedule was due, but another process had fired it."""
 CALL_SECONDS: Final = 10.0
@@ -59,6 +63,8 @@ class Scheduler:
         self._leads_until = float("-inf")
         self._begun = asyncio.Event()
         self._sweep_at = float("-inf")
+        self._left: dict[str, float] = {}
+        """The schedules that it leaves to others, and until when."""
         self._sweeping: str | None = None
         """Where to continue, while a sweep is not at its end."""
 
@@ -92,13 +98,14 @@ class Scheduler:
         self._log.summarise()
         leads = self._leads()
         grace = 0.0 if leads else LATE_SECONDS
-        due_in = await self._run(self._backend.ops.due_schedules())
+        left = self._left_to_others()
+        due_in = await self._run(self._backend.ops.due_schedules(left))
         if due_in is not None and due_in + grace <= 0:
             if not leads and not await self._stands_in():
                 return SPREAD_SECONDS
-            fired = await self._run(self._backend.ops.fire_due())
+            fired = await self._run(self._backend.ops.fire_due(left))
             self._log.log(fired.handled)
-            self._log.log_unknown(fired.unknown)
+            self._leave(fired.unknown)
             return 0.0 if fired.handled or fired.more else AGAIN_SECONDS
         if leads and await self._sweep():
             return 0.0
@@ -107,6 +114,21 @@ class Scheduler:
             return longest
         spread = 0.0 if leads else random.uniform(0.0, SPREAD_SECONDS)
         return min(longest, due_in + grace + spread)
+
+    def _left_to_others(self) -> frozenset[str]:
+        now = self._clock()
+        self._left = {each: until for each, until in self._left.items() if until > now}
+        return frozenset(self._left)
+
+    def _leave(self, problems: Mapping[str, str]) -> None:
+        """Leave schedules to others, such as those whose time zone is not known here.
+
+        They stay due, so that others see that they are late. Here they hold up nothing.
+        """
+        self._log.log_unknown(problems)
+        room = limits.SCHEDULE_PAGE - len(self._left)
+        until = self._clock() + LEFT_SECONDS
+        self._left |= dict.fromkeys(islice(problems, room), until)
 
     async def _stands_in(self) -> bool:
         """Return whether this is the one that helps out. Many that fire the same schedules at the

@@ -19,7 +19,7 @@ from fairlane.core.flow import Flow, Op, writes
 from fairlane.core.ids import new_id, numbered
 from fairlane.core.recurrence import Cron, cron
 from fairlane.core.schedules import Outcome
-from fairlane.core.scheduling import KIND, stored
+from fairlane.core.scheduling import KIND, Fired, stored
 from fairlane.core.states import State
 from fairlane.core.zones import zone_of
 from tests.conformance.test_schedules import (
@@ -408,11 +408,16 @@ async def test_what_an_older_process_cannot_read_is_fired_by_a_newer_one(
 # -- one bad schedule ------------------------------------------------------------------------------
 
 
+def nowhere() -> str:
+    """The name of a time zone that is not in any cache of ticks either."""
+    return f"Mars/{new_id()}"
+
+
 async def test_a_zone_that_is_not_known_here_holds_up_nobody(
     store: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process with newer rules has stored it, and fires it."""
-    rule: Any = Cron("* * * * *", "Mars/Olympus")
+    rule: Any = Cron("* * * * *", nowhere())
     with monkeypatch.context() as patch:
         patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
         await put(store, declared("new", rule))
@@ -422,6 +427,32 @@ async def test_a_zone_that_is_not_known_here_holds_up_nobody(
     assert await fire(store) == []
     await store.run(store.ops.sweep_schedules())
     await store.advance(61)
+    monkeypatch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+    assert ("new", Outcome.FIRED) in await fire(store)
+
+
+async def test_what_one_process_cannot_fire_another_fires(
+    store: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays due, and only the process that cannot fire it leaves it out."""
+    rule: Any = Cron("* * * * *", nowhere())
+    with monkeypatch.context() as patch:
+        patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+        await put(store, declared("new", rule))
+    await put(store, declared("old", await hourly(store)))
+    await store.advance(61)
+    fired = await store.behind.run(store.behind.ops.fire_due(frozenset()))
+    assert [(schedule_id, run.outcome) for schedule_id, run in fired.handled] == [
+        ("old", Outcome.FIRED)
+    ]
+    assert set(fired.unknown) == {"new"}
+    assert await store.behind.run(store.behind.ops.fire_due({"new"})) == Fired([])
+    others = await store.behind.run(store.behind.ops.due_schedules({"new"}))
+    assert others is not None
+    assert others > 0
+    wait = await store.behind.run(store.behind.ops.due_schedules())
+    assert wait is not None
+    assert wait < 0
     monkeypatch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
     assert ("new", Outcome.FIRED) in await fire(store)
 

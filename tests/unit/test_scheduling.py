@@ -664,6 +664,35 @@ def test_a_zone_that_this_process_does_not_know(
     assert get(shelf, "new").standing.last_at == NOW + HOUR
 
 
+def test_what_this_process_cannot_fire_is_left_to_others(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays due for them, and here nothing waits for it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+        put(shelf, *(declared(f"new{n}", Cron("0 * * * *", "Mars/Tharsis")) for n in range(2)))
+    put(shelf, declared("old"))
+    damaged(shelf, "odd", b"nonsense")
+    shelf.now += HOUR
+    before = dict(shelf.of(KIND))
+    fired = shelf.run(scheduling.fire_due(shelf, ["other"]))
+    assert [schedule_id for schedule_id, _ in fired.handled] == ["old"]
+    assert set(fired.unknown) == {"new0", "new1", "odd"}
+    assert fired.unknown["odd"] == "Another version of Fairlane has stored it, and fires it."
+    left = list(fired.unknown)
+    assert [shelf.of(KIND)[each] for each in left] == [before[each] for each in left]
+    assert shelf.run(scheduling.fire_due(shelf, [])).unknown == fired.unknown
+    assert shelf.run(scheduling.fire_due(shelf, left)) == Fired([])
+    assert (shelf.run(scheduling.due_schedules(shelf)) or 0) < 0
+    assert shelf.run(scheduling.due_schedules(shelf, left)) == 3600
+    monkeypatch.setattr(limits, "SCHEDULE_PAGE", 3)
+    shelf.run(scheduling.fire_due(shelf, ["other"]))  # more than it could remember
+    moved = [each for each in left if shelf.of(KIND)[each] != before[each]]
+    assert len(moved) == 1
+    monkeypatch.setattr(recurrence, "zone_of", lambda _: zone_of("UTC"))
+    assert ("new0", Outcome.FIRED) in fire(shelf)
+
+
 def test_a_tick_that_a_new_rule_of_a_zone_moved(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from fairlane import scheduler
-from fairlane.core import limits
-from fairlane.core.errors import StoreUnavailable
-from fairlane.core.recurrence import every
+from fairlane.core import limits, recurrence, schedules
+from fairlane.core.errors import InvalidSchedule, StoreUnavailable
+from fairlane.core.recurrence import Cron, every
 from fairlane.core.schedules import NewSchedule, new_schedule
 from fairlane.core.scheduling import Fired
 from fairlane.core.submission import new_task
+from fairlane.core.zones import zone_of
 from fairlane.maintenance import Maintenance
 from fairlane.scheduler import Scheduler
 from tests.fixtures.stores import World
@@ -31,8 +33,8 @@ async def declared(world: World, schedule_id: str = "hourly", lead: float = 30) 
     return new_schedule(schedule_id, rule, new_task("work"), overlap="allow")
 
 
-async def put(world: World, *schedules: NewSchedule) -> None:
-    await world.run(world.ops.put_schedules(schedules))
+async def put(world: World, *new: NewSchedule) -> None:
+    await world.run(world.ops.put_schedules(new))
 
 
 async def fired(world: World, schedule_id: str = "hourly") -> int:
@@ -204,6 +206,59 @@ async def test_what_cannot_be_fired_here_is_said(
     for _ in range(2):
         assert await first.step() == scheduler.AGAIN_SECONDS
     assert caplog.text.count("Schedule nightly is not fired here: No such zone.") == 1
+
+
+def knowing(monkeypatch: pytest.MonkeyPatch, zone: str | None) -> None:
+    """From now on processes know the zone that is asked for as this one, or know none."""
+
+    def found(_: str) -> ZoneInfo:
+        if zone is None:
+            raise InvalidSchedule("There is no such time zone.")
+        return zone_of(zone)
+
+    monkeypatch.setattr(recurrence, "zone_of", found)
+    monkeypatch.setattr(schedules, "zone_of", found)
+    for cached in (recurrence.next_two, recurrence.newest_tick, recurrence.count_ticks):
+        cached.cache_clear()
+
+
+async def test_another_process_fires_what_the_leader_cannot(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A time zone that only one of them knows: it is two seconds late, and holds up no other."""
+    first, second = leader(world), Scheduler(world.backend, 2.5, world.monotonic)
+    knowing(monkeypatch, "UTC")
+    rule: Any = Cron("* * * * *", "Mars/Olympus")
+    await put(world, new_schedule("new", rule, new_task("work")), await declared(world, "old", 40))
+    await world.advance(61)
+    knowing(monkeypatch, None)
+    for wait in (0.0, scheduler.LOOK_SECONDS, scheduler.LOOK_SECONDS):
+        assert await first.step() == wait
+    assert (await fired(world, "old"), await fired(world, "new")) == (1, 0)
+    await world.advance(scheduler.LATE_SECONDS)
+    assert await first.step() == scheduler.LOOK_SECONDS
+    knowing(monkeypatch, "UTC")
+    await second.step()
+    assert await fired(world, "new") == 1
+
+
+async def test_a_process_tries_again_after_a_minute(
+    memory: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    knowing(monkeypatch, "UTC")
+    rule: Any = Cron("* * * * *", "Mars/Olympus")
+    await put(memory, *(new_schedule(f"s{n}", rule, new_task("work")) for n in range(3)))
+    await memory.advance(61)
+    first = leader(memory)
+    monkeypatch.setattr(limits, "SCHEDULE_PAGE", 2)  # as many as a process remembers
+    knowing(monkeypatch, None)
+    while await first.step() < scheduler.LOOK_SECONDS:
+        pass
+    knowing(monkeypatch, "UTC")
+    assert await first.step() == scheduler.LOOK_SECONDS
+    await memory.advance(scheduler.LEFT_SECONDS)
+    await first.step()
+    assert [await fired(memory, f"s{n}") for n in range(3)] == [1, 1, 1]
 
 
 async def test_what_others_fire_first_keeps_nobody_busy(memory: World) -> None:

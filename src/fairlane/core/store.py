@@ -245,9 +245,9 @@ class Inspect(Protocol):
         """Return schedules, those first that are due next. One that is fired meanwhile may come
         twice. Raises InvalidCursor."""
 
-    def due_schedules(self) -> Op[float | None]:
+    def due_schedules(self, left: Collection[str] = ()) -> Op[float | None]:
         """Return in how many seconds a schedule is due: less than 0 if one is late, None if none
-        ever will be."""
+        ever will be. `left`: up to 100 that do not count, see `fire_due`."""
 
     def tick_counts(self) -> Op[TickCounts]:
         """Return how many ticks had which outcome, and the last ones that were not fired."""
@@ -456,9 +456,13 @@ class Control(Protocol):
         the same one again does nothing. Returns the ids.
         """
 
-    def fire_due(self) -> Op[Fired]:
+    def fire_due(self, left: Collection[str] | None = None) -> Op[Fired]:
         """Handle the ticks of up to 500 schedules that are due: submit their tasks, or record why
-        not. A tick is handled once, however many processes call this."""
+        not. A tick is handled once, however many processes call this.
+
+        `left`: up to 100 schedules that this process cannot fire and leaves to others. It answers
+        further ones as `Fired.unknown`. If it is None, or there are too many, those are put off.
+        """
 
     def put_token(self, token: NewToken) -> Op[Token]:
         """Store a token, or a session made from one. At most 10,000, of which 9,000 sessions.

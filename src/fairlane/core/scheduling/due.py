@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -29,6 +29,7 @@ from fairlane.core.states import State
 replace = msgspec.structs.replace
 
 _POSTPONED: Final = 60 * MICROSECONDS
+_UNREADABLE: Final = "Another version of Fairlane has stored it, and fires it."
 _SEARCHED: Final = 50
 """About how many ticks of a cron expression are computed to find the newest of many."""
 
@@ -36,7 +37,8 @@ _SEARCHED: Final = 50
 class Fired(msgspec.Struct, frozen=True):
     """What became of ticks: of which schedule, and how. `more`: others are due.
 
-    `unknown`: the problems of schedules that this process cannot fire, by their ids.
+    `unknown`: the problems of schedules that this process cannot fire, by their ids. The first ones
+    are left to other processes, as far as a caller can remember them.
     """
 
     handled: list[tuple[str, ScheduleRun]]
@@ -53,27 +55,29 @@ class _Item(NamedTuple):
 
 
 @reads
-def due_schedules(self: Documents) -> Flow[float | None]:
-    now, found = yield from self.list_documents(KIND, Order.OLDEST, 1)
-    if not found or found[0].at >= firing.NEVER:
-        return None
-    return (found[0].at - now) / MICROSECONDS
+def due_schedules(self: Documents, left: Collection[str] = ()) -> Flow[float | None]:
+    now, found = yield from self.list_documents(KIND, Order.OLDEST, len(left) + 1)
+    times = (each.at for each in found if each.id not in left)
+    first = next(times, firing.NEVER)
+    return None if first >= firing.NEVER else (first - now) / MICROSECONDS
 
 
 @rewrites
-def fire_due(self: Scheduled) -> Flow[Fired]:
-    step = _Step()
+def fire_due(self: Scheduled, left: Collection[str] | None = None) -> Flow[Fired]:
+    step = _Step(left)
     after: Place | None = None
     while True:
         now, page = yield from self.list_documents(KIND, Order.OLDEST, limits.SCHEDULE_PAGE, after)
         due = [each for each in page if each.at <= now]
-        fit = yield from _decide(self, due, now, step)
+        fit = yield from _decide(
+            self, [each for each in due if not step.leaves(each.id)], now, step
+        )
         last_page = len(due) < limits.SCHEDULE_PAGE
         if not fit or last_page or step.is_full:
             break
         after = (due[-1].at, due[-1].id)
     if not (step.items or step.idle):
-        return Fired([])
+        return Fired([], unknown=step.unknown)
     yield from history.move(self, [item.before for item in step.items])
     handled = yield from _commit(self, step.items, step.idle)
     return Fired(handled, more=not (fit and last_page), unknown=step.unknown)
@@ -85,13 +89,28 @@ class _Step:
     Their number is bounded, and so is the work of deciding about them: flows run on event loops.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, left: Collection[str] | None) -> None:
+        self._left = left
         self.items: list[_Item] = []
         self.idle: list[Document] = []
         """To be put where they belong."""
         self.unknown: dict[str, str] = {}
         self._tasks = self._bytes = self._ticks = 0
         self._computed: set[tuple[object, ...]] = set()
+
+    def leaves(self, schedule_id: str) -> bool:
+        """Return whether a schedule is left to other processes."""
+        return self._left is not None and schedule_id in self._left
+
+    def pass_on(self, stored: Document, problem: str, at: int) -> None:
+        """Leave a schedule that this process cannot fire to others, who fire it when it is late.
+
+        If the caller does not remember it, or has to remember too many, it is put off until `at`:
+        it must not stand before the others.
+        """
+        self.unknown[stored.id] = problem
+        if self._left is None or len(self._left) + len(self.unknown) > limits.SCHEDULE_PAGE:
+            self.idle.append(replace(stored, at=at))
 
     @property
     def is_full(self) -> bool:
@@ -143,8 +162,7 @@ def _decide(self: Scheduled, due: Sequence[Document], now: int, step: _Step) -> 
             return False
         schedule = known.get(each.id)
         if schedule is None:
-            # Another version of Fairlane wrote it. It must not stand before the others.
-            step.idle.append(replace(each, at=firing.NEVER))
+            step.pass_on(each, _UNREADABLE, firing.NEVER)
             continue
         schedule = firing.judge(schedule, states, now)
         last = states.get(schedule.standing.last_task or "")
@@ -152,8 +170,7 @@ def _decide(self: Scheduled, due: Sequence[Document], now: int, step: _Step) -> 
             decided = firing.fire(history.without_moved(schedule), now, last, new_id)
         except InvalidSchedule as error:
             # Such as an unknown time zone: another process may know it. Nothing is lost until then.
-            step.idle.append(replace(each, at=now + _POSTPONED))
-            step.unknown[each.id] = schedule.problem or str(error)
+            step.pass_on(each, schedule.problem or str(error), now + _POSTPONED)
             continue
         if decided is None:
             step.idle.append(document_of(firing.align(schedule), each))
