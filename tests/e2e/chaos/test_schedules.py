@@ -7,7 +7,8 @@ import fcntl
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -22,12 +23,13 @@ from fairlane.core.filters import new_filter
 from fairlane.core.flow import Flow, reads
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.recurrence import Recurrence, cron, every, ticks_between
-from fairlane.core.schedules import Outcome, Schedule, new_schedule
+from fairlane.core.schedules import Missed, Outcome, Schedule, new_schedule
 from fairlane.core.submission import new_task
 from fairlane.core.tick_counts import LAG_BOUNDS
 from fairlane.maintenance import ROLE
 from fairlane.scheduler import Scheduler
 from tests.e2e.chaos.arena import FULL, Arena, until
+from tests.e2e.chaos.test_clocks import clocked
 from tests.e2e.chaos.workers import WorkerProcess
 from tests.e2e.conftest import ENGINES
 from tests.e2e.history.terms import Terms
@@ -53,23 +55,33 @@ RULES: dict[str, Recurrence] = {
 on_engines = pytest.mark.parametrize("arena", ENGINES, indirect=True)
 
 
-async def declare(arena: Arena) -> list[Schedule]:
+async def declare(
+    arena: Arena,
+    policies: Iterable[Missed] = (Missed.ALL,),
+    rules: Mapping[str, Recurrence] = RULES,
+) -> list[Schedule]:
+    """A schedule for each policy and rule."""
     schedules = [
         new_schedule(
-            name,
+            f"{name}-{missed}",
             rule,
             new_task("on-tick", {}),
-            missed="all",
+            missed=missed,
             most=1_000,
             overlap="allow",
         )
-        for name, rule in RULES.items()
+        for missed in policies
+        for name, rule in rules.items()
     ]
     return await arena.client.schedule(schedules)
 
 
+async def store_time(arena: Arena) -> int:
+    return (await arena.app.run(arena.app.backend.ops.facts())).now
+
+
 async def now(arena: Arena) -> float:
-    return (await arena.app.run(arena.app.backend.ops.facts())).now / MICROSECONDS
+    return await store_time(arena) / MICROSECONDS
 
 
 async def passed(arena: Arena, time: float) -> None:
@@ -95,30 +107,40 @@ async def more_fired(arena: Arena, count: int) -> None:
     await until(are, f"{count} more ticks are fired")
 
 
+async def nothing_is_due(arena: Arena) -> bool:
+    due_in = await arena.app.run(arena.app.backend.ops.due_schedules())
+    return due_in is not None and due_in > 0
+
+
 async def check_ticks(arena: Arena, before: Sequence[Schedule]) -> None:
     """Let what is due be fired, and end it all; then look at every tick."""
     ops = arena.app.backend.ops
-
-    async def nothing_is_due() -> bool:
-        due_in = await arena.app.run(ops.due_schedules())
-        return due_in is not None and due_in > 0
-
-    await until(nothing_is_due, "nothing is due")
+    await until(partial(nothing_is_due, arena), "nothing is due")
     for schedule in before:
         await arena.app.run(ops.pause_schedule(schedule.schedule_id))
     await arena.drained()
     after = await arena.app.run(ops.schedules([each.schedule_id for each in before]))
-    total = 0
+    outcomes: Counter[Outcome] = Counter()
     for old, new in zip(before, after, strict=True):
         assert new is not None
-        last = new.standing.last_at or 0
-        expected = ticks_between(old.rule, old.standing.since + 1, last + 1, 10_000)
-        assert await results(arena, old.schedule_id) == expected
-        assert (new.standing.fired, new.standing.missed) == (len(expected), 0)
-        total += len(expected)
+        outcomes += await outcomes_of(arena, old, new)
     counts = await arena.app.run(ops.tick_counts())
-    assert counts.outcomes == {Outcome.FIRED: total}
+    assert counts.outcomes == outcomes
     await arena.judged(Terms(lease=LEASE))
+
+
+async def outcomes_of(arena: Arena, old: Schedule, new: Schedule) -> Counter[Outcome]:
+    """How many ticks were fired and missed. Each is one of both, and all are fired if the schedule
+    wants that."""
+    last = new.standing.last_at or 0
+    expected = ticks_between(old.rule, old.standing.since + 1, last + 1, 10_000)
+    fired, missed = await results(arena, old.schedule_id), new.standing.missed
+    if old.policy.missed is Missed.ALL:
+        assert (fired, missed) == (expected, 0)
+    assert len(set(fired)) == len(fired) == new.standing.fired
+    assert set(fired) <= set(expected)
+    assert len(fired) + missed == len(expected)
+    return Counter({Outcome.FIRED: len(fired), Outcome.MISSED: missed})
 
 
 async def results(arena: Arena, schedule_id: str) -> list[int]:
@@ -195,11 +217,13 @@ async def test_restarts_every_three_seconds(arena: Arena) -> None:
 async def test_others_fire_when_the_leader_cannot(
     arena: Arena, number: signal.Signals, tmp_path: Path
 ) -> None:
-    """Long before the leader's term is over."""
+    """Long before the leader's term is over. What is two seconds late is fired whatever becomes of
+    missed ticks: the newest one, or all of them."""
     workers = [arena.begin(lease=LEASE) for _ in range(2)]
     await arena.ready(*workers)
     leader = await leader_of(arena, workers)
     schedules = await declare(arena)
+    schedules += await declare(arena, [Missed.SKIP, Missed.ONCE], {"often": every(2, 0.5)})
     with ServerProcess(arena.app.url, tmp_path, migrate=False):
         await more_fired(arena, 5)
         await strike(arena, leader, number)
@@ -209,6 +233,34 @@ async def test_others_fire_when_the_leader_cannot(
             leader.signal(signal.SIGCONT)
         await more_fired(arena, 5)
         await check_ticks(arena, schedules)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.timeout(240)
+async def test_all_are_suspended_for_ten_minutes(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the engine's clock, which is set forward meanwhile. Then each policy does what it says."""
+    async with clocked(engine, tmp_path, monkeypatch) as (arena, clock):
+        ops = arena.app.backend.ops
+        workers = [arena.begin(lease=LEASE) for _ in range(2)]
+        await arena.ready(*workers)
+        # Three ticks, of which the newest is 90 s late in the end: nobody takes that for on time.
+        rule = every(240, (await now(arena) + 30) % 240)
+        schedules = await declare(arena, Missed, {"often": rule})
+        for worker in workers:
+            await strike(arena, worker, signal.SIGSTOP)
+        clock.set(600)
+        for worker in workers:
+            worker.signal(signal.SIGCONT)
+        await until(partial(nothing_is_due, arena), "nothing is due")
+        await arena.drained()
+        ticks = ticks_between(rule, schedules[0].standing.since, await store_time(arena), 10)
+        fired = {each.schedule_id: await results(arena, each.schedule_id) for each in schedules}
+        assert len(ticks) == 3
+        assert fired == {"often-skip": [], "often-once": ticks[-1:], "often-all": ticks}
+        counts = await arena.app.run(ops.tick_counts())
+        assert counts.outcomes == {Outcome.MISSED: 3 + 2, Outcome.FIRED: 1 + 3}
 
 
 async def strike(arena: Arena, leader: WorkerProcess, number: signal.Signals) -> None:
@@ -221,6 +273,7 @@ async def strike(arena: Arena, leader: WorkerProcess, number: signal.Signals) ->
             await arena.app.run(ops.sample().within(1.0))
         except StoreBusy:
             leader.signal(signal.SIGCONT)
+            await arena.app.run(ops.sample())  # once its write is over
         else:
             return
 
