@@ -39,7 +39,7 @@ async def test_a_schedule_is_created_with_a_preview_while_one_types(dashboard: D
     # Nobody handles this type, which is said where it stands, with the way out.
     await expect(page.get_by_label("Type")).to_be_focused()
     said = page.locator(".field", has=page.get_by_label("Type"))
-    await expect(said).to_contain_text("No worker has published the task type settle")
+    await expect(said).to_contain_text("No worker handles this type.")
     assert await site.world.run(site.world.ops.schedules(["created"])) == [None]
     allow = page.get_by_label("Its workers come later")
     await page.get_by_label("Type").fill("settled")

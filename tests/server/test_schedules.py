@@ -342,7 +342,7 @@ async def test_a_type_that_nobody_handles(served: Api) -> None:
     """Nothing is stored, and the message says what to do."""
     typo = {**HOURLY, "task": {"task_type": "ehco"}}
     reply = await served.ask("POST", SCHEDULES, typo)
-    refused(reply, 422, "unknown_type")
+    assert refused(reply, 422, "unknown_type") == {"similar": ["echo"]}
     message = json.loads(reply.body)["error"]["message"]
     assert "Did you mean echo?" in message
     assert "allow_unknown_type" in message

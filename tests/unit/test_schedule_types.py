@@ -58,6 +58,9 @@ def test_similar_names_are_named(shelf: Shelf) -> None:
     assert "Did you mean report? Otherwise start" in refusal(shelf, of_type("repotr"))
     assert "Did you mean mail.sent or mail.send?" in refusal(shelf, of_type("mail.sentt"))
     assert "Did you mean webhook?" in refusal(shelf, of_type("webhok"))
+    with pytest.raises(UnknownType) as caught:
+        put(shelf, of_type("mail.sentt"))
+    assert caught.value.similar == ("mail.sent", "mail.send")
 
 
 def test_one_unknown_type_refuses_the_whole_batch(shelf: Shelf) -> None:

@@ -304,6 +304,11 @@ class UnknownType(InvalidSchedule):
 
     code = "unknown_type"
 
+    def __init__(self, message: str | None = None, *, similar: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.similar = similar
+        """The known types with similar names, the most similar one first."""
+
 
 class InvalidDefinition(InvalidInput):
     """The definition of a type cannot be published as it stands."""

@@ -22,6 +22,7 @@ from fairlane.core.errors import (
     StoreError,
     StoreUnavailable,
     UnknownSchedule,
+    UnknownType,
 )
 from fairlane.server.responses import Headers, Response
 
@@ -192,6 +193,8 @@ def _details_of(error: FairlaneError) -> Mapping[str, Any] | None:
     match error:
         case InvalidArguments(parameter=str(name)):
             return {"parameter": name}
+        case UnknownType(similar=names):
+            return {"similar": names}
         case _:
             return None
 

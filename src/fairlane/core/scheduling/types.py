@@ -56,14 +56,15 @@ def check_types(
     unknown = [each for each in missing if each not in handled]
     if unknown:
         names = yield from recent_types(self)
-        raise UnknownType(_advice(unknown[0], {*names, *handled, *BUILT_IN}))
+        raise _unknown(unknown[0], {*names, *handled, *BUILT_IN})
 
 
-def _advice(type: str, names: Iterable[str]) -> str:
+def _unknown(type: str, names: Iterable[str]) -> UnknownType:
     near = get_close_matches(type, sorted(names), NAMED, _SIMILAR)
     meant = f"Did you mean {' or '.join(near)}? Otherwise start" if near else "Start"
-    return (
+    return UnknownType(
         f"No worker has published the task type {type}, and none that runs handles it. {meant} a "
         "worker that has it. If its workers come later, allow the type: allow_unknown_type, or "
-        "--allow-unknown-type."
+        "--allow-unknown-type.",
+        similar=tuple(near),
     )

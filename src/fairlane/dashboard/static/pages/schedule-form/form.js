@@ -79,6 +79,7 @@ export function EntryForm({ definitions, schedule }) {
       if (error instanceof ApiError && error.code === "unknown_type") {
         setRefused(request.task?.task_type ?? null);
         setAllowed(false);
+        return refuse(WRONG_FIELDS, { type: unknownText(error) });
       }
       return refuseFor(error);
     }
@@ -120,6 +121,12 @@ export function EntryForm({ definitions, schedule }) {
       <${ActionButton} submit primary run=${save}>${schedule ? "Save" : "Create"}</${ActionButton}>
     </div>
   </form>`;
+}
+
+/** @param {ApiError} error */
+function unknownText({ details: { similar } }) {
+  const names = Array.isArray(similar) ? similar.join(" or ") : "";
+  return `No worker handles this type.${names && ` Did you mean ${names}?`}`;
 }
 
 /** @param {{ allowed: boolean, set: (allowed: boolean) => void }} props */

@@ -9,7 +9,6 @@ import { keyOf, OTHERS, WHOLE } from "./draft.js";
 /** @type {Partial<Record<string, string>>} */
 const KEYS = {
   invalid_type: "type",
-  unknown_type: "type",
   invalid_queue: "queue",
   invalid_priority: "priority",
   invalid_time: "delay_seconds",
