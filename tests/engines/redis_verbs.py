@@ -86,6 +86,7 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.definitions())
     await do(ops.definition_page())
     await do(ops.take_quota(Made.DEFINITIONS, "me", ["work"]))
+    await do(ops.take_lanes("me", [("default", "work", ())]))
     await do(ops.drop_definition("work"))
     await do(ops.set_encryption(Encryption.OPTIONAL))
     await do(ops.encryption())

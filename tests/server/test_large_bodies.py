@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 
 from fairlane.core import limits
 from fairlane.core.ids import new_id
+from fairlane.core.states import State
+from fairlane.core.submission import new_task
 from fairlane.server import large_bodies
 from fairlane.server.errors import HttpError, InvalidJson
-from fairlane.server.large_bodies import CUTS_LISTS, LARGE_BYTES, items_of, list_body
+from fairlane.server.large_bodies import (
+    CUTS_LISTS,
+    LARGE_BYTES,
+    PART_BYTES,
+    items_of,
+    list_body,
+)
 from fairlane.server.operations import BATCH_BYTES, BODY_BYTES
+from fairlane.server.routes.tasks_submit import OPTIONS_BYTES
 from fairlane.wire.submission import BatchRequest
 from fairlane.wire.worker_protocol import Heartbeat
 from fairlane.wire.worker_protocol_bulk import EndedRuns
@@ -125,6 +134,52 @@ async def test_large_batches_of_results_over_http(api: Api) -> None:
     ended = {"results": [run, {**run, "task_id": new_id()}], "unknown": 1}
     assert told(await api.ask("POST", path, ended), 200)["verdicts"] == ["applied", "missing"]
     assert (await api.world.task(place.held)).result == json.dumps(PADDING).encode()
+
+
+async def test_results_that_are_handled_in_parts(api: Api) -> None:
+    worker = (await api.post("/internal/workers/register", {}))["worker_id"]
+    ids = await api.world.submit_all([new_task("t", max_retries=0) for _ in range(20)])
+    claimed = await api.world.claim(worker, 20)
+    path = f"/internal/workers/{worker}/results"
+    runs: list[dict[str, Any]] = [
+        {
+            "task_id": each.task_id,
+            "attempt": 1,
+            "status": "completed" if n % 2 else "failed",
+            "result": f"{n}" + "x" * PART_BYTES,
+            "error": {"message": f"{n}", "traceback": "t" * 40_000},
+        }
+        for n, each in enumerate(claimed)
+    ]
+    wrong = [*runs, {**runs[0], "attempt": "one"}]
+    reply = await api.ask("POST", path, {"results": wrong})
+    refused(reply, 422, "invalid_request")
+    assert "$.results[20].attempt" in reply.body.decode()
+    assert await api.world.census() == {State.EXECUTING: 20}
+    body = {"results": [*runs, runs[1], {**runs[0], "task_id": new_id()}]}
+    answer = told(await api.ask("POST", path, body), 200)
+    assert answer["verdicts"] == ["applied"] * 21 + ["missing"]
+    moves = [None if move is None else move["verb"] for move in answer["moves"]]
+    assert moves[:20] == ["dead_letter", "complete"] * 10
+    stored = [await api.world.task(each.task_id) for each in claimed]
+    assert sorted(task.task_id for task in stored) == sorted(ids)
+    for n, task in enumerate(stored):
+        if n % 2:
+            assert task.result == json.dumps(f"{n}" + "x" * PART_BYTES).encode()
+        else:
+            assert task.error is not None
+            assert task.error.message == f"{n}"
+
+
+async def test_what_is_not_payload_has_a_largest_size(api: Api) -> None:
+    tags = {f"{n:03}" + "k" * 200: "v" * 200 for n in range(limits.TAGS)}
+    task = {"task_type": "t", "tags": tags, "parameters": {"data": PADDING}}
+    fit = OPTIONS_BYTES // len(json.dumps({**task, "parameters": {}}))
+    path = "/api/v1/tasks/batch"
+    reply = await api.ask("POST", path, {"tasks": [{**task, "parameters": {}}] * (fit + 1)})
+    refused(reply, 413, "body_too_large")
+    assert await api.world.census() == {}
+    await api.post(path, {"tasks": [task] * (fit // 2)}, 201)
 
 
 async def test_large_bodies_that_are_not_json(api: Api) -> None:

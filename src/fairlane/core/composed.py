@@ -11,6 +11,7 @@ from fairlane.core import (
     encryption,
     facts,
     holdings,
+    lane_shares,
     queries,
     quotas,
     roles,
@@ -80,4 +81,5 @@ class Composed:
     reserve = client_limits.reserve
     sample = facts.sample
     samples = facts.samples
+    take_lanes = lane_shares.take_lanes
     drop_lanes = unused_lanes.drop_lanes

@@ -61,6 +61,8 @@ LANE_SECONDS = 3600.0
 CROWDED = 0.8  # the part of LANES above which they are dropped sooner
 LANE_SECONDS_CROWDED = 60.0
 NEW_LANES = 1_000  # of one client in an hour, without the scope `admin`
+LANES_OF_ONE = 5_000  # that one subject has made over HTTP, without the scope `admin`
+UNMADE_LANE_SECONDS = 300.0  # for which a lane counts that its submission has not made yet
 
 # What workers publish about the types of tasks that they run.
 DEFINITIONS = 10_000

@@ -26,7 +26,7 @@ from fairlane.core.facts import Facts, Sample
 from fairlane.core.filters import Filter, Found, Page, Total
 from fairlane.core.flow import Op
 from fairlane.core.holdings import Holdings, Run
-from fairlane.core.lanes import Controls
+from fairlane.core.lanes import Controls, LaneKey
 from fairlane.core.model import (
     Accepted,
     Ask,
@@ -399,6 +399,10 @@ class Control(Protocol):
     def take_quota(self, made: Made, subject: str, names: Sequence[str]) -> Op[None]:
         """Count for a subject what it is about to make. Raises InvalidDefinition or
         InvalidSchedule if that is more than one subject may have made."""
+
+    def take_lanes(self, subject: str, lanes: Sequence[LaneKey]) -> Op[None]:
+        """Count for a subject the lanes that it is about to make (see `lane_shares`). Raises
+        TooManyLanes if these are more than one subject may have made."""
 
     def put_schedules(
         self,

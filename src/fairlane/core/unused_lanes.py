@@ -19,6 +19,7 @@ from fairlane.core import limits
 from fairlane.core.documents import Document, Documents, rewrites, write
 from fairlane.core.facts import Facts
 from fairlane.core.flow import Flow, Op
+from fairlane.core.lane_shares import give_lanes_back
 from fairlane.core.lanes import UNRULED
 from fairlane.core.model import WorkerStatus
 from fairlane.core.priority import MICROSECONDS
@@ -113,6 +114,7 @@ class Laned(Documents, Protocol):
 def drop_lanes(self: Laned) -> Flow[int]:
     _, (stored,) = yield from self.read_documents(_KIND, [_KIND])
     facts = yield from self.facts().flow()
+    yield from give_lanes_back(self, (lane.key for lane in facts.lanes.values()))
     before = {} if stored is None else _decoder.decode(stored.value)
     unused = resting(facts, before)
     if unused != before:

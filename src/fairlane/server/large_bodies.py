@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -29,6 +29,9 @@ ITEM_BYTES: Final = 2 * 1024 * 1024
 """The maximum size of one item of a list."""
 LISTED_BYTES: Final = 768 * 1024
 """The maximum size of all fields of a body, or of an item, that hold many values."""
+PART_BYTES: Final = 512 * 1024
+"""Items of a larger list are decoded and handled in parts of this size, where they may be handled
+apart from each other."""
 STEP_SECONDS: Final = 0.005
 """How long the event loop is held before others get a turn."""
 
@@ -53,6 +56,21 @@ async def call_aside(size: int, function: Callable[[], T]) -> T:
 
 
 # -- lists -----------------------------------------------------------------------------------------
+
+
+class Undecoded(Sequence[T]):
+    """The items of a large list, each decoded when it is read: together, and with everything that
+    is made of them, they may take many times the memory of their JSON."""
+
+    def __init__(self, items: Sequence[memoryview], decode: Callable[[memoryview], T]) -> None:
+        self._items = items
+        self._decode = decode
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._decode(self._items[index])
 
 
 class ListBody(NamedTuple):

@@ -21,8 +21,11 @@ from fairlane.server.errors import (
 )
 from fairlane.server.large_bodies import (
     CUTS_LISTS,
+    ITEM_BYTES,
     LARGE_BYTES,
+    PART_BYTES,
     Pace,
+    Undecoded,
     check_lists,
     items_of,
     list_body,
@@ -77,11 +80,14 @@ class BodyReader:
             return found
         kind, field, item, _ = self._list
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(item)
-        items = []
+        undecoded = item is not msgspec.Raw and self._most > ITEM_BYTES and len(body) > PART_BYTES
+        items: list[Any] = []
+        # All items are checked before the first one has an effect.
         for index, raw in enumerate(items_of(body, self._list)):
-            items.append(_decode_item(decoder, raw, f"{field}[{index}]"))
+            found = _decode_item(decoder, raw, f"{field}[{index}]")
+            items.append(raw if undecoded else found)
             await pace.rest()
-        return kind(tuple(items))
+        return kind(Undecoded(items, decoder.decode) if undecoded else tuple(items))
 
 
 def _decode_item(decoder: msgspec.json.Decoder[Any], raw: memoryview, place: str) -> Any:

@@ -80,7 +80,8 @@ class Services:
         rates, lane_rates = config.admission.rates(), config.admission.lane_rates()
         self._clients = ClientLimits(rates, partial(self._reserve, rates))
         self._new_lanes = NewLanes(
-            ClientLimits(lane_rates, partial(self._reserve, lane_rates), refusal=TooManyNewLanes)
+            ClientLimits(lane_rates, partial(self._reserve, lane_rates), refusal=TooManyNewLanes),
+            self._take_lanes,
         )
         self.stopping = asyncio.Event()
         """Set when the server is to stop: requests that wait for something stop waiting."""
@@ -109,8 +110,7 @@ class Services:
             self._admission.check(tasks, outlook.waiting)
             await self._clients.take(identity.token_id or address, len(tasks))
             if not admin:
-                client = identity.subject or identity.token_id or address
-                await self._new_lanes.take(client, tasks)
+                await self._new_lanes.take(identity.subject or identity.token_id, address, tasks)
 
     def start(self) -> None:
         """Start the background work, if it has not started."""
@@ -183,6 +183,9 @@ class Services:
 
     async def _reserve(self, rates: Sequence[Rate], wants: Sequence[Want]) -> list[Share]:
         return await self.run(self.ops.reserve(rates, wants))
+
+    async def _take_lanes(self, subject: str, lanes: Sequence[LaneKey]) -> None:
+        await self.run(self.ops.take_lanes(subject, lanes))
 
     async def _recall(self, now: int) -> list[Sample]:
         return await self.run(self.ops.samples(past(PACE_SECONDS, now), limits.PAGE))

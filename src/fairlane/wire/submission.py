@@ -315,13 +315,18 @@ Unread = Annotated[
 """One task of a batch. Each is decoded by itself, so that the response can name invalid ones."""
 
 
-class BatchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BatchRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Up to 1,000 new tasks, stored all or none."""
 
     tasks: Annotated[
         tuple[Unread, ...],
         msgspec.Meta(extra_json_schema={"minItems": 1, "maxItems": limits.SUBMIT_BATCH}),
     ]
+
+    def take(self) -> tuple[msgspec.Raw, ...]:
+        """Return the tasks, and hold them no longer: they keep the whole request in memory."""
+        taken, self.tasks = self.tasks, ()
+        return taken
 
 
 class TaskAccepted(msgspec.Struct, frozen=True):

@@ -244,6 +244,12 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
     after_seconds: Seconds | None = None
     execution_duration_seconds: Seconds | None = None
 
+    @property
+    def size(self) -> int:
+        """How large the result or the texts of the error are."""
+        error = self.error or RunError()
+        return memoryview(self.result).nbytes + len(error.message) + len(error.traceback or "")
+
     def outcome(self) -> Outcome:
         """Return the outcome for the core. An invalid result is a permanent failure: an error would
         fail the whole batch."""
@@ -314,6 +320,9 @@ class Results(msgspec.Struct, frozen=True):
             tuple(verdict for verdict, _ in settled),
             tuple(None if move is None else MoveView.of(move) for _, move in settled),
         )
+
+    def __add__(self, more: Results) -> Results:
+        return Results(self.verdicts + more.verdicts, self.moves + more.moves)
 
 
 class HeldRun(msgspec.Struct, frozen=True):

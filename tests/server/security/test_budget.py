@@ -3,8 +3,9 @@ size in memory."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from fairlane.core import limits
 from fairlane.core.backend import Backend
 from fairlane.core.filters import EVERYTHING
 from fairlane.core.ids import new_id
-from fairlane.core.model import NewWorker, TaskError
+from fairlane.core.model import Claimed, NewWorker, TaskError
 from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.sealing import Key
 from fairlane.core.states import State
@@ -28,6 +29,7 @@ from fairlane.server.http.limits import ConnectionLimits
 from fairlane.server.large_bodies import list_body
 from fairlane.server.operations import BATCH_BYTES, Operation
 from fairlane.server.routes import OPERATIONS
+from fairlane.server.routes.tasks_submit import OPTIONS_BYTES
 from fairlane.server.workers import new_worker_id
 from fairlane.wire.worker_protocol import MOST_AT_ONCE
 from tests.conftest import Servers
@@ -39,6 +41,7 @@ from tests.server.security.budget import (
     MEBIBYTE,
     OBJECTS,
     SHAPES,
+    allocating,
     asking,
     check,
     cost_of,
@@ -63,6 +66,18 @@ NAMES = [f"name-{number:026}" for number in range(limits.WORKER_NAMES)]
 def alone() -> Iterator[None]:
     with without_the_rest():
         yield
+
+
+ENGINES = ["sqlite-memory", "postgres-newest", "redis"]
+
+
+@pytest.fixture(params=ENGINES)
+async def api(
+    servers: Servers, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Api]:
+    """A server on each engine: what drivers copy counts as well."""
+    async with opened(request.param, servers, tmp_path) as world, serving(world) as found:
+        yield found
 
 
 def full_bodies(place: Scene) -> dict[str, Any]:
@@ -191,6 +206,86 @@ async def test_batches_of_submissions(api: Api, shape: str, size: int) -> None:
     body = joined("tasks", [b'{"task_type":"t","parameters":%s}' % payload] * count)
     cost = await cost_of(api, "POST", "/api/v1/tasks/batch", body, {201})
     check(cost, len(body), f"{count} payloads of {size} bytes, {shape}")
+
+
+@pytest.mark.parametrize("field", ["idempotency_key", "unique"])
+async def test_batches_with_keys(api: Api, field: str) -> None:
+    """Keys are checked in the same transaction, by further statements."""
+    tasks = [
+        b'{"task_type":"t","%s":%s,"parameters":{"n":%d,"a":"%s"}}'
+        % (field.encode(), b"true" if field == "unique" else b'"%d"' % n, n, b"x" * 15_000)
+        for n in range(limits.SUBMIT_BATCH)
+    ]
+    body = joined("tasks", tasks)
+    cost = await cost_of(api, "POST", "/api/v1/tasks/batch", body, {201})
+    check(cost, len(body), f"tasks with {field}")
+
+
+@pytest.mark.parametrize("character", ["a", "\U0001f600"])
+async def test_batches_with_tags(api: Api, character: str) -> None:
+    """A text with one such character takes four bytes for each."""
+    texts = [(f"{character}{n:03}" + "k" * 120, f"{character}" + "v" * 120) for n in range(60)]
+    task = {"task_type": "t", "tags": dict(texts)}
+    count = OPTIONS_BYTES // len(json.dumps(task, ensure_ascii=False).encode()) - 1
+    tasks = [{**task, "tags": {**dict(texts), "n": str(n)}} for n in range(count)]
+    encoded = [json.dumps(each, ensure_ascii=False).encode() for each in tasks]
+    body = joined("tasks", encoded)
+    assert len(body) > 0.95 * OPTIONS_BYTES
+    cost = await cost_of(api, "POST", "/api/v1/tasks/batch", body, {201})
+    check(cost, len(body), f"{count} tasks with tags", OBJECTS)
+    short = json.dumps({"task_type": "t", "tags": {f"k{n}": "v" for n in range(limits.TAGS)}})
+    body = joined("tasks", [short.encode()] * limits.SUBMIT_BATCH)
+    cost = await cost_of(api, "POST", "/api/v1/tasks/batch", body, {201})
+    check(cost, len(body), "tasks with short tags", OBJECTS)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+async def test_batches_that_are_sealed(servers: Servers, tmp_path: Path, kind: str) -> None:
+    """Sealed payloads are a third larger."""
+    async with opened(kind, servers, tmp_path) as store:
+        ops = sealing_operations(store.ops, (Key("k1", b"1" * 32),))
+        world = World(Backend(ops, store.backend.driver), store.url, {})
+        async with serving(world) as api:
+            task = b'{"task_type":"t","parameters":%s}' % filled("texts", 15_000)
+            body = joined("tasks", [task] * limits.SUBMIT_BATCH)
+            cost = await cost_of(api, "POST", "/api/v1/tasks/batch", body, {201})
+            check(cost, len(body), "sealed payloads")
+            await run_results(api, b"completed", b'"result":' + filled("lists", 32_000))
+
+
+async def test_batches_of_errors(api: Api) -> None:
+    message, traceback = "\U0001f600" + "m" * 9_000, "\U0001f600" + "t" * 22_000
+    error = {"message": message, "traceback": traceback}
+    text = json.dumps(error, ensure_ascii=False).encode()
+    await run_results(api, b"failed", b'"error":' + text)
+
+
+async def test_batches_of_results_of_held_tasks(api: Api) -> None:
+    await run_results(api, b"completed", b'"result":' + filled("wide", 32_000))
+
+
+async def run_results(api: Api, status: bytes, ended: bytes) -> None:
+    """Report a batch of results of tasks that the worker holds, which are stored."""
+    world, count = api.world, 480
+    worker = new_worker_id(ANYONE)
+    await world.run(world.ops.register(NewWorker(worker)))
+    await world.submit_all([new_task("held") for _ in range(2 * count)])
+    path = f"/internal/workers/{worker}/results"
+
+    def body_of(claimed: Sequence[Claimed]) -> bytes:
+        head = b'{"task_id":"%s","attempt":%d,"status":"%s",'
+        heads = [head % (each.task_id.encode(), each.attempt, status) for each in claimed]
+        return joined("results", [each + ended + b"}" for each in heads])
+
+    types = frozenset({"held"})
+    body = body_of(await world.claim(worker, count, types=types))
+    timed = await time_of_call(asking(api, "POST", path, body, {200}))
+    body = body_of(await world.claim(worker, count, types=types))
+    with allocating(timed):
+        await asyncio.to_thread(asking(api, "POST", path, body, {200}))
+    check(timed, len(body), f"{count} results that are stored")
+    assert len(body) > 0.85 * ROOM
+    assert (await world.census()).get(State.EXECUTING) is None
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairlane.core import limits
 from fairlane.server.config import Admission, ServerConfig
 from tests.conftest import Servers
 from tests.fixtures.stores import KINDS, opened
@@ -87,6 +88,41 @@ async def test_each_subject_is_counted_once_and_apart(servers: Servers, tmp_path
         refused(reply, 429, "too_many_new_lanes")
         reply = await api.ask("POST", path, batch(*some("b", 10)), **bearer(other))
         assert reply.status == 201
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_subject_takes_a_part_of_all_lanes(
+    servers: Servers, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However slowly: what it has made counts as long as it is there."""
+    monkeypatch.setattr(limits, "LANES_OF_ONE", 10)
+    async with serving(kind, servers, tmp_path, lanes=None, doors=2) as (one, other):
+        path = "/api/v1/tasks/batch"
+        _, secret = await new_token(one.world, "submit", name="a", subject="me")
+        _, again = await new_token(one.world, "submit", name="b", subject="me")
+        reply = await one.ask("POST", path, batch(*some("a", 9)), **bearer(secret))
+        assert reply.status == 201
+        reply = await other.ask("POST", path, batch(*some("b", 2)), **bearer(again))
+        refused(reply, 409, "too_many_lanes")
+        assert b"me has made 9 combinations" in reply.body
+        assert b"into the payload or the tags" in reply.body
+        assert await lanes(one) == 9  # all or none
+        single = {"task_type": "c", "parameters": {}}
+        assert (await other.ask("POST", "/api/v1/tasks", single, **bearer(again))).status == 201
+        single = {"task_type": "d", "parameters": {}}
+        refused(
+            await one.ask("POST", "/api/v1/tasks", single, **bearer(secret)), 409, "too_many_lanes"
+        )
+        # What is there is submitted as before, and others make lanes of their own.
+        reply = await other.ask("POST", path, batch(*some("a", 9), "c"), **bearer(again))
+        assert reply.status == 201
+        _, stranger = await new_token(one.world, "submit", name="c")
+        reply = await other.ask("POST", path, batch(*some("s", 10)), **bearer(stranger))
+        assert reply.status == 201
+        _, admin = await new_token(one.world, "submit", "admin", name="d")
+        reply = await one.ask("POST", path, batch(*some("x", 30)), **bearer(admin))
+        assert reply.status == 201
+        assert await lanes(one) == 50
 
 
 async def test_operators_are_not_limited(servers: Servers, tmp_path: Path) -> None:

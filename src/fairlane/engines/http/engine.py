@@ -93,6 +93,7 @@ class HttpOperations:
     shift_clock = unsupported("shift_clock", OWN)
     reserve = unsupported("reserve", OWN)
     take_quota = unsupported("take_quota", OWN)
+    take_lanes = unsupported("take_lanes", OWN)
     record = unsupported("record", AUDIT)
     encryption = unsupported("encryption", ENCRYPTION)
     set_encryption = unsupported("set_encryption", ENCRYPTION)

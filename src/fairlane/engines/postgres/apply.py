@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -35,6 +35,7 @@ from fairlane.engines.postgres.inspect import fetch
 from fairlane.engines.postgres.moves import Ended
 from fairlane.engines.postgres.rows import array, array_of_ids
 from fairlane.engines.postgres.statements import load
+from fairlane.engines.postgres.submit_batch import PART_BYTES, WHOLE_BYTES
 
 SQL = load("apply")
 
@@ -119,10 +120,40 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
 
 
 def _apply(items: Iterable[FencedMove], waking: Waking, plain: bool) -> Flow[Applied]:
-    """Apply the moves whose fence matches, in one statement. Linked tasks are left out."""
-    wanted = sorted(items, key=_TASK_ID)
-    if not wanted:
-        return {}
+    """Apply the moves whose fence matches. Linked tasks are left out."""
+    applied: Applied = {}
+    for part in _parts(sorted(items, key=_TASK_ID)):
+        applied |= yield from _apply_part(part, waking, plain)
+    return applied
+
+
+def _parts(items: list[FencedMove]) -> Iterator[list[FencedMove]]:
+    """Yield items in parts of a limited size: drivers copy the parameters of a statement several
+    times."""
+    sizes = list(map(_size, items))
+    if sum(sizes) <= WHOLE_BYTES:
+        if items:
+            yield items
+        return
+    size, part = 0, list[FencedMove]()
+    for item, own in zip(items, sizes, strict=True):
+        size += own
+        if part and size > PART_BYTES:
+            yield part
+            size, part = own, []
+        part.append(item)
+    if part:
+        yield part
+
+
+def _size(item: FencedMove) -> int:
+    """Return about how large the result or the error of a move is."""
+    error = item.move.error
+    size = 0 if item.result is None else len(item.result)
+    return size if error is None else size + len(error.message) + len(error.traceback or "")
+
+
+def _apply_part(wanted: list[FencedMove], waking: Waking, plain: bool) -> Flow[Applied]:
     alike = all(item.move.verb is _COMPLETE for item in wanted)
     if plain:
         statement = _COMPLETE_PLAIN if alike else _APPLY_PLAIN
@@ -152,10 +183,12 @@ def _apply_with_locks(
     if not wanted:
         yield ROLLBACK
         return {}
-    rows = yield _query(_APPLY_ALL, wanted, reaping)
-    matched = [(wanted[number - 1], linked) for number, _, linked in rows]
+    matched: list[tuple[FencedMove, bool]] = []
+    for part in _parts(wanted):
+        rows = yield _query(_APPLY_ALL, part, reaping)
+        matched += [(part[number - 1], linked) for number, _, linked in rows]
+        waking.note_applied((item for item, _ in matched), {lane for _, lane, _ in rows})
     applied = {item.fence: item for item, _ in matched}
-    waking.note_applied(applied.values(), {lane for _, lane, _ in rows})
     released = yield from release_dependents(
         Ended(item.task_id, item.move.state)
         for item, linked in matched

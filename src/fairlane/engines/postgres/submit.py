@@ -107,17 +107,31 @@ def _afterwards(self: Context, answers: Sequence[Accepted], awaited: bool) -> Fl
 
 
 def _submit_plainly(self: Context, batch: Batch, plain: bool) -> Flow[Stored]:
-    """Submit in one statement. Raises Duplicate if an id is stored already."""
+    """Submit in one statement, or in a transaction if the batch is large. Raises Duplicate if an id
+    is stored already."""
     known = self.catalogue.known
     if missing := known.missing(batch.streams):
         known = yield from self.catalogue.open(missing)
     opened = False
     for _ in range(_TRIES):
+        insert = batch.insert(known, plain=plain, opened=opened)
         try:
-            return (yield from batch.insert(known, plain=plain, opened=opened))
+            return (yield from (insert if len(batch.parts) == 1 else _as_a_whole(insert)))
         except LaneClosed:
             known, opened = yield from _open_again(self, batch)
     raise StoreBusy(_DROPPED)
+
+
+def _as_a_whole(insert: Flow[Stored]) -> Flow[Stored]:
+    """Perform several statements in a transaction, so that all of them take effect or none."""
+    yield BEGIN
+    try:
+        stored = yield from insert
+    except (LaneClosed, Duplicate, Fenced):
+        yield ROLLBACK  # the operation goes on
+        raise
+    yield COMMIT
+    return stored
 
 
 def _open_again(self: Context, batch: Batch) -> Flow[tuple[Known, bool]]:

@@ -1,12 +1,14 @@
-"""Tasks of one submission, sorted by their options, so that equal options are sent once."""
+"""Tasks of one submission, sorted by their options, so that equal options are sent once, and cut
+into parts if they are large."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import accumulate, chain, groupby, product
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fairlane.core.flow import Flow
 from fairlane.core.lanes import LaneKey
@@ -50,6 +52,12 @@ _STATEMENTS = {
 }
 """By whether ids are compared with those of deleted tasks, whether a payload is not encrypted, and
 whether lanes must be open."""
+
+
+@cache
+def _at_a_given_time(statement: str, parameter: int) -> str:
+    """Return a statement that takes the time as a parameter."""
+    return fill(statement, now=f"${parameter}::bigint")
 
 
 class Flags(NamedTuple):
@@ -121,6 +129,14 @@ def _kind_of(task: NewTask) -> Kind:
 
 _FREE = Flags()
 
+Part = list[tuple[tuple[Kind, Flags], list[NewTask]]]
+"""Tasks by their kinds."""
+
+WHOLE_BYTES: Final = 1536 * 1024
+"""The maximum size of what is stored by one statement."""
+PART_BYTES: Final = 512 * 1024
+"""The size of the parts in which more than that is stored, unless a part is one task or result."""
+
 
 class Batch:
     """Tasks sorted by kind. `flags`, by task id, is for tasks that relate to others."""
@@ -139,22 +155,25 @@ class Batch:
                 alike = list(run)
                 kinds.setdefault((_kind_of(alike[0]), _FREE), []).extend(alike)
         # The tasks of one journal entry stand together: one lane and level, due at once or later.
-        self._kinds = {kind: kinds[kind] for kind in sorted(kinds, key=_place)}
+        whole = [(kind, kinds[kind]) for kind in sorted(kinds, key=_place)]
+        self.parts = [whole] if len(tasks) == 1 else _parts(whole)
+        """What one statement stores. Drivers copy the parameters of a statement several times."""
 
     @property
     def streams(self) -> set[Stream]:
         """Return the streams that the tasks go to."""
-        return {(kind.lane, kind.level) for kind, _ in self._kinds}
+        return {(kind.lane, kind.level) for some in self.parts for (kind, _), _ in some}
 
     @property
     def has_parents(self) -> bool:
         """Return whether some of the tasks depend on others."""
-        return any(alike[0].spec.depends_on for alike in self._kinds.values())
+        return any(alike[0].spec.depends_on for some in self.parts for _, alike in some)
 
     def insert(
         self, known: Known, *, plain: bool, fenced: bool = False, opened: bool = False
     ) -> Flow[tuple[list[Accepted], bool]]:
-        """Store all tasks. Return the replies, and whether a worker may wait for them.
+        """Store all tasks. Return the replies, and whether a worker may wait for them. If there are
+        several `parts`, the caller has begun a transaction.
 
         Raises Fenced if a deleted task had one of the ids, unless the caller knows (`fenced`): then
         their attempts go on. `plain`: raises EncryptionRequired if the store requires it. Raises
@@ -162,10 +181,37 @@ class Batch:
         """
         if known.missing(self.streams):
             raise LaneClosed
-        tasks = list(chain.from_iterable(self._kinds.values()))
+        later: set[str] = set()
+        awaited = False
+        now = 0
+        for some in self.parts:
+            statement, values = self._statement(
+                some, known, plain=plain, fenced=fenced, opened=opened
+            )
+            if now:
+                values.append(now)
+                statement = _at_a_given_time(statement, len(values))
+            ((now, awaits, *_),) = yield Query(statement, values)
+            if fenced:
+                yield Query(SQL["go_on"], (values[0],))
+            awaited = awaited or awaits
+            for (kind, flags), alike in some:
+                if flags.bound or kind.waits(now):
+                    later.update([task.task_id for task in alike])
+        accepted = [
+            Accepted(task.task_id, State.SCHEDULED if task.task_id in later else State.QUEUED, now)
+            for task in self._tasks
+        ]
+        return accepted, awaited
+
+    def _statement(
+        self, some: Part, known: Known, *, plain: bool, fenced: bool, opened: bool
+    ) -> tuple[str, list[Any]]:
+        """Return the statement that stores a part, and its parameters."""
+        tasks = list(chain.from_iterable(alike for _, alike in some))
         payloads = [task.payload for task in tasks]
-        until = list(accumulate(map(len, self._kinds.values())))
-        kinds, dependencies = zip(*self._kinds, strict=True)
+        until = list(accumulate(len(alike) for _, alike in some))
+        kinds = [kind for (kind, _), _ in some]
         _, _, _, *options = [list(column) for column in zip(*kinds, strict=True)]
         columns = [
             [1, *(end + 1 for end in until[:-1])],
@@ -184,6 +230,7 @@ class Batch:
             *(column[0] if alike else _or_none(column) for column in columns),
         ]
         if self._related:
+            dependencies = [flags for (_, flags), _ in some]
             holds = [task.unique for task in tasks]
             values += [
                 [flags.bound for flags in dependencies],
@@ -193,21 +240,35 @@ class Batch:
             ]
         statement = _SUBMIT_RELATED if self._related else _SUBMIT[alike, at_once]
         guarded = not fenced and any(task.chosen for task in tasks)
-        statement = _STATEMENTS[statement, guarded, plain, not opened]
-        ((now, awaited, *_),) = yield Query(statement, values)
-        if fenced:
-            yield Query(SQL["go_on"], (values[0],))
-        later = {
-            task.task_id
-            for (kind, flags), alike in self._kinds.items()
-            if flags.bound or kind.waits(now)
-            for task in alike
-        }
-        accepted = [
-            Accepted(task.task_id, State.SCHEDULED if task.task_id in later else State.QUEUED, now)
-            for task in self._tasks
-        ]
-        return accepted, awaited
+        return _STATEMENTS[statement, guarded, plain, not opened], values
+
+
+def _parts(whole: Part) -> list[Part]:
+    """Return tasks in parts of a limited size, in the same order. Most batches are one part."""
+    sizes = [_size_of(kind, alike) for (kind, _), alike in whole]
+    if sum(sizes) <= WHOLE_BYTES:
+        return [whole]
+    parts: list[Part] = [[]]
+    room = PART_BYTES
+    for (kind, alike), size in zip(whole, sizes, strict=True):
+        if size <= room:
+            parts[-1].append((kind, alike))
+            room -= size
+            continue
+        for task in alike:
+            size = _size_of(kind[0], [task])
+            if size > room and parts[-1]:
+                parts.append([])
+                room = PART_BYTES
+            if not (parts[-1] and parts[-1][-1][0] == kind):
+                parts[-1].append((kind, []))
+            parts[-1][-1][1].append(task)
+            room -= size
+    return parts
+
+
+def _size_of(kind: Kind, alike: list[NewTask]) -> int:
+    return len(kind.spec or b"") + sum(map(len, [task.payload for task in alike]))
 
 
 def _place(kind: tuple[Kind, Flags]) -> tuple[LaneKey, int, float]:

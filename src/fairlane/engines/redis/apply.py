@@ -18,7 +18,7 @@ from fairlane.core.records import stored_error
 from fairlane.core.settlement import Fence, FencedMove, judge_late
 from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
-from fairlane.engines.redis.calls import Argument
+from fairlane.engines.redis.calls import LARGE_BYTES, Argument
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.inspect import fetch
 from fairlane.engines.redis.record import LINE, raw_ids_of
@@ -42,14 +42,16 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
     kinds = _kinds(moves)
     order = list(chain.from_iterable(kinds.values()))
     ordered = [moves[at] for at in order]
-    late = yield from self.call(
+    bodies = list(map(_body, ordered))
+    call = self.call_in_pieces if sum(map(len, bodies)) > LARGE_BYTES else self.call
+    late = yield from call(
         APPLY,
         int(reaping),
         len(kinds),
         _lines(ordered),
         int(encryption.has_plain_result(item.result for item in moves)),
         *chain.from_iterable(_head(moves[alike[0]], len(alike)) for alike in kinds.values()),
-        *map(_body, ordered),
+        *bodies,
     )
     if late == b"plain":
         raise EncryptionRequired

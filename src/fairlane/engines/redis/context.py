@@ -54,6 +54,10 @@ class Context:
         """Run a script on this store and return its reply."""
         return (yield Run(called, self.prefix, arguments))
 
+    def call_in_pieces(self, called: Script, *arguments: Argument) -> Flow[Any]:
+        """Do the same with large arguments: payloads and results."""
+        return (yield Run(called, self.prefix, arguments, large=True))
+
     def refresh(self) -> Flow[Catalogue]:
         """Read lanes and controls from the store."""
         self.catalogue = catalogue_of((yield from self.call(CATALOGUE)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -124,13 +124,14 @@ class AsyncSide:
             return await self._exchange(connection, pack_request(request))
 
     async def _exchange(
-        self, connection: Connection, call: bytes, sentinel: Endpoint | None = None
+        self, connection: Connection, call: Iterable[bytes], sentinel: Endpoint | None = None
     ) -> Any:
         """Send a call and return its reply. An interruption closes the connection: the late reply
         must not be read as the reply of the next call."""
         try:
             async with asyncio.timeout(self._address.reply_seconds):
-                await connection.send_packed_command(call, check_health=False)
+                for piece in call:  # the next one is packed once this one is on its way
+                    await connection.send_packed_command(piece, check_health=False)
                 return await connection.read_response()
         except exceptions.NoScriptError:
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from redis import connection as blocking
@@ -100,9 +100,11 @@ class SyncSide:
             self._exchange(link, pack_load(request))
             return self._exchange(link, pack_request(request))
 
-    def _exchange(self, link: _Link, call: bytes, sentinel: Endpoint | None = None) -> Any:
+    def _exchange(
+        self, link: _Link, call: Iterable[bytes], sentinel: Endpoint | None = None
+    ) -> Any:
         try:
-            link.connection.send_packed_command([call], check_health=False)
+            link.connection.send_packed_command(call, check_health=False)
             return link.connection.read_response()
         except exceptions.NoScriptError:
             raise

@@ -1,12 +1,13 @@
 """Pack calls and translate errors, for both sides of the driver.
 
 hiredis packs calls in C, and the driver sends them without the client of redis-py, which costs more
-than the script it calls.
+than the script it calls. Large calls are packed and sent piece by piece.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from hiredis import pack_command
 from redis import exceptions
@@ -19,27 +20,62 @@ from fairlane.core.errors import (
     StoreUnusable,
 )
 from fairlane.engines.redis.address import Address
-from fairlane.engines.redis.calls import Argument, Command, Run
+from fairlane.engines.redis.calls import Argument, Command, Joined, Run
 from fairlane.engines.redis.connection_errors import unreachable
 from fairlane.engines.redis.errors import reported
 from fairlane.engines.redis.sentinels import Endpoint
 
-
-def pack_request(request: Run | Command) -> bytes:
-    """Return a call as it is sent."""
-    if isinstance(request, Run):
-        return pack("EVALSHA", request.script.sha, 1, request.prefix, *request.arguments)
-    return pack(*request.words)
+PIECE_BYTES: Final = 256 * 1024
+"""Words of this size together are packed at once. Batches of tasks and results are larger, and
+would be in memory once more."""
 
 
-def pack_load(request: Run) -> bytes:
+def pack_request(request: Run | Command) -> Iterable[bytes]:
+    """Return the pieces of a call, in the order in which they are sent. The server begins with it
+    once it has received all of them."""
+    if isinstance(request, Command):
+        return pack(*request.words)
+    words = ("EVALSHA", request.script.sha, 1, request.prefix, *request.arguments)
+    return pack_in_pieces(words) if request.large else (_pack(words),)
+
+
+def pack_load(request: Run) -> Iterable[bytes]:
     """Return the call that loads a script into the server."""
     return pack("SCRIPT", "LOAD", request.script.source)
 
 
-def pack(*words: Argument) -> bytes:
+def pack(*words: Argument) -> Iterable[bytes]:
+    """Return a call as one piece."""
+    return (_pack(words),)
+
+
+def pack_in_pieces(words: Sequence[Argument]) -> Iterator[bytes]:
+    """Yield the pieces of a call, each packed when it is asked for."""
+    yield b"*%d\r\n" % len(words)
+    piece: list[Argument] = []
+    size = 0
+    for word in words:
+        if isinstance(word, bytes | Joined):
+            size += len(word)
+            piece.append(bytes(word))
+        else:
+            piece.append(word)
+        if size > PIECE_BYTES:
+            yield _without_count(piece)
+            piece, size = [], 0
+    if piece:
+        yield _without_count(piece)
+
+
+def _without_count(words: Sequence[Argument]) -> bytes:
+    """Return packed words without the number of words before them."""
+    packed = _pack(words)
+    return packed[packed.index(b"\n") + 1 :]
+
+
+def _pack(words: Sequence[Argument]) -> bytes:
     # The annotation of `pack_command` allows one word only.
-    call: bytes = pack_command(words)  # type: ignore[arg-type]
+    call: bytes = pack_command(tuple(words))  # type: ignore[arg-type]
     return call
 
 
@@ -48,7 +84,7 @@ PING = pack("PING")
 ROLE = pack("ROLE")
 
 
-def pack_master_query(address: Address) -> bytes:
+def pack_master_query(address: Address) -> Iterable[bytes]:
     """Return the call that asks a Sentinel for the master."""
     assert address.sentinels is not None
     return pack("SENTINEL", "GET-MASTER-ADDR-BY-NAME", address.sentinels.service)

@@ -24,7 +24,7 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
 from fairlane.core.submission import check_repeated
 from fairlane.core.uniqueness import Hold
-from fairlane.engines.redis.calls import Argument
+from fairlane.engines.redis.calls import LARGE_BYTES, Argument, Joined
 from fairlane.engines.redis.context import Catalogue, Context
 from fairlane.engines.redis.documents import write_documents, written
 from fairlane.engines.redis.inspect import fetch
@@ -79,13 +79,16 @@ def _submit(
     reply: list[Any] = [b"stale"]
     groups: dict[Group, list[NewTask]] = {}
     compared: list[bytes] = []
+    large = sum(map(len, [task.payload for task in tasks])) > LARGE_BYTES
     while reply[0] in {b"stale", b"known"}:
         catalogue = yield from self.with_lanes(
             (task.queue, task.type, task.capabilities) for task in tasks
         )
         groups = _grouped(tasks, catalogue)
-        arguments = _arguments(tasks, groups, catalogue, compared, along)
-        reply = yield from self.call(SUBMIT_ALONG if along else SUBMIT, *arguments)
+        arguments, widest = _arguments(tasks, groups, catalogue, compared, along, large=large)
+        pieces = large or widest * len(tasks) > LARGE_BYTES
+        call = self.call_in_pieces if pieces else self.call
+        reply = yield from call(SUBMIT_ALONG if along else SUBMIT, *arguments)
         if reply[0] == b"stale":
             yield from self.refresh()
         elif reply[0] == b"known":
@@ -131,13 +134,17 @@ def _arguments(
     catalogue: Catalogue,
     compared: list[bytes],
     along: Sequence[Argument],
-) -> list[Argument]:
-    """Return the arguments that submission.lua describes."""
+    *,
+    large: bool,
+) -> tuple[list[Argument], int]:
+    """Return the arguments that submission.lua describes, and the largest size of what a task has
+    besides its payload. `large`: the payloads are."""
     heads: list[Argument] = []
     bodies: list[Argument] = []
     smallest = b"\xff" * 16
     head = b""
     special = False
+    widest = 0
     for (lane, level, delay, run_at), members in groups.items():
         heads += (
             struct.pack(">HB", lane, level),
@@ -160,13 +167,14 @@ def _arguments(
             if terms != last:
                 last = terms
                 head = _head(lane, level, task)
-            bodies += (raw, head + task.payload)
+                widest = max(widest, len(head))
+            bodies += (raw, Joined(head, task.payload) if large else head + task.payload)
             if task.idempotency_key or task.unique is not None or task.spec.depends_on:
                 special = True
     specials = _specials(tasks, groups) if special else []
     window = limits.IDEMPOTENCY_SECONDS * MICROSECONDS
     counts = (len(groups), len(bodies) // 2, len(specials))
-    return [
+    arguments: list[Argument] = [
         catalogue.version,
         window,
         smallest,
@@ -180,6 +188,7 @@ def _arguments(
         *chain.from_iterable(specials),
         *along,
     ]
+    return arguments, widest
 
 
 def _head(lane: int, level: int, task: NewTask) -> bytes:

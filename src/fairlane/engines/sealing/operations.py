@@ -71,6 +71,7 @@ PLAIN = frozenset(
             "publish",
             "drop_definition",
             "take_quota",
+            "take_lanes",
             "cancel",
             "cancel_workflow",
             "replay",

@@ -33,6 +33,8 @@ from fairlane.engines.sqlite.moves import TaskRow
 SQL = statements(__package__, "submit")
 
 _SCHEDULED, _QUEUED = State.SCHEDULED.code, State.QUEUED.code
+_COPIED_BYTES = 4096
+"""Larger values are passed as they are."""
 
 
 @writes
@@ -124,8 +126,8 @@ def _store(
                 task.expires_at or 0,
                 task.max_retries,
                 task.timeout or 0,
-                bytearray(task.payload),
-                "" if spec is None else bytearray(spec),
+                _blob(task.payload),
+                "" if spec is None else _blob(spec),
                 task.idempotency_key or "",
             )
         )
@@ -178,6 +180,12 @@ def _known_ids(
     if known:
         yield from check_known(self, tasks, known)
     return known
+
+
+def _blob(value: bytes) -> bytes | bytearray:
+    """Return a value as a parameter. `sqlite3` looks for an adapter of each bytes object, and of no
+    bytearray; a large value is not copied for that."""
+    return bytearray(value) if len(value) < _COPIED_BYTES else value
 
 
 def _at_once(task: NewTask) -> bool:

@@ -16,7 +16,7 @@ from fairlane.core.priority import shown_as
 from fairlane.core.states import State
 from fairlane.server.errors import BodyTooLarge, InvalidRequest
 from fairlane.server.large_bodies import LARGE_BYTES, Pace, call_aside
-from fairlane.server.operations import BATCH_BYTES, SUBMIT, Call, Operation
+from fairlane.server.operations import BATCH_BYTES, MEBIBYTE, SUBMIT, Call, Operation
 from fairlane.server.requests import decode
 from fairlane.server.responses import Headers, Response
 from fairlane.server.services import Services
@@ -32,6 +32,10 @@ from fairlane.wire.submission import (
 from fairlane.wire.times import iso, iso_of
 
 REPLAYED: Final[Headers] = ((b"idempotent-replayed", b"true"),)
+
+OPTIONS_BYTES: Final = 4 * MEBIBYTE
+"""The maximum size of everything but the payloads in a batch: as objects, texts take several times
+the memory of their JSON."""
 
 _reader: Final = msgspec.json.Decoder(TaskRequest)
 
@@ -69,8 +73,9 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
 
 
 async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Response:
-    """Submit up to 1,000 tasks, all or none. The response names invalid tasks by their index."""
-    with submission(call, await _batch(services, call.body.tasks)) as tasks:
+    """Submit up to 1,000 tasks, all or none. The response names invalid tasks by their index.
+    Without their payloads, the tasks have at most 4 MiB together."""
+    with submission(call, await _batch(services, call.body.take())) as tasks:
         await services.admit(call.identity, call.address, tasks)
         accepted = await services.run(services.ops.submit(tasks))
     for task, each in zip(tasks, accepted, strict=True):
@@ -113,13 +118,20 @@ async def _batch(services: Services, given: Sequence[msgspec.Raw]) -> list[NewTa
             f"At most {limits.SUBMIT_BATCH:,} tasks are submitted at once, not {len(given):,}."
         )
     tasks, errors, pace = [], [], Pace()
+    options = 0
     for index, raw in enumerate(given):
         try:
             request: TaskRequest = decode(_reader, bytes(raw))
+            options += memoryview(raw).nbytes - request.payload_size
             make = partial(request.task, await template_of(services, request.defined_type))
             tasks.append(await call_aside(request.payload_size, make))
         except (InvalidRequest, InvalidInput, BodyTooLarge) as error:
             errors.append({"index": index, "code": error.code, "message": error.message})
+        if options > OPTIONS_BYTES:
+            raise BodyTooLarge(
+                f"Without their payloads, these tasks have more than {OPTIONS_BYTES:,} bytes: "
+                "submit fewer at once."
+            )
         await pace.rest()
     if errors:
         count = "One task does" if len(errors) == 1 else f"{len(errors):,} tasks do"

@@ -12,7 +12,7 @@ from fairlane.core.errors import BatchTooLarge
 from fairlane.core.leases import check_amount
 from fairlane.core.model import Ask, Beat, Report, Start, Verdict, WorkerStatus
 from fairlane.core.settlement import Settled
-from fairlane.server.large_bodies import Pace
+from fairlane.server.large_bodies import PART_BYTES, Pace
 from fairlane.server.operations import BATCH_BYTES, Call
 from fairlane.server.reports import RunReport
 from fairlane.server.responses import Response
@@ -79,8 +79,13 @@ async def reports(services: Services, call: Call[ProgressReports, None]) -> Resp
 async def results(services: Services, call: Call[EndedRuns, None]) -> Response:
     """Record how runs ended. Reporting the same result twice is not an error."""
     worker_id = caller(call)
-    ended, pace = [], Pace()
+    answer, pace = Results((), ()), Pace()
+    ended: list[RunReport] = []
+    size = 0
     for each in _check_size(call.body.results):
+        if ended and size + each.size > PART_BYTES:
+            answer += await _settle(services, ended)
+            ended, size = [], 0
         report = RunReport(
             worker_id,
             each.task_id,
@@ -90,10 +95,16 @@ async def results(services: Services, call: Call[EndedRuns, None]) -> Response:
             estimated=False,
         )
         ended.append(report)
+        size += each.size
         await pace.rest()
-    judged = await services.settle_reports(ended)
+    answer += await _settle(services, ended)
     await touch(services, worker_id)
-    return Response(Results.of([Settled(each.verdict, each.move) for each in judged]))
+    return Response(answer)
+
+
+async def _settle(services: Services, ended: Sequence[RunReport]) -> Results:
+    judged = await services.settle_reports(ended)
+    return Results.of([Settled(each.verdict, each.move) for each in judged])
 
 
 async def pulse(services: Services, call: Call[Heartbeat, None]) -> Response:

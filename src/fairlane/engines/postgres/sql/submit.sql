@@ -4,13 +4,18 @@
 -- array literals, which clients build several times faster. A column that holds only NULL is sent
 -- as NULL.
 --
+-- A large batch is stored in parts, by several statements in a transaction. The first one reads the
+-- clock (now), and its time is a parameter of the others: tasks of a batch have one time.
+--
 -- The whole statement is for tasks that depend on others, have dependents or are unique. A task
 -- that waits for its parents (bound) is not due at any time; the end of a task that has dependents
 -- or a unique key takes more than moving its row (linked).
 
 -- name: submit
 WITH sent AS MATERIALIZED (
-    SELECT fairlane.now_us() AS now, $1::text::uuid[] AS task_ids, $3::text::int[] AS bounds
+    SELECT
+        /* BEGIN now */ fairlane.now_us() /* END now */ AS now,
+        $1::text::uuid[] AS task_ids, $3::text::int[] AS bounds
 ),
 /* BEGIN kinds */
 kinds AS MATERIALIZED (
