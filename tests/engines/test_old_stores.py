@@ -253,6 +253,9 @@ async def test_tokens_schedules_samples_and_roles_go_on(old: Old) -> None:
 
     # The code that made them could not fire them. They are not in the way, and can be replaced.
     assert await run(ops.schedules(["nightly", "off"])) == [None, None]
+    fired = await run(ops.fire_due())
+    assert fired.handled == []
+    assert set(fired.unknown) == {"nightly", "off"}
     assert await run(ops.fire_due()) == Fired([])
     new = new_schedule("nightly", every(60), new_task("work"))
     assert len(await run(ops.put_schedules([new]))) == 1

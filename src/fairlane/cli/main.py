@@ -59,7 +59,11 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
             "List and drop what workers have published about the types of their tasks.",
         ),
         "token": Entry("token", "Create, list, rotate and revoke access tokens."),
-        "settings": Entry("settings", "Show or set how tasks age and how long things are kept."),
+        "settings": Entry(
+            "settings",
+            "Show or set how tasks age, how long things are kept, and when tasks of dead workers "
+            "return.",
+        ),
         "encryption": Entry("encryption", "Show or set whether the store accepts plain text."),
         "migrate": Entry("migrate", "Create or migrate the store's schema."),
         "key": Entry("key", "Create a key that encrypts payloads and results."),

@@ -110,7 +110,7 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How many ticks are fired, until the schedule ends."""
     pause_after_failures: Count | UnsetType | None = UNSET
     note: Note | UnsetType = UNSET
-    allow_unknown_type: bool = False
+    allow_unknown_type: bool | UnsetType = UNSET
     """Store it although no worker has published the type of its task, and none that runs handles
     it. Otherwise it is refused with `unknown_type`."""
 
@@ -174,7 +174,7 @@ class ScheduleBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def allow_unknown_type(self) -> bool:
         """Whether none of their types is checked."""
-        return all(each.allow_unknown_type for each in self.schedules)
+        return all(each.allow_unknown_type is True for each in self.schedules)
 
     @property
     def names(self) -> str:

@@ -62,7 +62,7 @@ async def list_schedules(services: Services, call: Call[None, ScheduleQuery]) ->
 async def create_schedule(services: Services, call: Call[ScheduleRequest, None]) -> Response:
     """Create a schedule. It goes on from now: its first tick is the next one."""
     new = call.body.schedule(await template_of(services, call.body.defined_type))
-    allow = call.body.allow_unknown_type
+    allow = call.body.allow_unknown_type is True
     op = services.ops.put_schedules([new], version=0, allow_unknown_type=allow)
     try:
         (created,) = await services.run(op)
@@ -86,7 +86,7 @@ async def patch_schedule(services: Services, call: Call[SchedulePatch, None]) ->
     found = await _find(services, call)
     new = call.body.applied(found, await template_of(services, call.body.defined_type))
     wanted = found.standing.version if version is None else version
-    allow = call.body.allow_unknown_type
+    allow = call.body.allow_unknown_type is True
     op = services.ops.put_schedules([new], version=wanted, allow_unknown_type=allow)
     (changed,) = await services.run(op)
     return _shown(changed)
