@@ -75,15 +75,12 @@ async def test_the_clock_is_set(
         arena.open("gate-1")
         await arena.drained()
         assert await holder.itself() is not None, "it was never declared dead"
-        history, _ = await arena.judged(Terms(lease=LONG_LEASE), without=BY_THE_CLOCK)
+        history, dump = await arena.judged(Terms(lease=LONG_LEASE), without=BY_THE_CLOCK)
         for task_id, runs in history.runs.items():
-            task = await arena.app.get(task_id)
-            assert task is not None
-            outcomes = {each.outcome for each in task.attempts}
-            assert outcomes <= {"completed", "failed", "cancelled"}, (task, runs)
+            outcomes = {each.outcome for each in dump.tasks[task_id].attempts}
+            assert outcomes <= {"completed", "failed", "cancelled"}, (task_id, runs)
         for task_id in held:
-            task = await arena.app.get(task_id)
-            assert task is not None
+            task = dump.tasks[task_id]
             assert (task.status, task.attempt) == (State.COMPLETED, 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -146,6 +146,9 @@ class History:
                 runs[line.task].append(Run(line, end))
         self.runs = dict(runs)
         """By task, in the order they began."""
+        self._replays = Counter(
+            call.asked.task for call in self.asked("replay") if not isinstance(call.answer, Fail)
+        )
 
     @classmethod
     def read(cls, *paths: Path) -> History:
@@ -157,7 +160,4 @@ class History:
 
     def replays(self, task_id: str) -> int:
         """How often a task was, or may have been, made ready again by hand."""
-        return sum(
-            call.asked.task == task_id and not isinstance(call.answer, Fail)
-            for call in self.asked("replay")
-        )
+        return self._replays[task_id]
