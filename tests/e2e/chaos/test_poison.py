@@ -43,7 +43,8 @@ SPOILT = {
 }
 """Every way to spoil a process of its own. The last two do not end it: the worker does."""
 ATTEMPTS = 4
-LOOP_SECONDS = 1.0
+LOOP_SECONDS = 3.0 if FULL else 1.0
+"""Longer than a process takes to start, on a busy machine: the loop is to be what ends."""
 DEATH_SECONDS = 2.0
 """What a death may take of a busy machine: most of it is the start of the next process."""
 LEASE = 1.0
