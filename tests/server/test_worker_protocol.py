@@ -316,6 +316,8 @@ async def test_what_is_nested_too_deeply_breaks_nothing(served: Api) -> None:
         deep = b"[" * levels + b"]" * levels
         body = b'{"task_id":"%s","status":"completed","result":%s}' % (task_id.encode(), deep)
         assert (await worker.ask("result", body)).status == 422
+        body = b'{"task_id":"%s","status":"failed","error":{"details":%s}}'
+        assert (await worker.ask("result", body % (task_id.encode(), deep))).status == 422
     for path in ("/api/v1/workers", "/api/v1/queue/stats", "/metrics", "/api/v1/queues"):
         assert (await served.ask("GET", path)).status == 200, path
 
@@ -448,7 +450,10 @@ async def test_a_result_that_others_could_not_read(
     task_id = await api.submit()
     await worker.poll()
     body = b'{"task_id":"%s","status":"completed",%s}' % (task_id.encode(), field % result)
-    refused(await worker.ask("result", body), status, code)
+    answer = await worker.ask("result", body)
+    refused(answer, status, code)
+    if code == "invalid_result":  # the sender learns which of the two it was
+        assert (b"error.details" in answer.body) is (b"details" in field)
     assert await api.world.state(task_id) is State.EXECUTING
 
 
