@@ -115,6 +115,9 @@ async def test_saying_the_same_again_is_no_mistake_but_another_outcome_is(served
         assert answer == {"acknowledged": True, "status": "completed"}
         assert told(await worker.result(failed, status="failed", **attempt), 200)
     refused(await worker.result(done, status="failed"), 409, "lease_lost")
+    for attempt in ({}, {"attempt": 1}):
+        for other in (2, True, None):
+            refused(await worker.result(done, result=other, **attempt), 409, "lease_lost")
     refused(await worker.result(failed), 409, "lease_lost")
     assert (await served.world.task(done)).result == b"1"
     assert (await served.world.task(failed)).retry_count == 1
