@@ -8,6 +8,7 @@ engine's `apply`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -144,11 +145,10 @@ def _same_result(stored: bytes, late: FencedMove) -> bool:
     sent = late.result or b"null"
     if stored == sent:
         return True
-    if late.matches is not None:
-        return late.matches(stored)
-    if sealing.parsed(stored) is not None or sealing.parsed(sent) is not None:
+    if late.matches is None and (sealing.parsed(stored) or sealing.parsed(sent)):
         return True
+    matches = partial(same_payload, sent) if late.matches is None else late.matches
     try:
-        return same_payload(stored, sent)
+        return matches(stored)
     except (ValueError, msgspec.MsgspecError):
         return False  # what is stored is damaged
