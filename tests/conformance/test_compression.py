@@ -14,6 +14,7 @@ from fairlane.core.compression import check_expanded, is_compressed, stored_form
 from fairlane.core.errors import DriverMissing, ResultDamaged
 from fairlane.core.filters import EVERYTHING
 from fairlane.core.ids import new_id
+from fairlane.core.model import Verdict
 from fairlane.core.outcomes import Completed, Outcome
 from fairlane.core.sealing import Key
 from fairlane.engines.compression import results
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.local
 SENTENCE = b"the cat sat on the mat; "
 LARGE = msgspec.json.encode({"said": SENTENCE.decode() * 1_000})
 ABOVE = 1_000
+KEY = Key("k1", b"1" * 32)
 FORGED = [
     b'1,"owner":"somebody"',
     b'{"a":',
@@ -93,24 +95,37 @@ async def test_what_is_small_or_grows_stays_as_it_is(store: World) -> None:
 
 
 async def test_it_is_compressed_and_then_sealed(store: World) -> None:
-    key = Key("k1", b"1" * 32)
-    task_id = await completed(compressing(store, key), LARGE)
+    task_id = await completed(compressing(store, KEY), LARGE)
     raw = await written(store.backend, store.url)
     assert b"$sealed" in raw
     assert b"$zstd" not in raw
     assert len((await store.task(task_id)).result or b"") < len(LARGE) / 10
-    assert (await sealing(store, key).task(task_id)).result == LARGE
+    assert (await sealing(store, KEY).task(task_id)).result == LARGE
+
+
+@pytest.mark.parametrize("keys", [(), (KEY,)], ids=["plain", "sealed"])
+async def test_a_report_is_repeated_through_a_process_that_compresses_or_does_not(
+    store: World, keys: tuple[Key, ...]
+) -> None:
+    worlds = [compressing(store, *keys), sealing(store, KEY) if keys else store]
+    for first in worlds:
+        await store.submit()
+        task = await store.claim_one(await store.worker())
+        assert await first.settle(task, Completed(LARGE)) is Verdict.APPLIED
+        for again in worlds:
+            assert await again.settle(task, Completed(LARGE + b" ")) is Verdict.APPLIED
+            for other in (LARGE.replace(b"cat", b"dog"), b"null"):
+                assert await again.settle(task, Completed(other)) is Verdict.STALE
 
 
 async def test_a_page_ends_where_its_plain_results_fill_it(store: World) -> None:
     """They have a thousandth of their size until they are opened."""
-    key = Key("k1", b"1" * 32)
     mebibyte = b'"%b"' % (b"x" * (limits.RESULT_BYTES - 2))
-    ids = [await completed(compressing(store, key), mebibyte) for _ in range(10)]
+    ids = [await completed(compressing(store, KEY), mebibyte) for _ in range(10)]
     found: list[str] = []
     cursor: str | None = None
     for size in (7, 3):
-        page = await store.run(sealing(store, key).ops.page(EVERYTHING, 100, cursor))
+        page = await store.run(sealing(store, KEY).ops.page(EVERYTHING, 100, cursor))
         assert len(page.tasks) == size
         found += [task.task_id for task in page.tasks]
         cursor = page.next_cursor
@@ -146,12 +161,11 @@ async def test_one_that_is_damaged_is_refused_and_nothing_else(store: World, sto
 async def test_a_result_that_only_looks_like_ours_is_read_as_it_is(
     store: World, value: dict[str, object]
 ) -> None:
-    key = Key("k1", b"1" * 32)
     for reader, writer in (
         (store, store),
         (store, compressing(store)),
-        (sealing(store, key), sealing(store, key)),
-        (sealing(store, key), compressing(store, key)),
+        (sealing(store, KEY), sealing(store, KEY)),
+        (sealing(store, KEY), compressing(store, KEY)),
     ):
         for outcome in (returned(value), reported(value)):
             assert isinstance(outcome, Completed)

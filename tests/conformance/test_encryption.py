@@ -16,7 +16,7 @@ from fairlane.core.errors import (
     UnknownType,
 )
 from fairlane.core.filters import EVERYTHING
-from fairlane.core.model import NewTask
+from fairlane.core.model import NewTask, Verdict
 from fairlane.core.outcomes import Completed
 from fairlane.core.recurrence import every
 from fairlane.core.schedules import NewSchedule, Schedule, new_schedule
@@ -209,6 +209,23 @@ async def test_an_id_stands_for_one_payload(store: World) -> None:
         with pytest.raises(TaskIdConflict):
             await world.submit(payload={"said": "no"}, task_id=task_id)
     assert await store.depth() == 1
+
+
+async def test_another_result_afterwards_is_refused(store: World) -> None:
+    """A result differs each time it is sealed: who has the key compares what is in it."""
+    writer = keyed(store, OLD)
+    task_id = await writer.submit(payload=WORDS)
+    task = await writer.claim_one(await writer.worker())
+    assert await writer.settle(task, Completed(b'{"a":1,"b":[2]}')) is Verdict.APPLIED
+    before = await store.task(task_id)
+    for keys in ((OLD,), (OLD, NEW), (NEW, OLD)):
+        world = keyed(store, *keys)
+        assert await world.settle(task, Completed(b'{ "b": [2], "a": 1 }')) is Verdict.APPLIED
+        for other in (b'{"a":1,"b":[3]}', b'{"a":true,"b":[2]}', b"null"):
+            assert await world.settle(task, Completed(other)) is Verdict.STALE
+    # Nobody can tell without the key.
+    assert await keyed(store, NEW).settle(task, Completed(b"null")) is Verdict.APPLIED
+    assert await store.task(task_id) == before
 
 
 async def test_the_same_is_the_same_while_keys_come(store: World) -> None:

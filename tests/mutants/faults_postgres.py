@@ -1,19 +1,60 @@
-"""Faults of the PostgreSQL engine's `apply`."""
+"""Faults of the PostgreSQL engine."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from fairlane.core.dependencies import dependency_on
 from fairlane.core.states import State
+from fairlane.core.uniqueness import Hold
 from fairlane.engines.postgres import (
+    admission_keys,
     apply,
     circuits,
+    claim,
+    claim_limits,
     claim_order,
     context,
     control,
+    deletion,
+    dependencies,
     dependents,
+    due,
     leases,
     moves,
 )
-from tests.mutants.planting import Break, assembled, statement, together
+from tests.mutants.planting import Break, assembled, replaced, statement, together
+
+
+def _claims(old: str, new: str) -> Break:
+    """A claim with some of its text replaced: its statements are kept once they are made."""
+    return together(statement(claim_order, "claim", old, new), _MADE_AGAIN)
+
+
+_MADE_AGAIN = together(
+    replaced(claim, "statement", claim_order.statement.__wrapped__),
+    replaced(
+        claim_limits, "statement_within_limits", claim_order.statement_within_limits.__wrapped__
+    ),
+)
+
+
+def _on_one_level(*args: Any) -> Any:
+    return [arm._replace(effective=5) for arm in _arms_of(*args)]
+
+
+def _of_young_tasks(lanes: Any, levels: Any, aging: Any) -> Any:
+    never = type(aging)(low_to_medium=None, medium_to_high=None, high_to_critical=None)
+    return _arms_of(lanes, levels, never)
+
+
+_arms_of = claim_order.arms_of
+
+
+def _nothing(*_: object) -> Any:
+    yield from ()
+    return False
+
 
 _ALL = ("_APPLY", "_APPLY_PLAIN", "_COMPLETE_ONLY", "_COMPLETE_PLAIN", "_APPLY_ALL")
 _OTHERS = ("_APPLY", "_APPLY_PLAIN", "_APPLY_ALL")
@@ -102,5 +143,65 @@ FAULTS: dict[str, Break] = {
         "free",
         "NOT EXISTS (SELECT FROM fairlane.bonds WHERE bonds.child = child.task_id OFFSET 0)",
         "true",
+    ),
+    "a claim does not count the attempt": _claims("task.attempt + 1 AS", "task.attempt AS"),
+    "a claim does not count the version": _claims("task.version + 1 AS", "task.version AS"),
+    "priorities do not matter": replaced(claim_order, "arms_of", _on_one_level),
+    "nothing ages": replaced(claim_order, "arms_of", _of_young_tasks),
+    "tasks of a stream come by their ids": together(
+        assembled(claim_order, ("_ARM", "_ORDER"), "BY ready_at, task_id", "BY task_id"),
+        _MADE_AGAIN,
+    ),
+    "a repeated request gets more": statement(
+        claim_order, "granted", "held.claimed_at = $2", "held.claimed_at <= $2"
+    ),
+    "delays are ignored": together(
+        assembled(due, ("_RELEASE_FIRST",), "<= least((SELECT now FROM clock), ", "<= 4 * (("),
+        statement(due, "release_due", "<= (SELECT now", "<= 4 * (SELECT now"),
+        statement(due, "chores", "<= fairlane.now_us(),\n    least", "> 0,\n    least"),
+    ),
+    "expiry is ignored": replaced(due, "_expire", _nothing),
+    "a paused type goes on": statement(control, "pause_type", "($1, $2)", "($1, $2 AND false)"),
+    "a paused queue goes on": statement(control, "pause_queue", "($1)", "('x' || $1)"),
+    "a cancelled run frees its slot at once": statement(
+        moves, "end", "worker.status <> 'dead'  --", "worker.status = 'dead'  --"
+    ),
+    "tokens are never taken": statement(
+        claim_order, "fill_buckets", "SELECT type, tokens,", "SELECT type, 9 + 0 * tokens,"
+    ),
+    "idempotency keys are forgotten": statement(
+        admission_keys, "take_keys", "held.expires_at <= fairlane.now_us()", "held.expires_at > 0"
+    ),
+    "unique tasks are not": replaced(Hold, "blocks", lambda *_: False),
+    "a replay does not take its key again": statement(
+        control, "take_keys_again", "ORDER BY unique_key", "AND false ORDER BY unique_key"
+    ),
+    "a failed parent counts as done": together(
+        *(
+            replaced(
+                module,
+                "dependency_on",
+                lambda parent, **_: dependency_on(parent, tolerant=True),
+            )
+            for module in (dependents, dependencies)
+        )
+    ),
+    "a child is never released": replaced(dependents, "_free", _nothing),
+    "a dead worker keeps its tasks": statement(leases, "lost", "'dead'", "'buried'"),
+    "time limits are ignored": statement(
+        leases, "timed_out", "held.deadline <= fairlane", "held.deadline <= 0 * fairlane"
+    ),
+    "the reaper takes from the living": statement(
+        leases, "bury", "seen_at + lease <= fairlane", "seen_at <= fairlane"
+    ),
+    "counters forget cancellations": statement(
+        moves, "end", "coalesce(spent, 0) FROM grouped", "coalesce(spent, 0) FROM grouped LIMIT 0"
+    ),
+    "the journal forgets what became due": together(
+        statement(due, "release_due", "FROM clock, grouped", "FROM clock, grouped LIMIT 0"),
+        assembled(due, ("_RELEASE_FIRST",), "FROM clock, grouped", "FROM clock, grouped LIMIT 0"),
+    ),
+    "pruning takes too much": statement(
+        deletion, "over", "completed_at <= kept", "completed_at <= 2 * kept"
     ),
 }

@@ -1,4 +1,4 @@
-"""Faults of the scripts by which the Redis engine applies moves. Valkey runs the same."""
+"""Faults of the scripts of the Redis engine. Valkey runs the same."""
 
 from __future__ import annotations
 
@@ -66,4 +66,59 @@ FAULTS: dict[str, Break] = {
     "one of several parents is enough": lua(
         "lib/dependents", "if met and #bonds > 1 then", "if met and not bonds then"
     ),
+    "a claim does not count the attempt": lua(
+        "claim", "= next_attempt(record)", "= sub(record, ATTEMPT, WORKER - 1)"
+    ),
+    "priorities do not matter": lua(
+        "lib/claim_order", "if a.effective ~= b.effective then", "if not a.effective then"
+    ),
+    "nothing ages": lua("lib/claim_order", "if now - ready_at < youth then", "if youth then"),
+    "a repeated request gets more": lua("claim", "if last_request == request or", "if"),
+    "delays are ignored": lua(
+        "lib/submission", "local scheduled = read('>i8', run_at) > now", "local scheduled = false"
+    ),
+    "expiry is ignored": lua(
+        "lib/due", "end_by(MOVE_EXPIRE, ids[i], record)", "later('ZREM', EXPIRING, ids[i])"
+    ),
+    "a cancelled run frees its slot at once": lua(
+        "lib/moves", "move.lingers and not is_dead(worker)", "move.lingers and is_dead(worker)"
+    ),
+    "tokens are never taken": lua("lib/claim_limits", "left.tokens - left.taken", "left.tokens"),
+    "idempotency keys are forgotten": lua(
+        "lib/admission", "read('>I8', stored, 33) > now", "read('>I8', stored, 33) < now"
+    ),
+    "unique tasks are not": lua(
+        "lib/admission", "return counts(states, state) and", "return not states and"
+    ),
+    "a unique key is kept for ever": lua(
+        "lib/dependents", "if call('HGET', UNIQUES, key) == ids[i] then", "if not key then"
+    ),
+    "a replay does not take its key again": lua(
+        "replay", "if holds_of and holds_of[i] then", "if holds_of and not record then"
+    ),
+    "a failed parent counts as done": lua(
+        "lib/dependents", "(tolerant == '1' or state == COMPLETED) and 'met' or 'broken'", "'met'"
+    ),
+    "a child is never released": lua("lib/dependents", "        set_free(id, record)\n", ""),
+    "a dead worker keeps its tasks": lua(
+        "expired", "#found < most and is_dead(worker) then", "#found > most then"
+    ),
+    "time limits are ignored": lua(
+        "expired", "'-inf', now_text, 'BYSCORE'", "'-inf', 0, 'BYSCORE'"
+    ),
+    "the reaper takes from the living": lua(
+        "bury", "seen_at + lease <= now", "tonumber(seen_at) <= now"
+    ),
+    "counters forget cancellations": lua(
+        "lib/dependents",
+        "passage_for(move.verb, place_of(record), worker, transition_of(move, record))",
+        "passage_for(move.verb, place_of(record), worker)",
+    ),
+    "the journal forgets what became due": lua(
+        "lib/dependents",
+        "add_task(passage_for(move.verb, place_of(record), '', transition_of(move, record)), "
+        "run_of(id, record))",
+        "count_only(place_of(record), transition_of(move, record))",
+    ),
+    "pruning takes too much": lua("prune", "now - ARGV[i + 1], function", "now, function"),
 }

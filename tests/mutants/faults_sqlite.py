@@ -1,14 +1,12 @@
-"""Faults of the SQLite engine, and of rules of the core that it goes by."""
+"""Faults of the SQLite engine, and of rules of the core that it alone calls in Python."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fairlane.core import lanes, machine
+from fairlane.core import machine
 from fairlane.core.breaker import Circuit
 from fairlane.core.dependencies import dependency_on
-from fairlane.core.lanes import Lane, Rules
-from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
 from fairlane.core.uniqueness import Hold
 from fairlane.engines.sqlite import (
@@ -28,12 +26,6 @@ from fairlane.engines.sqlite import (
 )
 from fairlane.engines.sqlite.accounting import Accounts
 from tests.mutants.planting import Break, replaced, statement, together
-
-
-def _serves_anyone(ask: Ask, lane: Lane) -> bool:
-    return (ask.types is None or lane.type in ask.types) and (
-        ask.queues is None or lane.queue in ask.queues
-    )
 
 
 def _never_opens(circuit: Circuit, *_: object) -> Circuit:
@@ -127,10 +119,8 @@ FAULTS: dict[str, Break] = {
     "a repeated request gets more": statement(
         claim, "seen", "request_id = ?", "request_id = 'not ' || ?"
     ),
-    "capabilities are ignored": replaced(lanes, "serves", _serves_anyone),
     "a paused type goes on": statement(control, "pause_type", "VALUES (?, ?)", "VALUES (?, 0 * ?)"),
     "a paused queue goes on": statement(control, "pause_queue", "VALUES (?)", "VALUES ('x' || ?)"),
-    "concurrency is not counted": replaced(Rules, "slots", property(lambda _: 0)),
     "a cancelled run frees its slot at once": statement(
         moves, "linger", "status <> 'dead'", "status = 'dead'"
     ),

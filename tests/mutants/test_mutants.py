@@ -18,7 +18,13 @@ from tests.conftest import Servers
 from tests.model.driving import Pair, TooSlow
 from tests.model.stores import Stores
 from tests.model.test_differential import make_step
-from tests.mutants import faults_moves, faults_postgres, faults_redis, faults_sqlite
+from tests.mutants import (
+    faults_moves,
+    faults_postgres,
+    faults_redis,
+    faults_rules,
+    faults_sqlite,
+)
 from tests.mutants.planting import Break
 
 T = TypeVar("T")
@@ -43,6 +49,7 @@ FAULTS = [
     for kind, of_engine in ENGINES.items()
     for where, faults, scouts in (
         ("move", faults_moves.FAULTS, faults_moves.FAULTS),
+        ("rule", faults_rules.FAULTS, faults_rules.FAULTS),
         ("engine", of_engine, ENGINES[SCOUT]),
     )
     for fault, break_it in faults.items()

@@ -115,6 +115,9 @@ async def test_saying_the_same_again_is_no_mistake_but_another_outcome_is(served
         assert answer == {"acknowledged": True, "status": "completed"}
         assert told(await worker.result(failed, status="failed", **attempt), 200)
     refused(await worker.result(done, status="failed"), 409, "lease_lost")
+    for attempt in ({}, {"attempt": 1}):
+        for other in (2, True, None):
+            refused(await worker.result(done, result=other, **attempt), 409, "lease_lost")
     refused(await worker.result(failed), 409, "lease_lost")
     assert (await served.world.task(done)).result == b"1"
     assert (await served.world.task(failed)).retry_count == 1
@@ -316,6 +319,8 @@ async def test_what_is_nested_too_deeply_breaks_nothing(served: Api) -> None:
         deep = b"[" * levels + b"]" * levels
         body = b'{"task_id":"%s","status":"completed","result":%s}' % (task_id.encode(), deep)
         assert (await worker.ask("result", body)).status == 422
+        body = b'{"task_id":"%s","status":"failed","error":{"details":%s}}'
+        assert (await worker.ask("result", body % (task_id.encode(), deep))).status == 422
     for path in ("/api/v1/workers", "/api/v1/queue/stats", "/metrics", "/api/v1/queues"):
         assert (await served.ask("GET", path)).status == 200, path
 
@@ -448,7 +453,10 @@ async def test_a_result_that_others_could_not_read(
     task_id = await api.submit()
     await worker.poll()
     body = b'{"task_id":"%s","status":"completed",%s}' % (task_id.encode(), field % result)
-    refused(await worker.ask("result", body), status, code)
+    answer = await worker.ask("result", body)
+    refused(answer, status, code)
+    if code == "invalid_result":  # the sender learns which of the two it was
+        assert (b"error.details" in answer.body) is (b"details" in field)
     assert await api.world.state(task_id) is State.EXECUTING
 
 

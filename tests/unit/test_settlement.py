@@ -111,6 +111,8 @@ class TestLateMoves:
             (b"null", None, Verdict.APPLIED),
             (b'{"a":1,"b":2}', b'{"b": 2, "a": 1}', Verdict.APPLIED),
             (b"1", b"2", Verdict.STALE),
+            (b"1", b"true", Verdict.STALE),
+            (b"[0]", b"[false]", Verdict.STALE),
             (b"1", None, Verdict.STALE),
             (b'{"$zstd":"', b"1", Verdict.STALE),
             (SEALED_ONCE, SEALED_AGAIN, Verdict.APPLIED),
@@ -123,6 +125,24 @@ class TestLateMoves:
         task = stored(attempts=(self.past(2, "w1", "completed"),), result=stored_result)
         late = FencedMove(TASK_ID, 2, "w1", COMPLETE, seconds=0.5, result=sent)
         assert judge_late(task, late) is verdict
+
+    @pytest.mark.parametrize(("same", "verdict"), [(True, Verdict.APPLIED), (False, Verdict.STALE)])
+    def test_who_sealed_a_result_knows_whether_it_is_the_stored_one(
+        self, same: bool, verdict: Verdict
+    ) -> None:
+        task = stored(attempts=(self.past(2, "w1", "completed"),), result=SEALED_ONCE)
+        asked: list[bytes] = []
+
+        def matches(value: bytes) -> bool:
+            asked.append(value)
+            return same
+
+        outcome = Completed(SEALED_AGAIN)
+        told = Settlement(TASK_ID, 2, "w1", outcome, claimed(), matches=matches)
+        engine = Engine(Verdict.APPLIED)
+        perform_op(settle(engine, [told]))
+        assert judge_late(task, engine.moves[0]) is verdict
+        assert asked == [SEALED_ONCE]
 
     @pytest.mark.parametrize(
         ("number", "worker_id", "outcome"),

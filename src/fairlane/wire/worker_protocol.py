@@ -189,7 +189,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         if self.status is ResultStatus.COMPLETED:
             return completed(self.result)
         fault = RunFailure() if self.error is None else self.error
-        details = _checked(bytes(fault.details) or b"null")
+        details = _checked(bytes(fault.details) or b"null", "field `error.details`")
         error = TaskError.of(
             fault.message,
             fault.code,
@@ -288,21 +288,21 @@ def completed(result: msgspec.Raw) -> Completed:
     return Completed(plain(_checked(bytes(result) or b"null"), codec=True))
 
 
-def _checked(value: bytes) -> bytes:
-    """Return JSON, byte for byte. Raises InvalidResult or ResultTooLarge: raw values were not
-    decoded with their request."""
+def _checked(value: bytes, what: str = "result") -> bytes:
+    """Return JSON, byte for byte. Raises InvalidResult or ResultTooLarge, which name `what`: raw
+    values were not decoded with their request."""
     if len(value) > limits.RESULT_BYTES:
         raise ResultTooLarge(
-            f"The result has {len(value):,} bytes of JSON, at most {limits.RESULT_BYTES:,} are "
+            f"The {what} has {len(value):,} bytes of JSON, at most {limits.RESULT_BYTES:,} are "
             "kept: store it elsewhere and report a reference to it."
         )
     try:
         check_json(value)
     except NotJson as error:
-        raise InvalidResult(f"The result is not valid JSON: {error}.") from None
+        raise InvalidResult(f"The {what} is not valid JSON: {error}.") from None
     except TooDeep:
         raise InvalidResult(
-            f"The result is nested more than {limits.JSON_DEPTH} levels deep: flatten it."
+            f"The {what} is nested more than {limits.JSON_DEPTH} levels deep: flatten it."
         ) from None
     return value
 

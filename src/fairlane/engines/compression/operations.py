@@ -6,6 +6,7 @@ All other operations are the engine's own: what is forgotten here costs nothing 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from fairlane.core.flow import Op
 from fairlane.core.outcomes import Completed
 from fairlane.core.settlement import Settled, Settlement
 from fairlane.core.store import Operations
+from fairlane.core.submission import same_payload
 from fairlane.engines.compression.driver import compress
 
 
@@ -43,4 +45,5 @@ class _CompressingOperations:
         result = stored_form(compress(outcome.result))
         if len(result) >= len(outcome.result) and not is_compressed(outcome.result):
             return settlement
-        return replace(settlement, outcome=Completed(result))
+        matches = partial(same_payload, outcome.result)
+        return replace(settlement, outcome=Completed(result), matches=matches)

@@ -38,6 +38,13 @@ def expand(value: bytes) -> bytes:
     return plain
 
 
+def expanded(task: Task | None) -> Task | None:
+    """Return a task with its plain result."""
+    if task is None or task.result is None or not is_compressed(task.result):
+        return task
+    return replace(task, result=expand(task.result))
+
+
 def expand_tasks(tasks: Iterable[Task | None]) -> Flow[list[Task | None]]:
     """Return tasks with plain results, inside any operation."""
     found: list[Task | None] = []

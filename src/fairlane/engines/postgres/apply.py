@@ -16,6 +16,7 @@ from fairlane.core.records import stored_error
 from fairlane.core.settlement import Fence, FencedMove, judge_late
 from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
+from fairlane.engines.compression.results import expanded
 from fairlane.engines.files import fill
 from fairlane.engines.postgres.accounting import count, fold_and_trim
 from fairlane.engines.postgres.calls import (
@@ -270,7 +271,7 @@ _COMPLETED = (
 def _judge(self: Context, late: list[FencedMove], reaping: bool) -> Flow[dict[int, Verdict]]:
     """Return the verdicts on moves whose fence did not match. Their runs free their slots."""
     tasks = yield from fetch(self, [item.task_id for item in late])
-    verdicts = {id(item): judge_late(tasks.get(item.task_id), item) for item in late}
+    verdicts = {id(item): judge_late(expanded(tasks.get(item.task_id)), item) for item in late}
     if not reaping:
         columns = (
             [item.worker_id for item in late],

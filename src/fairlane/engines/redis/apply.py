@@ -18,6 +18,7 @@ from fairlane.core.records import stored_error
 from fairlane.core.settlement import Fence, FencedMove, judge_late
 from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
+from fairlane.engines.compression.results import expanded
 from fairlane.engines.redis.calls import LARGE_BYTES, Argument
 from fairlane.engines.redis.context import Context
 from fairlane.engines.redis.inspect import fetch
@@ -61,7 +62,7 @@ def apply(self: Context, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[
         tasks, _ = yield from fetch(self, [moves[at].task_id for at in places])
         for at in places:
             item = moves[at]
-            verdicts[at] = judge_late(tasks.get(item.task_id), item)
+            verdicts[at] = judge_late(expanded(tasks.get(item.task_id)), item)
         if not reaping and (stale := verdicts.count(Verdict.STALE)):
             yield from self.call(COUNT, stored_key(apart(STALE_RESULTS)), stale)
     return verdicts

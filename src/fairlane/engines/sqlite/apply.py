@@ -15,6 +15,7 @@ from fairlane.core.priority import MICROSECONDS
 from fairlane.core.settlement import FencedMove, judge_late
 from fairlane.core.states import State
 from fairlane.core.tally import STALE_RESULTS, apart, bucket_of
+from fairlane.engines.compression.results import expanded
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite import circuits, dependents
 from fairlane.engines.sqlite.accounting import Accounts, Group
@@ -157,7 +158,7 @@ def _judge(
         for item in late:
             yield Execute(SQL["let_go"], (item.worker_id, item.task_id, item.attempt))
     tasks = yield from fetch(self, [item.task_id for item in late], now)
-    verdicts = [judge_late(tasks.get(item.task_id), item) for item in late]
+    verdicts = [judge_late(expanded(tasks.get(item.task_id)), item) for item in late]
     stale = verdicts.count(Verdict.STALE)
     if stale and not reaping:
         accounts.count(apart(STALE_RESULTS), stale)
