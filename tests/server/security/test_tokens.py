@@ -125,6 +125,36 @@ async def test_once_required_always_required() -> None:
     assert [await found.required() for _ in range(5)] == [False, True, True, True, True]
 
 
+async def test_once_required_always_required_also_where_nobody_waits_for_the_answer() -> None:
+    answers, now = iter([True]), 0.0
+
+    async def existing() -> bool:
+        return next(answers)
+
+    exist = Cached(existing, 2.0, lambda: now)
+    found = TokenCache(exist, lambda _: Cached(existing, 2.0), required=False)  # type: ignore[arg-type]
+    assert found.required_now is None
+    await exist.get()
+    assert found.required_now
+    now = 3.0
+    assert exist.current is None
+    assert found.required_now
+
+
+async def test_nobody_is_required_to_have_a_token_until_the_next_look() -> None:
+    now = 0.0
+
+    async def existing() -> bool:
+        return False
+
+    exist = Cached(existing, 2.0, lambda: now)
+    found = TokenCache(exist, lambda _: Cached(existing, 2.0), required=False)  # type: ignore[arg-type]
+    assert not await found.required()
+    assert found.required_now is False
+    now = 3.0
+    assert found.required_now is None
+
+
 async def test_required_from_the_beginning() -> None:
     def never() -> bool:
         raise AssertionError
