@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.core import limits
-from fairlane.core.errors import PayloadTooDeep
-from fairlane.core.raw_json import NotJson, TooDeep, build, check_json
-from fairlane.core.submission import check_tree
+from fairlane.core import blobs, limits
+from fairlane.core.errors import InvalidPayload, PayloadTooDeep
+from fairlane.core.raw_json import NotJson, TooDeep, build, check_bounds, check_json
+from fairlane.core.submission import check_tree, checked_json, checked_payload
 
 MEBIBYTE = 1024 * 1024
 
 
-def fits(value: bytes) -> bool:
+def fits(value: bytes, check: Callable[[bytes], None] = check_json) -> bool:
     try:
-        check_json(value)
+        check(value)
     except (NotJson, TooDeep):
         return False
     return True
@@ -74,6 +75,35 @@ class TestCheck:
     def test_texts_are_utf_8(self, text: bytes) -> None:
         value = b'["' + text + b'"]'
         assert fits(value) == fits_when_built(value)
+
+    @given(st.one_of(values, st.lists(pieces, max_size=12).map("".join)))
+    def test_part_of_a_text_that_was_decoded_needs_no_more_than_bounds(self, part: str) -> None:
+        text = f'{{"payload": {part}}}'.encode("utf-8", "surrogatepass")
+        try:
+            text.decode()
+            found = bytes(msgspec.json.decode(text, type=dict[str, msgspec.Raw])["payload"])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        assert fits(found, check_bounds) == fits(found)
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            b"[1]",
+            b'{"number": 1e999}',
+            b'{"number": 1E+999}',
+            b'{"deep": ' + b"[" * 200 + b"]" * 200 + b"}",
+            b'{"large": "' + b"-" * 1_000 + b'"}',
+            b'{"$sealed":"k1.AAAAAAAA.' + b"A" * 40 + b'"}',
+            blobs.reference(blobs.IN_STORE, b"{}").payload(),
+        ],
+    )
+    def test_such_a_part_is_refused_for_the_same_reasons(self, payload: bytes) -> None:
+        with pytest.raises(InvalidPayload) as whole:
+            checked_payload(payload, 999)
+        with pytest.raises(InvalidPayload) as part:
+            checked_json(payload, 999)
+        assert (type(whole.value), whole.value.message) == (type(part.value), part.value.message)
 
     @pytest.mark.parametrize("width", [1, 3, 8, 9])
     @pytest.mark.parametrize("opening", ["[", '{"[": "]]", "a": '])

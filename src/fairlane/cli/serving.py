@@ -27,6 +27,9 @@ from fairlane.server.mounting import prepare
 
 PATIENCE = 2.0
 """How many seconds a start waits for a store that is unavailable. (Requests wait less.)"""
+GARBAGE = 5_000
+"""New objects after which Python looks for garbage. At its own 700 it does so several times for
+every 50 requests that are under way, and finds what is still in use."""
 
 
 def is_local(host: str) -> bool:
@@ -129,6 +132,7 @@ class Serving:
         asgi, services = self._site
         self._task = asyncio.current_task()
         gc.freeze()  # these objects stay for ever: collections during requests can skip them
+        gc.set_threshold(GARBAGE)
         sweeping = None
         if self._app.blobs is not None:
             sweeping = asyncio.create_task(BlobSweeper(self._app, new_id()).run())

@@ -33,7 +33,6 @@ _VARIANT = 0x2 << 62
 _RANDOM_BITS = 62
 _HEAD = "%08x-%04x-7%03x-"
 _TAIL = "%04x-%012x"
-_WHOLE = _HEAD + _TAIL
 _lock = threading.Lock()
 _last_tick = 0
 _last_random = 0
@@ -61,13 +60,9 @@ def new_ids(count: int) -> list[str]:
 def new_id() -> str:
     """Return one fresh id."""
     tick, number = _reserved(1)
-    return _WHOLE % (
-        tick >> 28,
-        tick >> 12 & 0xFFFF,
-        tick & 0xFFF,
-        number >> 48,
-        number & 0xFFFF_FFFF_FFFF,
-    )
+    # As in `new_ids`, but every submission passes here, and formatting numbers takes longer.
+    high, low = tick.to_bytes(8, "big").hex(), number.to_bytes(8, "big").hex()
+    return f"{high[1:9]}-{high[9:13]}-7{high[13:]}-{low[:4]}-{low[4:]}"
 
 
 def new_run(count: int) -> str:

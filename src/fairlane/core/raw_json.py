@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from itertools import accumulate
@@ -46,10 +47,16 @@ def check_json(value: bytes) -> None:
         raise TooDeep from None
     except msgspec.DecodeError as error:
         raise NotJson(str(error)) from None
+    check_bounds(value)
+
+
+def check_bounds(value: bytes) -> None:
+    """Raise NotJson or TooDeep unless every reader can read this, which is JSON in UTF-8."""
+    size = len(value)
     # A text that is shorter than that has not enough brackets.
-    if len(value) > limits.JSON_DEPTH and may_be_deep(value) and _depth(value) > limits.JSON_DEPTH:
+    if size > limits.JSON_DEPTH and may_be_deep(value) and _depth(value) > limits.JSON_DEPTH:
         raise TooDeep
-    if _may_have_large_numbers(value) and _has_large_numbers(value):
+    if _has_large_numbers(value):
         _check_large_numbers(value)
 
 
@@ -125,17 +132,15 @@ _SHAPES: Final = _table(b" ", (_DIGITS, b"0"), (b"eE", b"e"), (b"+", b"+"), (b"-
 _NUMBERS: Final = _table(b" ", *((bytes([each]),) * 2 for each in _DIGITS + b'+-.eE"'))
 
 _EXPONENT, _POSITIVE_EXPONENT, _MANY_DIGITS = b"e000", b"e+000", b"0" * 200
+_EXPONENTS: Final = re.compile(rb"[eE]\+?[0-9]{3}")
 _LARGE: Final = (_EXPONENT, _POSITIVE_EXPONENT, _MANY_DIGITS)
 """Shapes of numbers that may be out of range: a three-digit exponent, or many digits."""
 
 
-def _may_have_large_numbers(value: bytes) -> bool:
-    """Return whether it is worth the time to look at the shapes of numbers."""
-    return len(value) >= len(_MANY_DIGITS) or b"e" in value or b"E" in value
-
-
 def _has_large_numbers(value: bytes) -> bool:
     """Return whether something has the shape of a large number. Every submission passes here."""
+    if len(value) < len(_MANY_DIGITS):
+        return _EXPONENTS.search(value) is not None  # the same, faster for short texts
     shape = value.translate(_SHAPES)
     return _EXPONENT in shape or _POSITIVE_EXPONENT in shape or _MANY_DIGITS in shape
 

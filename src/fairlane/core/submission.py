@@ -6,7 +6,7 @@ Everything is checked here, once and completely, so that engines store what they
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from hashlib import blake2b
@@ -40,7 +40,7 @@ from fairlane.core.membership import checked_membership
 from fairlane.core.model import PLAIN, Membership, NewTask, Spec, microseconds_of, moment
 from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
 from fairlane.core.priority import Band, band_of, level_of
-from fairlane.core.raw_json import NotJson, TooDeep, build, check_json, may_be_deep
+from fairlane.core.raw_json import NotJson, TooDeep, build, check_bounds, check_json, may_be_deep
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.text import is_name, is_plain, shown
 from fairlane.core.uniqueness import Unique, hold
@@ -189,15 +189,7 @@ def new_form(type: str, **options: Any) -> Form:
 def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
     """Return a payload as bytes of JSON that every engine and every handler can read."""
     if isinstance(payload, bytes):
-        if len(payload) > most:
-            raise _too_large(len(payload), most)
-        _check_encoded(payload)
-        if payload.startswith(_RESERVED):
-            found = blobs.parsed(payload)
-            if found is not None and found.kind == blobs.IN_STORE:
-                raise blobs.reserved()  # only the client makes these, from a payload checked before
-            sealing.check_reserved(payload)
-        return payload
+        return _checked_bytes(payload, most, check_json)
     if not isinstance(payload, Mapping):
         raise InvalidPayload(
             f"A payload is a JSON object (a dict), not {_kind(payload)}: "
@@ -221,6 +213,31 @@ def checked_payload(payload: Mapping[str, Any] | bytes, most: int) -> bytes:
         check_tree(decoded, limits.JSON_DEPTH)
     sealing.check_reserved(encoded)
     return encoded
+
+
+def checked_json(payload: bytes, most: int) -> bytes:
+    """Return a payload, checked as by `checked_payload`, that is known to be JSON in UTF-8: part of
+    a text that was decoded."""
+    return _checked_bytes(payload, most, check_bounds)
+
+
+def _checked_bytes(payload: bytes, most: int, check: Callable[[bytes], None]) -> bytes:
+    if len(payload) > most:
+        raise _too_large(len(payload), most)
+    try:
+        check(payload)
+    except TooDeep:
+        raise _too_deep() from None
+    except NotJson as error:
+        raise InvalidPayload(f"The payload is not valid JSON: {error}.") from None
+    if not payload.startswith(b"{") and not payload.lstrip().startswith(b"{"):
+        raise InvalidPayload(f"A payload is a JSON object, not {_kind(build(payload))}.")
+    if payload.startswith(_RESERVED):
+        found = blobs.parsed(payload)
+        if found is not None and found.kind == blobs.IN_STORE:
+            raise blobs.reserved()  # only the client makes these, from a payload checked before
+        sealing.check_reserved(payload)
+    return payload
 
 
 def fingerprint(type: str, payload: bytes) -> bytes:
@@ -250,17 +267,6 @@ def check_repeated(task: NewTask, type: str, payload: bytes) -> None:
     matches = partial(same_payload, task.payload) if task.matches is None else task.matches
     if task.type != type or not matches(payload):
         raise TaskIdConflict
-
-
-def _check_encoded(payload: bytes) -> None:
-    try:
-        check_json(payload)
-    except TooDeep:
-        raise _too_deep() from None
-    except NotJson as error:
-        raise InvalidPayload(f"The payload is not valid JSON: {error}.") from None
-    if not payload.startswith(b"{") and not payload.lstrip().startswith(b"{"):
-        raise InvalidPayload(f"A payload is a JSON object, not {_kind(build(payload))}.")
 
 
 def check_tree(value: object, depth: int) -> None:

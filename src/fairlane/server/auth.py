@@ -85,6 +85,15 @@ class TokenCache:
             self._required = await self._exist.get()
         return self._required
 
+    @property
+    def required_now(self) -> bool | None:
+        """The same, if it need not be read: without the cost of a coroutine."""
+        if not self._required:
+            seen = self._exist.current
+            self._required = seen or False
+            return seen
+        return True
+
     async def token(self, secret: str) -> Token | None:
         """Return the valid token with this secret, if there is one."""
         digest = digest_of(secret)
@@ -130,7 +139,9 @@ class Authenticator:
         if public and safe:
             return ANYONE
         self._check_page(headers, safe=safe)
-        required = await self._tokens.required()
+        required = self._tokens.required_now
+        if required is None:
+            required = await self._tokens.required()
         self._check_host(headers, required=required)
         if public or not required:
             return ANYONE

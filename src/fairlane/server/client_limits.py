@@ -34,7 +34,8 @@ class ClientLimits:
         clock: Callable[[], float] = time.monotonic,
         refusal: type[TooManyRequests] = TooManyRequests,
     ) -> None:
-        self._limited = bool(rates)
+        self.limited = bool(rates)
+        """If not, nothing needs to be counted."""
         self._most = min((rate.most for rate in rates), default=0)
         self._clock = clock
         self._refusal = refusal
@@ -43,7 +44,7 @@ class ClientLimits:
 
     async def take(self, client: str, amount: int) -> None:
         """Count an amount for a client. Raises TooManyRequests, and then counts nothing."""
-        if not self._limited:
+        if not self.limited:
             return
         # Move the client to the end: the one that was idle for longest is dropped first.
         standing = self._clients.pop(client, None) or _Client()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from fairlane.server.audit import record
-from fairlane.server.auth import Authenticator, Identity
+from fairlane.server.auth import Authenticator
 from fairlane.server.bound_services import within
 from fairlane.server.errors import MethodNotAllowed, NotFound, response_to
 from fairlane.server.operations import Call, Operation
@@ -55,10 +55,13 @@ class Endpoint:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         operation = self._operations.get(method)
         headers = headers_of(scope)
-        identity = await self._identify(scope["method"], headers, operation)
         if operation is None:
+            await self._auth.authenticate(scope["method"], headers, None)
             allow = ((b"allow", self._allowed.encode()),)
             raise MethodNotAllowed(f"This address takes {self._allowed}.", headers=allow)
+        identity = await self._auth.authenticate(
+            scope["method"], headers, operation.scopes, operation.bound, operation.besides
+        )
         query = None if operation.query is None else query_of(scope, operation.query)
         reader = self._readers.get(method)
         call = Call(
@@ -78,16 +81,6 @@ class Endpoint:
         if operation.action is not None and response.changed:
             await record(self._services, operation.action, call)
         return response
-
-    async def _identify(
-        self, method: str, headers: Mapping[bytes, bytes], operation: Operation | None
-    ) -> Identity:
-        """Return the caller, if it may do this. Raises WrongHost, Forbidden or Unauthorized."""
-        if operation is None:
-            return await self._auth.authenticate(method, headers, None)
-        return await self._auth.authenticate(
-            method, headers, operation.scopes, operation.bound, operation.besides
-        )
 
 
 class UnknownPath:

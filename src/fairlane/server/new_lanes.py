@@ -41,12 +41,14 @@ class NewLanes:
         """Remember which lanes there are."""
         self._known = known
 
-    async def take(self, subject: str | None, address: str, tasks: Sequence[NewTask]) -> None:
-        """Count the new lanes of these tasks. Raises TooManyNewLanes, and then counts nothing, or
-        TooManyLanes. `subject`: None if there are no tokens."""
-        new = {(task.queue, task.type, task.capabilities) for task in tasks} - self._known
-        if new:
-            await self._clients.take(_CLIENT + (subject or address), len(new))
-            if subject is not None:
-                await self._take_share(subject, sorted(new))
-            self._known |= new
+    def among(self, tasks: Sequence[NewTask]) -> set[LaneKey]:
+        """Return the new lanes of these tasks."""
+        return {(task.queue, task.type, task.capabilities) for task in tasks} - self._known
+
+    async def take(self, subject: str | None, address: str, new: set[LaneKey]) -> None:
+        """Count new lanes. Raises TooManyNewLanes, and then counts nothing, or TooManyLanes.
+        `subject`: None if there are no tokens."""
+        await self._clients.take(_CLIENT + (subject or address), len(new))
+        if subject is not None:
+            await self._take_share(subject, sorted(new))
+        self._known |= new

@@ -108,9 +108,10 @@ class Services:
         outlook = self.places.seen or await self.places.outlook()
         if not identity.exempt:
             self._admission.check(tasks, outlook.waiting)
-            await self._clients.take(identity.token_id or address, len(tasks))
-            if not admin:
-                await self._new_lanes.take(identity.subject or identity.token_id, address, tasks)
+            if self._clients.limited:
+                await self._clients.take(identity.token_id or address, len(tasks))
+            if not admin and (new := self._new_lanes.among(tasks)):
+                await self._new_lanes.take(identity.subject or identity.token_id, address, new)
 
     def start(self) -> None:
         """Start the background work, if it has not started."""

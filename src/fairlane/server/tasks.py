@@ -139,9 +139,7 @@ async def sweep_batches(
 
 async def template_of(services: Services, type: str | None) -> Template | None:
     """Return how tasks of a type are submitted. None: what is published does not matter."""
-    if type is None:
-        return None
-    return services.templates.current(type) or await services.templates.get(type)
+    return None if type is None else await services.templates.get(type)
 
 
 def submission(

@@ -39,10 +39,10 @@ class Templates:
         self.types = Cached(self._list_types, SECONDS, clock)
         """The names of all types that are defined, sorted."""
 
-    def current(self, type: str) -> Template | None:
+    def current(self, type: str | None) -> Template | None:
         """Return the template of a type if it was read a moment ago: without the cost of a
         coroutine."""
-        known = self._known.get(type)
+        known = self._known.get(type)  # type: ignore[arg-type]
         return None if known is None else known.current
 
     async def get(self, type: str) -> Template:

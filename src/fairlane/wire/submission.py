@@ -16,7 +16,7 @@ from fairlane.core.inputs import TaskInput, named_inputs, numbered_inputs
 from fairlane.core.model import Membership, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
-from fairlane.core.submission import checked_payload, new_task
+from fairlane.core.submission import checked_json, new_task
 from fairlane.core.uniqueness import Hold, Mode, Unique, unmask
 from fairlane.wire.policies import RetryView
 from fairlane.wire.times import Moment, iso_of
@@ -151,7 +151,9 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """Return the new task, checked. `template`: that of `defined_type`, if it is defined;
         `idempotency_key`: from the header."""
         type = _one("task_type", self.task_type, "type", self.type) or ""
-        payload = _one("parameters", _bytes(self.parameters), "payload", _bytes(self.payload))
+        payload, alias = bytes(self.parameters), bytes(self.payload)
+        if alias:
+            payload = _one("parameters", payload or None, "payload", alias)
         template = template or _undefined(type)
         task = self._new_task(type, payload or b"{}", template, idempotency_key)
         template.check(task.payload, task.spec.inputs)
@@ -166,7 +168,7 @@ class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             priority = None if isinstance(self.priority, msgspec.UnsetType) else self.priority
             form = template.form(queue, priority)
             if form is not None:
-                return form.filled(checked_payload(payload, limits.PAYLOAD_BYTES))
+                return form.filled(checked_json(payload, limits.PAYLOAD_BYTES))
         unique = self.unique
         said = {
             "queue": self.queue,
@@ -363,7 +365,3 @@ def _one(name: str, value: Any, other: str, alias: Any) -> Any:
     if value is not None and alias is not None and value != alias:
         raise InvalidTask(f"Give either {name} or {other}, not both.")
     return value if alias is None else alias
-
-
-def _bytes(raw: msgspec.Raw) -> bytes | None:
-    return bytes(raw) or None

@@ -119,10 +119,43 @@ def keys(exist: Callable[[], bool], looks: list[bytes], *, required: bool = Fals
     return TokenCache(Cached(existing, 0.0), find, required=required)
 
 
+def nothing(_: bytes) -> Cached[Token | None]:
+    raise AssertionError
+
+
 async def test_once_required_always_required() -> None:
     answers = iter([False, True, False])
     found = keys(lambda: next(answers), [])
     assert [await found.required() for _ in range(5)] == [False, True, True, True, True]
+
+
+async def test_once_required_always_required_also_where_nobody_waits_for_the_answer() -> None:
+    now = [0.0]
+
+    async def existing() -> bool:
+        return True
+
+    exist = Cached(existing, 2.0, lambda: now[0])
+    found = TokenCache(exist, nothing, required=False)
+    assert [found.required_now] == [None]
+    await exist.get()
+    assert [found.required_now] == [True]
+    now[0] = 3.0
+    assert exist.current is None
+    assert [found.required_now] == [True]
+
+
+async def test_no_token_is_required_until_the_next_look() -> None:
+    now = [0.0]
+
+    async def existing() -> bool:
+        return False
+
+    found = TokenCache(Cached(existing, 2.0, lambda: now[0]), nothing, required=False)
+    assert not await found.required()
+    assert [found.required_now] == [False]
+    now[0] = 3.0
+    assert [found.required_now] == [None]
 
 
 async def test_required_from_the_beginning() -> None:

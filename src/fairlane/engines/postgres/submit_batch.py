@@ -32,6 +32,7 @@ _ONE_KIND = fill(
     _SUBMIT_UNRELATED,
     kinds=part(SQL["one_kind"], "kinds"),
     grouped=part(SQL["one_kind"], "grouped"),
+    open=part(SQL["one_kind"], "open"),
 )
 _SUBMIT = {
     (True, True): fill(_ONE_KIND, scheduled=""),

@@ -58,6 +58,23 @@ class Cycle(RequestResponseCycle):
         finally:
             self.on_response = _nothing
 
+    async def receive(self) -> Any:
+        """Return the next part of the request."""
+        arrived = self.message_event
+        if (
+            self.more_body
+            or not arrived.is_set()
+            or self.disconnected
+            or self.response_complete
+            or self.waiting_for_100_continue
+        ):
+            return await super().receive()
+        # All that is left of it is there: the common case, without waiting for the event.
+        arrived.clear()
+        self.flow.resume_reading()
+        body, self.body = bytes(self.body), bytearray()
+        return {"type": "http.request", "body": body, "more_body": False}
+
     async def send(self, message: Any) -> None:
         """Send a part of the response."""
         if message["type"] == "http.response.start" and not self.response_started:

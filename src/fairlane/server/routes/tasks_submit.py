@@ -43,7 +43,8 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
     """Submit a task. A second request with the same idempotency key returns the same task."""
     request, key = call.body, _key_of(call)
-    template = await template_of(services, request.defined_type)
+    type = request.defined_type
+    template = services.templates.current(type) or await template_of(services, type)
     if request.payload_size <= LARGE_BYTES:  # the common case, kept fast
         new = request.task(template, key)
     else:
@@ -123,7 +124,9 @@ async def _batch(services: Services, given: Sequence[msgspec.Raw]) -> list[NewTa
         try:
             request: TaskRequest = decode(_reader, bytes(raw))
             options += memoryview(raw).nbytes - request.payload_size
-            make = partial(request.task, await template_of(services, request.defined_type))
+            type = request.defined_type
+            template = services.templates.current(type) or await template_of(services, type)
+            make = partial(request.task, template)
             tasks.append(await call_aside(request.payload_size, make))
         except (InvalidRequest, InvalidInput, BodyTooLarge) as error:
             errors.append({"index": index, "code": error.code, "message": error.message})

@@ -103,10 +103,13 @@ SELECT
     -- ln(0) is 2201E. A lane that is newer than all that this transaction sees was opened for it.
     /* BEGIN lanes */,
     (
-        SELECT min(ln((lane.id IS NOT NULL OR kinds.lane > newest.id)::int::float8))
-        FROM (SELECT max(id) AS id FROM fairlane.lanes) AS newest
-        CROSS JOIN kinds
-        LEFT JOIN fairlane.lanes AS lane ON lane.id = kinds.lane AND lane.closed_by IS NULL
+        /* BEGIN open */
+        SELECT min(ln((lane.id = kinds.lane AND lane.closed_by IS NULL)::int::float8))
+        FROM kinds
+        CROSS JOIN LATERAL (
+            SELECT id, closed_by FROM fairlane.lanes WHERE id >= kinds.lane ORDER BY id LIMIT 1
+        ) AS lane
+        /* END open */
     ) AS open
     /* END lanes */
     -- If one of these ids is that of a deleted task, everything is rolled back by an error that is
@@ -202,5 +205,14 @@ kinds AS MATERIALIZED (
 grouped AS (
     SELECT lane, level, due_at <= now AS at_once, since, until FROM sent, kinds
 )
-/* END grouped */
-SELECT FROM grouped;
+/* END grouped */,
+open AS (
+    /* BEGIN open */
+    SELECT ln((lane.id = $8::int AND lane.closed_by IS NULL)::int::float8)
+    FROM fairlane.lanes AS lane
+    WHERE lane.id >= $8::int
+    ORDER BY lane.id
+    LIMIT 1
+    /* END open */
+)
+SELECT FROM grouped, open;
