@@ -73,6 +73,8 @@ class MTask:
     runs: list[Run] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
     """Those it still waits for."""
+    dependents: set[str] = field(default_factory=set)
+    """Those that were stored to depend on it, whatever became of them."""
     history: list[str] = field(default_factory=list)
     """Every state that it has entered."""
     counted: str = ""
@@ -260,6 +262,9 @@ class Model:
                 task.parents.add(parent)
             elif state != "completed" and not new.spec.tolerant:
                 broken = True
+        if not broken:
+            for parent in new.depends_on:
+                self.tasks[parent].dependents.add(task.id)
         if broken or task.parents:
             task.status, task.due = "scheduled", None
         attempt, until = self.fences.get(task.id, (0, 0.0))
@@ -740,6 +745,7 @@ class Model:
             for task in self.tasks.values()
             if task.ended is not None
             and task.ended <= self.now - (self.settings[task.status] or 0.0)
+            and not any(self._is_live(child) for child in task.dependents)
         ]
         for task in old:
             self._count(task, "")
@@ -747,6 +753,10 @@ class Model:
                 self._leave_fence(task)
             self._forget(task)
         return len(old)
+
+    def _is_live(self, task_id: str) -> bool:
+        task = self.tasks.get(task_id)
+        return task is not None and task.status in LIVE
 
     def _forget(self, task: MTask) -> None:
         del self.tasks[task.id]

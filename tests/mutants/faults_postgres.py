@@ -9,6 +9,8 @@ from fairlane.engines.postgres import (
     claim_order,
     context,
     control,
+    deletion,
+    dependencies,
     dependents,
     leases,
     moves,
@@ -102,5 +104,18 @@ FAULTS: dict[str, Break] = {
         "free",
         "NOT EXISTS (SELECT FROM fairlane.bonds WHERE bonds.child = child.task_id OFFSET 0)",
         "true",
+    ),
+    "pruning takes what others need": statement(
+        deletion,
+        "dependents",
+        "AND NOT EXISTS (SELECT FROM fairlane.outcome",
+        "AND 0 IN (SELECT 1 FROM fairlane.outcome",
+    ),
+    "a parent that had ended is not noted": statement(
+        dependencies,
+        "add_dependents",
+        "AS pair (parent, child)",
+        "AS pair (parent, child)"
+        " WHERE NOT EXISTS (SELECT FROM fairlane.outcome WHERE task_id = parent)",
     ),
 }

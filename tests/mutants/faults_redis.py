@@ -66,4 +66,17 @@ FAULTS: dict[str, Break] = {
     "one of several parents is enough": lua(
         "lib/dependents", "if met and #bonds > 1 then", "if met and not bonds then"
     ),
+    "pruning takes what others need": lua(
+        "prune",
+        "call('HEXISTS', TASKS, child) == 1 then",
+        "call('HEXISTS', TASKS, child) == 2 then",
+    ),
+    "a parent that had ended is not noted": lua(
+        "lib/submission",
+        "later('SADD', PARENTS, parent)",
+        "if call('HEXISTS', FINISHED, parent) == 0 then later('SADD', PARENTS, parent) end",
+    ),
+    "what was kept is forgotten": lua(
+        "prune", "later('ZADD', KEPT, round, ids[i])", "bytes_of('', 1)"
+    ),
 }

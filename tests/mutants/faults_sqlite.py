@@ -193,6 +193,15 @@ FAULTS: dict[str, Break] = {
     ),
     "counters forget cancellations": replaced(Accounts, "count", _counts_but_forgets_ends),
     "the journal forgets what became due": replaced(Accounts, "mention", _tells_only_some),
+    "pruning takes what others need": statement(
+        deletion, "dependents", "NOT EXISTS (SELECT 1 FROM outcome", "0 IN (SELECT 1 FROM outcome"
+    ),
+    "a parent that had ended is not noted": statement(
+        dependencies,
+        "dependent",
+        "VALUES (?, ?)",
+        "SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM bonds WHERE parent = ?1 AND child = ?2)",
+    ),
     "pruning takes too much": statement(
         deletion, "old", "completed_at <= ?", "completed_at <= 2 * ?"
     ),
