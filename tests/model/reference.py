@@ -7,6 +7,7 @@ dictionaries, loops, one pass after another. Time is in seconds and stands still
 from __future__ import annotations
 
 import copy
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -174,7 +175,7 @@ class Model:
             stored = self.tasks.get(new.task_id)
             if stored is None:
                 continue
-            if (stored.new.type, stored.new.payload) != (new.type, new.payload):
+            if self._asked(stored.new) != self._asked(new):
                 raise Refused("task_id_conflict")
             answers[new.task_id] = stored.id, stored.status, True
         for new in batch:
@@ -200,6 +201,34 @@ class Model:
         for task_id, first in twins.items():
             answers[task_id] = first, answers[first][1], True
         return [answers[new.task_id] for new in batch]
+
+    def _asked(self, new: NewTask) -> object:
+        """What makes a task the one that it is: its inputs count by whose results they are."""
+        inputs = {
+            name: ([new.depends_on[place] for place in each.parents], each.many)
+            for name, each in new.spec.inputs.items()
+        }
+        return new.type, new.payload, inputs
+
+    def inputs(self, task_id: str) -> dict[str, object]:
+        """The results that it would run with now."""
+        new = self.tasks[task_id].new
+        found: dict[str, object] = {}
+        for name, each in new.spec.inputs.items():
+            values = [self._left_by(new.depends_on[place], new) for place in each.parents]
+            found[name] = values if each.many else values[0]
+        return found
+
+    def _left_by(self, parent_id: str, child: NewTask) -> object:
+        """A result, or whose end stands in its place, and which it was."""
+        parent = self.tasks.get(parent_id)
+        if parent is None:
+            raise Refused("input_missing")
+        if parent.status == "completed":
+            return None if parent.result is None else json.loads(parent.result)
+        if not child.spec.tolerant:  # it was replayed since, or the child was
+            raise Refused("input_missing")
+        return parent.id, parent.status
 
     def _repeated(self, new: NewTask, fresh: list[NewTask]) -> Found:
         key = new.idempotency_key

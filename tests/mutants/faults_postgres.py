@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairlane.core.dependencies import dependency_on
 from fairlane.core.states import State
 from fairlane.engines.postgres import (
     apply,
@@ -15,7 +16,7 @@ from fairlane.engines.postgres import (
     leases,
     moves,
 )
-from tests.mutants.planting import Break, assembled, statement, together
+from tests.mutants.planting import Break, assembled, replaced, statement, together
 
 _ALL = ("_APPLY", "_APPLY_PLAIN", "_COMPLETE_ONLY", "_COMPLETE_PLAIN", "_APPLY_ALL")
 _OTHERS = ("_APPLY", "_APPLY_PLAIN", "_APPLY_ALL")
@@ -104,6 +105,28 @@ FAULTS: dict[str, Break] = {
         "free",
         "NOT EXISTS (SELECT FROM fairlane.bonds WHERE bonds.child = child.task_id OFFSET 0)",
         "true",
+    ),
+    "a bond is lost": statement(
+        dependencies,
+        "add_bonds",
+        "SELECT parent, child, tolerant, fresh",
+        "SELECT DISTINCT ON (child) parent, child, tolerant, fresh",
+    ),
+    "the end of one parent resolves all bonds": statement(
+        dependents,
+        "drop_bonds",
+        "bonds.parent = met.parent AND bonds.child",
+        "bonds.parent IS NOT NULL AND bonds.child",
+    ),
+    "a doomed child is queued": together(
+        *(
+            replaced(
+                module,
+                "dependency_on",
+                lambda parent, **_: dependency_on(parent, tolerant=True),
+            )
+            for module in (dependents, dependencies)
+        )
     ),
     "pruning takes what others need": statement(
         deletion,

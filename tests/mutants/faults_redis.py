@@ -64,7 +64,16 @@ FAULTS: dict[str, Break] = {
     "a run that ended takes the slot of the probe": lua("lib/slots", "and not gone[run]", ""),
     "claims keep the aging of before": lua("write_settings", "bump()", ""),
     "one of several parents is enough": lua(
-        "lib/dependents", "if met and #bonds > 1 then", "if met and not bonds then"
+        "lib/dependents",
+        "if met and bonds.left > 0 then\n        return",
+        "for _, other in ipairs(pending_parents(bonds)) do call('SREM', CHILDREN .. other, id)",
+    ),
+    "a bond is lost": lua("lib/submission", "for p = 2, #bond do", "for p = 3, #bond do"),
+    "what is left of a bond is not written": lua(
+        "lib/dependents", "call('HSET', BONDS, id, sub(bonds", "call('HGET', BONDS, sub(bonds"
+    ),
+    "a doomed child is queued": lua(
+        "lib/dependents", "end_by(MOVE_DOOM, id, record)", "make_ready(MOVE_FREE, id, record)"
     ),
     "pruning takes what others need": lua(
         "prune",
