@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairlane import State
-from fairlane.core.model import Attempt
+from fairlane.core.inputs import TaskInput
+from fairlane.core.machine import DOOM
+from fairlane.core.model import Attempt, Membership
 from tests.e2e.history.checker import INVARIANTS, check, verdict
 from tests.e2e.history.holding import GAP_SECONDS, Held, Spells
 from tests.e2e.history.keeping import UNSETTLED_SECONDS
@@ -268,6 +270,66 @@ def child_of_a_failure(story: Story) -> None:
     story.change("t2", depends_on=("t1",))
 
 
+def family(story: Story) -> None:
+    """The second task takes the result of the first one."""
+    parents = ("t1",)
+    story.change("t2", depends_on=parents, inputs={"got": TaskInput(parents)})
+    story.take("t2", 1)
+
+
+def took_another_result(story: Story) -> None:
+    family(story)
+    story.change("t1", result=b"2")
+
+
+def took_them_in_another_order(story: Story) -> None:
+    given = ("t1", "t2")
+    story.change("t1", result=b'["t1"]')
+    story.change(
+        "t2", result=b'["t2"]', depends_on=given, inputs={"got": TaskInput(given, many=True)}
+    )
+    story.take("t2", [["t2"], ["t1"]])
+
+
+def took_them_in_another_nesting(story: Story) -> None:
+    given = ("t1", "t1", "t1")
+    nested = TaskInput(given, many=True, nesting=(2, -1, -1, -1))
+    story.change("t2", depends_on=("t1",), inputs={"got": nested})
+    story.take("t2", [1, [1, 1]])
+
+
+def took_a_failure_for_a_result(story: Story) -> None:
+    family(story)
+    story.change("t1", state=State.FAILED)
+    story.change("t2", tolerant=True)
+
+
+def doomed_by_nobody(story: Story) -> None:
+    story.change("t2", state=State.CANCELLED, depends_on=("t1",), error=DOOM.error)
+    story.without(Start, "t2")
+
+
+def doomed_though_it_goes_on(story: Story) -> None:
+    doomed_by_nobody(story)
+    story.change("t1", state=State.FAILED)
+    story.change("t2", tolerant=True)
+
+
+def doomed_and_run(story: Story) -> None:
+    story.change("t1", state=State.FAILED)
+    story.change("t2", state=State.CANCELLED, depends_on=("t1",), error=DOOM.error)
+
+
+def not_doomed(story: Story) -> None:
+    story.change("t1", state=State.DEAD_LETTER)
+    story.change("t2", state=State.QUEUED, depends_on=("t1",))
+    story.without(Start, "t2")
+
+
+def half_a_workflow(story: Story) -> None:
+    story.change("t1", workflow_id="w", membership=Membership("a", 2))
+
+
 def held_and_ended(story: Story) -> None:
     story.hold("t1", 11, 12 + TOO_LONG)
 
@@ -336,6 +398,15 @@ CAUGHT: list[tuple[str, Spoil]] = [
     ("I21", held_and_never_begun),
     ("I21", held_long_before_it_began),
     ("I21", held_and_run_by_another),
+    ("I22", took_another_result),
+    ("I22", took_them_in_another_order),
+    ("I22", took_them_in_another_nesting),
+    ("I22", took_a_failure_for_a_result),
+    ("I23", doomed_by_nobody),
+    ("I23", doomed_though_it_goes_on),
+    ("I23", doomed_and_run),
+    ("I23", not_doomed),
+    ("I24", half_a_workflow),
 ]
 
 
@@ -391,6 +462,20 @@ def test_what_was_held_before_and_after_a_gap_is_not_known_between() -> None:
     story.hold("t1", 11, 20)
     story.hold("t1", 20 + TOO_LONG, 30 + TOO_LONG)
     assert broken(story) == {}
+
+
+def test_a_child_takes_what_its_parents_left() -> None:
+    story = Story(4)
+    family(story)
+    story.change("t3", state=State.FAILED)
+    given = ("t1", "t1", "t3")
+    nested = TaskInput(given, many=True, nesting=(2, -1, 1, -1, -1))
+    story.change("t4", depends_on=("t1", "t3"), inputs={"got": nested}, tolerant=True)
+    story.take(
+        "t4", [[1, [1]], {"task_id": "t3", "state": "failed", "message": "no", "code": None}]
+    )
+    found = check(*story.told(), TERMS)
+    assert not [each for each in found if each.invariant in {"I22", "I23", "I24"}]
 
 
 def test_a_schedule_asks_for_many_tasks() -> None:

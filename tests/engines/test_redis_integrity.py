@@ -104,6 +104,9 @@ def check(keys: Keys, limited: set[int]) -> None:
     }
     owed = set(keys.hash(b"ended_parents"))
     assert {parent for parent, _ in pairs} - owed <= set(records) - keys.finished
+    parents = keys.members(b"parents")
+    assert parents == set(keys.named(b"dependents:")) <= set(records)
+    assert {parent for parent, _ in pairs} - owed <= parents
     queued = {
         (each, name) for name in keys.named(b"queue:") for each in keys.zset(b"queue:" + name)
     }

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+import msgspec
+
 from fairlane.core.backend import Backend
 from fairlane.core.breaker import Breaker
 from fairlane.core.errors import FairlaneError
@@ -21,6 +23,7 @@ from fairlane.core.filters import Filter
 from fairlane.core.flow import Op
 from fairlane.core.history import history_of
 from fairlane.core.ids import new_id
+from fairlane.core.merging import ParentResult, merged, wanted
 from fairlane.core.model import (
     Ask,
     Beat,
@@ -333,8 +336,28 @@ class Pair:
             return order([(task.task_id, task.attempt) for task in granted])
 
         self.both(ours, theirs, "claim")
+        for task in granted:
+            if task.spec.inputs:
+                self._take(task)
         known = {(task.task_id, task.attempt) for task in self.claims}
         self.claims += [task for task in granted if (task.task_id, task.attempt) not in known]
+
+    def _take(self, task: Claimed) -> None:
+        """What it would run with: the results of its parents, as those who run it read them."""
+
+        def theirs() -> object:
+            found = self.run(self.backend.ops.get(list(wanted(task.spec))))
+            results = {each.task_id: ParentResult.of(each) for each in found if each is not None}
+            parameters = msgspec.json.decode(merged(task.payload, task.spec, results))
+            return {name: told(parameters[name]) for name in task.spec.inputs}
+
+        def told(value: Any) -> Any:
+            if isinstance(value, list):
+                return [told(each) for each in value]
+            failed = None if value is None else value.get("$failed")
+            return value if failed is None else (failed["task_id"], failed["state"])
+
+        self.both(lambda: self.model.inputs(task.task_id), theirs, f"the inputs of {task.task_id}")
 
     def grant(self, ask: Ask) -> Grant:
         """What the store answers to a claim."""
@@ -406,7 +429,7 @@ class Pair:
                     task.task_id,
                     task.attempt,
                     outcome,
-                    result(after) if outcome == "completed" else after,
+                    result(task, after) if outcome == "completed" else after,
                 )
                 for (task, worker_id), outcome, after in chosen
                 if task is not None
@@ -595,14 +618,19 @@ def _name(state: int) -> str:
     return str(State.of(state)) if state else ""
 
 
-def result(number: float | None) -> bytes:
-    return b'{"n": %d}' % (number or 0)
+def result(task: Claimed, number: float | None) -> bytes:
+    """It says whose it is, and of which attempt."""
+    return b'{"n": %d, "of": "%b", "attempt": %d}' % (
+        number or 0,
+        task.task_id.encode(),
+        task.attempt,
+    )
 
 
 def settlement(task: Claimed, worker_id: str, outcome: str, after: float | None) -> Settlement:
     """What a worker reports."""
     outcomes: dict[str, Outcome] = {
-        "completed": Completed(result(after)),
+        "completed": Completed(result(task, after)),
         "failed": Failed(TaskError("x", "E"), after),
         "fatal": Failed(TaskError("x", "E", retriable=False)),
         "timed_out": TimedOut(),

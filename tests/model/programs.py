@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from fairlane.core.filters import Filter
 from fairlane.core.ids import new_id
+from fairlane.core.inputs import Input
 from fairlane.core.model import NewTask, WorkerStatus
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import LIVE, WAITING, State
@@ -69,6 +70,10 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
     if choices.seldom(50):
         parents.append(new_id())  # that never was
     expires = choices.one(None, None, None, 70.0, 190.0)
+    inputs: dict[str, Input] | None = None
+    if parents and choices.seldom(2):
+        places = [choices.number() % len(set(parents)) for _ in range(choices.one(1, 1, 2, 3))]
+        inputs = {"got": Input(tuple(places), many=len(places) > 1)}
     task = new_task(
         choices.one(*TYPES),
         {"n": choices.number(2)},
@@ -84,6 +89,7 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
         tags=choices.one(None, {"t": "1"}, {"t": "2"}),
         retry_policy=RETRY,
         depends_on=parents,
+        inputs=inputs,
         on_parent_failure=choices.one("cancel", "cancel", "continue"),
     )
     # A task that names no timeout: the defaults are no odd multiples of ten seconds.

@@ -7,6 +7,7 @@ dictionaries, loops, one pass after another. Time is in seconds and stands still
 from __future__ import annotations
 
 import copy
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,6 +74,8 @@ class MTask:
     runs: list[Run] = field(default_factory=list)
     parents: set[str] = field(default_factory=set)
     """Those it still waits for."""
+    dependents: set[str] = field(default_factory=set)
+    """Those that were stored to depend on it, whatever became of them."""
     history: list[str] = field(default_factory=list)
     """Every state that it has entered."""
     counted: str = ""
@@ -172,7 +175,7 @@ class Model:
             stored = self.tasks.get(new.task_id)
             if stored is None:
                 continue
-            if (stored.new.type, stored.new.payload) != (new.type, new.payload):
+            if self._asked(stored.new) != self._asked(new):
                 raise Refused("task_id_conflict")
             answers[new.task_id] = stored.id, stored.status, True
         for new in batch:
@@ -198,6 +201,34 @@ class Model:
         for task_id, first in twins.items():
             answers[task_id] = first, answers[first][1], True
         return [answers[new.task_id] for new in batch]
+
+    def _asked(self, new: NewTask) -> object:
+        """What makes a task the one that it is: its inputs count by whose results they are."""
+        inputs = {
+            name: ([new.depends_on[place] for place in each.parents], each.many)
+            for name, each in new.spec.inputs.items()
+        }
+        return new.type, new.payload, inputs
+
+    def inputs(self, task_id: str) -> dict[str, object]:
+        """The results that it would run with now."""
+        new = self.tasks[task_id].new
+        found: dict[str, object] = {}
+        for name, each in new.spec.inputs.items():
+            values = [self._left_by(new.depends_on[place], new) for place in each.parents]
+            found[name] = values if each.many else values[0]
+        return found
+
+    def _left_by(self, parent_id: str, child: NewTask) -> object:
+        """A result, or whose end stands in its place, and which it was."""
+        parent = self.tasks.get(parent_id)
+        if parent is None:
+            raise Refused("input_missing")
+        if parent.status == "completed":
+            return None if parent.result is None else json.loads(parent.result)
+        if not child.spec.tolerant:  # it was replayed since, or the child was
+            raise Refused("input_missing")
+        return parent.id, parent.status
 
     def _repeated(self, new: NewTask, fresh: list[NewTask]) -> Found:
         key = new.idempotency_key
@@ -260,6 +291,9 @@ class Model:
                 task.parents.add(parent)
             elif state != "completed" and not new.spec.tolerant:
                 broken = True
+        if not broken:
+            for parent in new.depends_on:
+                self.tasks[parent].dependents.add(task.id)
         if broken or task.parents:
             task.status, task.due = "scheduled", None
         attempt, until = self.fences.get(task.id, (0, 0.0))
@@ -740,6 +774,7 @@ class Model:
             for task in self.tasks.values()
             if task.ended is not None
             and task.ended <= self.now - (self.settings[task.status] or 0.0)
+            and not any(self._is_live(child) for child in task.dependents)
         ]
         for task in old:
             self._count(task, "")
@@ -747,6 +782,10 @@ class Model:
                 self._leave_fence(task)
             self._forget(task)
         return len(old)
+
+    def _is_live(self, task_id: str) -> bool:
+        task = self.tasks.get(task_id)
+        return task is not None and task.status in LIVE
 
     def _forget(self, task: MTask) -> None:
         del self.tasks[task.id]

@@ -176,6 +176,18 @@ FAULTS: dict[str, Break] = {
     "a replay does not take its key again": statement(
         control, "take_keys_again", "ORDER BY unique_key", "AND false ORDER BY unique_key"
     ),
+    "a bond is lost": statement(
+        dependencies,
+        "add_bonds",
+        "SELECT parent, child, tolerant, fresh",
+        "SELECT DISTINCT ON (child) parent, child, tolerant, fresh",
+    ),
+    "the end of one parent resolves all bonds": statement(
+        dependents,
+        "drop_bonds",
+        "bonds.parent = met.parent AND bonds.child",
+        "bonds.parent IS NOT NULL AND bonds.child",
+    ),
     "a failed parent counts as done": together(
         *(
             replaced(
@@ -203,5 +215,18 @@ FAULTS: dict[str, Break] = {
     ),
     "pruning takes too much": statement(
         deletion, "over", "completed_at <= kept", "completed_at <= 2 * kept"
+    ),
+    "pruning takes what others need": statement(
+        deletion,
+        "dependents",
+        "AND NOT EXISTS (SELECT FROM fairlane.outcome",
+        "AND 0 IN (SELECT 1 FROM fairlane.outcome",
+    ),
+    "a parent that had ended is not noted": statement(
+        dependencies,
+        "add_dependents",
+        "AS pair (parent, child)",
+        "AS pair (parent, child)"
+        " WHERE NOT EXISTS (SELECT FROM fairlane.outcome WHERE task_id = parent)",
     ),
 }

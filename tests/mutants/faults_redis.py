@@ -64,7 +64,29 @@ FAULTS: dict[str, Break] = {
     "a run that ended takes the slot of the probe": lua("lib/slots", "and not gone[run]", ""),
     "claims keep the aging of before": lua("write_settings", "bump()", ""),
     "one of several parents is enough": lua(
-        "lib/dependents", "if met and #bonds > 1 then", "if met and not bonds then"
+        "lib/dependents",
+        "if met and bonds.left > 0 then\n        return",
+        "for _, other in ipairs(pending_parents(bonds)) do call('SREM', CHILDREN .. other, id)",
+    ),
+    "a bond is lost": lua("lib/submission", "for p = 2, #bond do", "for p = 3, #bond do"),
+    "what is left of a bond is not written": lua(
+        "lib/dependents", "call('HSET', BONDS, id, sub(bonds", "call('HGET', BONDS, sub(bonds"
+    ),
+    "a doomed child is queued": lua(
+        "lib/dependents", "end_by(MOVE_DOOM, id, record)", "make_ready(MOVE_FREE, id, record)"
+    ),
+    "pruning takes what others need": lua(
+        "prune",
+        "call('HEXISTS', TASKS, child) == 1 then",
+        "call('HEXISTS', TASKS, child) == 2 then",
+    ),
+    "a parent that had ended is not noted": lua(
+        "lib/submission",
+        "later('SADD', PARENTS, parent)",
+        "if call('HEXISTS', FINISHED, parent) == 0 then later('SADD', PARENTS, parent) end",
+    ),
+    "what was kept is forgotten": lua(
+        "prune", "later('ZADD', KEPT, round, ids[i])", "bytes_of('', 1)"
     ),
     "a claim does not count the attempt": lua(
         "claim", "= next_attempt(record)", "= sub(record, ATTEMPT, WORKER - 1)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlane.core import machine
+from fairlane.core import machine, merging
 from fairlane.core.breaker import Circuit
 from fairlane.core.dependencies import dependency_on
 from fairlane.core.priority import Aging
@@ -78,6 +78,18 @@ _held = apply._held
 def _never() -> Any:
     yield from ()
     return False, False
+
+
+_taken: dict[str, bytes] = {}
+
+
+def _of_another(name: str, given: Any, parent: str, found: Any, *, tolerant: bool) -> bytes:
+    """What this parent contributes, or what the last one did that was asked for by that name."""
+    value = _value(name, given, parent, found, tolerant=tolerant)
+    return _taken.setdefault(name, value)
+
+
+_value = merging._value
 
 
 FAULTS: dict[str, Break] = {
@@ -183,6 +195,27 @@ FAULTS: dict[str, Break] = {
     ),
     "counters forget cancellations": replaced(Accounts, "count", _counts_but_forgets_ends),
     "the journal forgets what became due": replaced(Accounts, "mention", _tells_only_some),
+    "a bond is lost": statement(
+        dependencies,
+        "bond",
+        "VALUES (?, ?, ?)",
+        "SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM bonds WHERE child = ?2)",
+    ),
+    "the end of one parent resolves all bonds": statement(
+        dependents, "drop_bonds", "parent = ?", "? IS NOT NULL"
+    ),
+    "a doomed child is queued": replaced(dependents, "DOOM", machine.FREE),
+    "a child takes the result of another parent": replaced(merging, "_value", _of_another),
+    "a child takes a failure for nothing": replaced(merging, "_failure", lambda *_: b"null"),
+    "pruning takes what others need": statement(
+        deletion, "dependents", "NOT EXISTS (SELECT 1 FROM outcome", "0 IN (SELECT 1 FROM outcome"
+    ),
+    "a parent that had ended is not noted": statement(
+        dependencies,
+        "dependent",
+        "VALUES (?, ?)",
+        "SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM bonds WHERE parent = ?1 AND child = ?2)",
+    ),
     "pruning takes too much": statement(
         deletion, "old", "completed_at <= ?", "completed_at <= 2 * ?"
     ),

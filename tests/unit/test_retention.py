@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from fairlane.core.errors import InvalidRetention
-from fairlane.core.retention import DEFAULT, Retention, checked, past
+from fairlane.core.retention import DEFAULT, Retention, Sweep, checked, past
 from fairlane.core.states import TERMINAL, State
 from tests.unit.make import NOW, SECOND
 
@@ -78,3 +78,14 @@ def test_there_can_be_a_least_time(field: str) -> None:
 
 def test_every_field_is_looked_at() -> None:
     assert Retention.__struct_fields__ == FIELDS
+
+
+def test_a_sweep_goes_on_in_each_state_and_begins_again() -> None:
+    sweep = Sweep(least=0)
+    assert sweep.after(State.COMPLETED) == (0, 0)
+    sweep.reach(State.COMPLETED, (NOW, 7))
+    assert sweep.after(State.COMPLETED) == (NOW, 7)
+    assert sweep.after(State.FAILED) == (0, 0)
+    sweep.reach(State.FAILED, None)
+    sweep.reach(State.COMPLETED, None)
+    assert sweep.after(State.COMPLETED) == (0, 0)

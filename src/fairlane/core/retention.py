@@ -1,6 +1,13 @@
-"""How long ended tasks, dead workers and journal entries are kept."""
+"""How long ended tasks, dead workers and journal entries are kept.
+
+A task is kept beyond that while a task that depends on it has not ended, because that may take its
+result. Engines note who depends on whom for as long as the parent is there, and compare it with
+the states of the dependents when they prune. So the end of a task costs nothing more.
+"""
 
 from __future__ import annotations
+
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -11,6 +18,10 @@ from fairlane.core.states import State
 from fairlane.core.text import shown
 
 _DAY = 86_400.0
+
+LOOKED_AT = 1_000
+"""How many dependents of a task prune looks at. If all of them have ended and there are more, they
+no longer count, and the task is kept until a later prune has looked at the others."""
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -43,6 +54,32 @@ class Pruned(msgspec.Struct, frozen=True):
 
     tasks: int
     more: bool
+
+
+Key = TypeVar("Key")
+
+
+class Sweep(Generic[Key]):
+    """Where prune goes on among the tasks whose retention is over, in each state.
+
+    It passes those that must be kept, and begins again after the last one. So many of them do not
+    keep it from the others. `least` is a key below those of all tasks that ended at one time.
+    """
+
+    def __init__(self, least: Key) -> None:
+        self._start = (0, least)
+        self._reached: dict[State, tuple[int, Key]] = {}
+
+    def after(self, state: State) -> tuple[int, Key]:
+        """Return the time and the key of the task after which prune goes on."""
+        return self._reached.get(state, self._start)
+
+    def reach(self, state: State, last: tuple[int, Key] | None) -> None:
+        """Note the last task that was looked at; None if there was none after those."""
+        if last is None:
+            self._reached.pop(state, None)
+        else:
+            self._reached[state] = last
 
 
 def past(seconds: float, now: int) -> int:

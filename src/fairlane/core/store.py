@@ -149,6 +149,8 @@ class Store(Protocol):
     def prune(self, retention: Retention) -> Op[Pruned]:
         """Delete up to 500 tasks that are older than the retention allows, with their history.
 
+        A task on which others depend that have not ended is kept (see `retention`).
+
         Also delete up to 500 each of expired idempotency keys, dead workers that hold nothing,
         samples, and journal entries. The journal does not mention any of this.
         """

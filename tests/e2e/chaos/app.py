@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from fairlane import Context, Fairlane
-from tests.e2e.history.lines import End, Recorder, Start, digest
+from fairlane import Context, Fail, Fairlane, RetryPolicy
+from tests.e2e.history.lines import End, Recorder, Start, Took, digest
 
 TARGET = "tests.e2e.chaos.app:app"
 HISTORY = "CHAOS_HISTORY"
@@ -40,6 +40,10 @@ class Diary:
             "pid": os.getpid(),
         }
         recorder.write(Start, **self._who)
+
+    def took(self, value: Any) -> None:
+        """What it was given of its parents."""
+        recorder.write(Took, value=msgspec.to_builtins(value), **self._who)
 
     def end(self, result: Any) -> Any:
         """The last thing before a handler returns."""
@@ -91,6 +95,28 @@ def in_process(
     ctx: Context, n: int, seconds: float = 0.0, fails: int = 0, gate: str | None = None
 ) -> int:
     return blocking(ctx, n, seconds, fails, gate)
+
+
+@app.task(name="node", max_retries=5, retry=RetryPolicy(base=0.05, cap=0.5))
+async def node(
+    ctx: Context,
+    got: Any = None,
+    *,
+    n: int,
+    seconds: float = 0.0,
+    fails: int = 0,
+    bad: bool = False,
+) -> Any:
+    """Of a workflow: its result says whose it is. `bad`: it fails for good."""
+    diary = Diary(ctx)
+    if ctx.task.spec.inputs:
+        diary.took(got)
+    await asyncio.sleep(seconds)
+    diary.fail(fails)
+    result = diary.end([ctx.task_id, ctx.attempt])
+    if bad:
+        raise Fail("as asked")
+    return result
 
 
 @app.task(name="on-tick")

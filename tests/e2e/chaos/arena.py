@@ -23,10 +23,11 @@ from fairlane.core.states import LIVE
 from fairlane.core.tally import census
 from tests.e2e.chaos.load import Client
 from tests.e2e.chaos.workers import WorkerProcess
+from tests.e2e.chaos.workflow_load import WorkflowClient
 from tests.e2e.history.checker import INVARIANTS, check, verdict
 from tests.e2e.history.dump import Dump, Journal, dump
 from tests.e2e.history.holding import Watch
-from tests.e2e.history.lines import Healed, History, Recorder, Start, decoded
+from tests.e2e.history.lines import End, Healed, History, Recorder, Start, decoded
 from tests.e2e.history.terms import Terms
 from tests.fixtures.counters import tallies
 
@@ -37,9 +38,11 @@ LEASE = 3.0
 PATIENCE = 60.0
 """How long to wait for what has to come: no test depends on how fast it does."""
 LOOK_SECONDS = 0.02
-_SPENT = re.compile(r"^.* failed, attempt \d+: MemoryError: .*\n(?:  .*\n)+", re.MULTILINE)
-"""What a worker logs of a handler that used up its memory; no other handler here gives a reason to
-log its traceback."""
+_MEANT = re.compile(
+    r"^.* failed, attempt \d+: (?:MemoryError: |.*as asked).*\n(?:  .*\n)+", re.MULTILINE
+)
+"""What a worker logs of a handler that used up its memory, or was asked to fail for good; no other
+handler here gives a reason to log its traceback."""
 
 
 async def until(
@@ -79,7 +82,7 @@ class Seen:
             if isinstance(line, Start):
                 self.starts += 1
                 self.begun[line.pid] = line.at
-            else:
+            elif isinstance(line, End):
                 self.ends += 1
         return self
 
@@ -107,6 +110,7 @@ class Arena:
         self.recorder = Recorder(folder / "clients.jsonl")
         self._submitting = Fairlane(url, patience=0.2)  # so that calls do fail in an outage
         self.client = Client(self._submitting, self.recorder)
+        self.workflows = WorkflowClient(self._submitting, self.recorder)
         self._seen = Seen(folder / "handlers.jsonl")
         self._workers: list[WorkerProcess] = []
         self._journal = Journal(self.app.backend)
@@ -303,7 +307,7 @@ class Arena:
 
         `without`: invariants that cannot hold after what was done to the store.
         """
-        assert "Traceback" not in _SPENT.sub("", self.said)
+        assert "Traceback" not in _MEANT.sub("", self.said)
         found = await self.dump(effects)
         history = self.history()
         violations = check(history, found, terms, without)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from operator import itemgetter
 
-from tests.e2e.history import fencing, keeping, timing
+from tests.e2e.history import fencing, inheriting, keeping, timing
 from tests.e2e.history.dump import Dump
 from tests.e2e.history.lines import History
 from tests.e2e.history.terms import Terms, Violation
@@ -33,6 +33,9 @@ INVARIANTS: dict[str, Invariant] = {
     "I17": timing.recovery_is_quick,
     "I18": timing.parents_come_first,
     "I21": keeping.executing_is_run,
+    "I22": inheriting.results_are_the_parents,
+    "I23": inheriting.the_doomed_never_run,
+    "I24": inheriting.workflows_are_whole,
 }
 
 SHOWN = 50

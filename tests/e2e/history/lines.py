@@ -8,6 +8,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -67,6 +68,12 @@ class End(Handled, frozen=True, tag="end"):
     result: str | None = None
 
 
+class Took(Handled, frozen=True, tag="took"):
+    """It was given results of parents: `value`, in which each result says whose it is."""
+
+    value: Any
+
+
 class Killed(Line, frozen=True, tag="killed"):
     """A worker was killed."""
 
@@ -79,7 +86,7 @@ class Healed(Line, frozen=True, tag="healed"):
     pids: tuple[int, ...]
 
 
-AnyLine = Invoke | Ok | Fail | Unknown | Start | End | Killed | Healed
+AnyLine = Invoke | Ok | Fail | Unknown | Start | End | Took | Killed | Healed
 decoded = msgspec.json.Decoder(AnyLine).decode
 _encoder = msgspec.json.Encoder()
 
@@ -149,6 +156,7 @@ class History:
         self._replays = Counter(
             call.asked.task for call in self.asked("replay") if not isinstance(call.answer, Fail)
         )
+        self.taken = tuple(line for line in self.lines if isinstance(line, Took))
 
     @classmethod
     def read(cls, *paths: Path) -> History:

@@ -11,7 +11,7 @@ from fairlane import State
 from fairlane.core.model import Attempt, Event, Task, moment
 from tests.e2e.history.dump import Dump
 from tests.e2e.history.holding import Held, Spell
-from tests.e2e.history.lines import AnyLine, End, History, Invoke, Ok, Start, digest
+from tests.e2e.history.lines import AnyLine, End, History, Invoke, Ok, Start, Took, digest
 from tests.unit.make import SECOND, stored
 
 WORKER = "worker-1"
@@ -87,6 +87,11 @@ class Story:
         self.lines.append(Start(at=began, wall=began, **who))
         if ended is not None:
             self.lines.append(End(at=ended, wall=ended, result=digest(result), **who))
+
+    def take(self, name: str, value: Any) -> None:
+        """A run was given results."""
+        who: dict[str, Any] = {"task": name, "attempt": 1, "worker": WORKER, "pid": 7}
+        self.lines.append(Took(at=50, wall=50, value=value, **who))
 
     def event(self, verb: str, name: str, now: float, attempt: int = 1) -> None:
         self.events.append(

@@ -15,6 +15,7 @@ from fairlane.core.flow import Flow
 from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening, slotted
 from fairlane.core.model import Ask
 from fairlane.core.priority import Aging
+from fairlane.core.retention import Sweep
 from fairlane.core.store_settings import DEFAULT, SETTINGS, aging_in
 from fairlane.engines.postgres.calls import BEGIN, COMMIT, Apart, Query
 from fairlane.engines.postgres.statements import load
@@ -200,3 +201,5 @@ class Context:
         self.writes = itertools.count(1)
         self.claimed = 0
         """How many tasks were claimed since the last vacuum."""
+        self.sweep = Sweep(least="00000000-0000-0000-0000-000000000000")
+        """Where prune goes on, by the ids of tasks."""

@@ -11,7 +11,7 @@ from fairlane.core.flow import Flow, transacts, writes
 from fairlane.core.ids import checked_all
 from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Deleted
-from fairlane.core.retention import Pruned, Retention, checked, past
+from fairlane.core.retention import LOOKED_AT, Pruned, Retention, checked, past
 from fairlane.core.states import TERMINAL, State
 from fairlane.engines.postgres import dependents, moves
 from fairlane.engines.postgres.accounting import trim
@@ -73,17 +73,15 @@ def _delete(task_ids: list[str], *, journal: bool) -> Flow[set[str]]:
 def prune(self: Context, retention: Retention) -> Flow[Pruned]:
     checked(retention)
     ((now,),) = yield Query(SQL["now"])
-    deadlines = retention.deadlines(now)
-    rows = yield Query(
-        SQL["over"],
-        ([state.code for state in deadlines], list(deadlines.values()), limits.BATCH),
-    )
-    tasks = len((yield from _delete([task_id for (task_id,) in rows], journal=False)))
+    old = yield from _old(self, retention.deadlines(now))
+    kept = yield from _kept(old)
+    over = [task_id for task_id in old if task_id not in kept]
+    tasks = len((yield from _delete(over, journal=False)))
     others = {
         "old_keys": now,
         "old_workers": past(retention.workers, now),
     }
-    counts = [tasks]
+    counts = [len(old)]
     for name, deadline in others.items():
         ((count,),) = yield Query(SQL[name], (deadline, limits.BATCH))
         counts.append(count)
@@ -91,3 +89,38 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
     counts.append((yield from expire_documents(self, FENCE, limits.BATCH)))
     counts.append((yield from trim(limits.BATCH, past(retention.journal, now))))
     return Pruned(tasks, more=any(count >= limits.BATCH for count in counts))
+
+
+def _old(self: Context, deadlines: dict[State, int]) -> Flow[list[str]]:
+    """Return tasks whose retention is over, and lock them."""
+    seen_at, seen = zip(*map(self.sweep.after, deadlines), strict=True)
+    codes = [state.code for state in deadlines]
+    rows = yield Query(
+        SQL["over"],
+        (codes, list(deadlines.values()), list(seen_at), array_of_ids(seen), limits.BATCH),
+    )
+    latest: dict[State, tuple[int, str]] = {}
+    for code, completed_at, task_id in rows:
+        latest[State.of(code)] = (completed_at, task_id)
+    # States come one after the other. If the batch is full, the last one may have more.
+    cut = next(reversed(latest), None) if len(rows) == limits.BATCH else None
+    for state in list(deadlines)[: None if cut is None else list(deadlines).index(cut)]:
+        self.sweep.reach(state, None)
+    if cut is not None:
+        self.sweep.reach(cut, latest[cut])
+    return [task_id for *_, task_id in rows]
+
+
+def _kept(task_ids: Sequence[str]) -> Flow[set[str]]:
+    """Return those of these tasks on which others depend that have not ended."""
+    kept: set[str] = set()
+    if not task_ids:
+        return kept
+    for task_id, live, more in (
+        yield Query(SQL["dependents"], (array_of_ids(task_ids), LOOKED_AT))
+    ):
+        if live or more:
+            kept.add(task_id)
+        if more and not live:
+            yield Query(SQL["forget_dependents"], (task_id, LOOKED_AT))
+    return kept

@@ -43,10 +43,14 @@ class Pair(NamedTuple):
 
 
 class Dependencies(NamedTuple):
-    """What the tasks of a batch depend on, and which of them are doomed."""
+    """What the tasks of a batch depend on, and which of them are doomed.
+
+    `dependents`: pairs of a parent, ended or not, and a child that is not doomed.
+    """
 
     flags: dict[str, Flags]
     bonds: list[Pair]
+    dependents: list[tuple[str, str]]
     doomed: set[str]
 
     def answer(self, accepted: Accepted) -> Accepted:
@@ -72,6 +76,7 @@ def dependencies_of(tasks: Sequence[NewTask], elsewhere: Mapping[str, State]) ->
     bound: set[str] = set()
     linked = {task.task_id for task in tasks if task.unique is not None}
     bonds: list[Pair] = []
+    dependents: list[tuple[str, str]] = []
     doomed: set[str] = set()
     states = dict(elsewhere)
     for task in tasks:
@@ -84,7 +89,9 @@ def dependencies_of(tasks: Sequence[NewTask], elsewhere: Mapping[str, State]) ->
             bound.add(task.task_id)
             doomed.add(task.task_id)
             states[task.task_id] = State.CANCELLED
-        elif pending:
+            continue
+        dependents += [(parent, task.task_id) for parent in found]
+        if pending:
             bound.add(task.task_id)
             linked.update(pending)
             bonds += [
@@ -96,7 +103,7 @@ def dependencies_of(tasks: Sequence[NewTask], elsewhere: Mapping[str, State]) ->
         for task in tasks
         if task.task_id in bound or task.task_id in linked
     }
-    return Dependencies(flags, bonds, doomed)
+    return Dependencies(flags, bonds, dependents, doomed)
 
 
 def _dependency_on(states: Mapping[str, State], parent: str, tolerant: bool) -> Dependency:
@@ -110,6 +117,9 @@ def store_dependencies(dependencies: Dependencies) -> Flow[bool]:
 
     Return whether to wake waiting workers.
     """
+    if dependencies.dependents:
+        parents, children = zip(*dependencies.dependents, strict=True)
+        yield Query(SQL["add_dependents"], (array_of_ids(parents), array_of_ids(children)))
     if dependencies.bonds:
         parents, children, tolerant, fresh = zip(*dependencies.bonds, strict=True)
         yield Query(

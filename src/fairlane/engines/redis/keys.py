@@ -14,7 +14,8 @@ _PREFIX = re.compile(r"[A-Za-z0-9_.:\-]{1,100}\Z")
 
 NAMES = {
     # The store itself.
-    # hash: format, catalogue (a version), last_lane (its number), clock_offset (tests only)
+    # hash: format, catalogue (a version), last_lane (its number), prunes (their number, while tasks
+    # depend on others), clock_offset (tests only)
     "META": "meta",
     "CONTROLS": "controls",  # hash: the settings of operators, see context.py
     "LANES": "lanes",  # zset: JSON of (queue, type, capabilities), scored by the lane's id
@@ -43,6 +44,11 @@ NAMES = {
     "BONDS": "bonds",  # hash: id of a child -> '1' if tolerant, else '0'; pending parents
     "CHILDREN": "children:",  # + id of a parent; set: ids of children that wait for it
     "ENDED_PARENTS": "ended_parents",  # hash: id -> its end state, while children still wait for it
+    # Who depends on whom, for as long as the parent is there: prune keeps a task while one that
+    # depends on it has not ended.
+    "PARENTS": "parents",  # set: ids of tasks on which others depend
+    "DEPENDENTS": "dependents:",  # + id of a parent; set: ids of tasks that depend on it
+    "KEPT": "kept",  # zset: ids that prune kept and took off the streams of ends, by its last round
     # Unique tasks.
     "UNIQUES": "uniques",  # hash: unique key -> id of the task that holds it
     "HOLDS": "holds",  # hash: id -> its unique key, then the states that count (2 bytes)

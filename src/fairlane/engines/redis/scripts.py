@@ -15,7 +15,16 @@ import re
 from hashlib import sha1
 from typing import NamedTuple
 
-from fairlane.core import clocks, encryption, fences, limits, machine, trail, unused_lanes
+from fairlane.core import (
+    clocks,
+    encryption,
+    fences,
+    limits,
+    machine,
+    retention,
+    trail,
+    unused_lanes,
+)
 from fairlane.core.facts import SAMPLE
 from fairlane.core.machine import Move, Place, Slot, sources_of
 from fairlane.core.priority import HIGHEST
@@ -69,6 +78,7 @@ def _numbers() -> dict[str, int]:
         **{state.name: state.code for state in State},
         "NOWHERE": NOWHERE,
         "BATCH": limits.BATCH,
+        "LOOKED_AT": retention.LOOKED_AT,
         "HIGHEST_LEVEL": HIGHEST,
         "STEP": clocks.STEP,
         "FENCE_MICROSECONDS": fences.FENCE_MICROSECONDS,

@@ -15,6 +15,7 @@ from fairlane.core.errors import TooManyLanes
 from fairlane.core.flow import Flow
 from fairlane.core.lanes import Controls, Lane, LaneKey, Opening, Rules, opening, slotted
 from fairlane.core.model import Ask
+from fairlane.core.retention import Sweep
 from fairlane.core.store_settings import DEFAULT, SETTINGS, aging_in
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.calls import Execute
@@ -153,6 +154,8 @@ class Context:
     def __init__(self) -> None:
         self.catalogue = Catalogue(Epoch())
         self.clock_offset = 0
+        self.sweep = Sweep(least=0)
+        """Where prune goes on, by the numbers of tasks."""
 
     def clock(self) -> int:
         """Microseconds since 1970. The writing host's clock is the engine's clock."""

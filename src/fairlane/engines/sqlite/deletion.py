@@ -13,7 +13,7 @@ from fairlane.core.ids import checked_all
 from fairlane.core.journal import Passage
 from fairlane.core.machine import CANCEL, Verb, sources_of
 from fairlane.core.model import Deleted
-from fairlane.core.retention import Pruned, Retention, past
+from fairlane.core.retention import LOOKED_AT, Pruned, Retention, past
 from fairlane.core.retention import checked as checked_retention
 from fairlane.core.states import NOWHERE, TERMINAL, State
 from fairlane.core.tally import UNTIMED
@@ -69,16 +69,23 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
     now = self.clock()
     accounts = Accounts()
     gone = Gone()
+    left = limits.BATCH
     for state, deadline in retention.deadlines(now).items():
-        left = limits.BATCH - len(gone)
-        for row in (yield Execute(SQL["old"], (state.code, deadline, left))):
-            number, task_id, lane, level, attempt, ended_at = row
+        after = self.sweep.after(state)
+        rows = (yield Execute(SQL["old"], (state.code, deadline, *after, left))).fetchall()
+        # The number and the time of the last one, unless it is the last one of all.
+        self.sweep.reach(state, (rows[-1][5], rows[-1][0]) if 0 < left == len(rows) else None)
+        left -= len(rows)
+        kept = yield from _kept([row[1] for row in rows])
+        for number, task_id, lane, level, attempt, ended_at in rows:
+            if task_id in kept:
+                continue
             gone.add(number, task_id, accounts, lane, level, state)
             if leaves_fence(state, attempt, ended_at, now, pruned=True):
                 gone.leave_fence(task_id, attempt, now)
     yield from gone.remove()
     yield from accounts.post(now)
-    more = len(gone) == limits.BATCH
+    more = left == 0
     others = {
         "drop_keys": now,
         "drop_workers": past(retention.workers, now),
@@ -92,6 +99,18 @@ def prune(self: Context, retention: Retention) -> Flow[Pruned]:
         more = more or expired == limits.BATCH
     yield Execute(SQL["blank_journal"], (past(retention.journal, now),))
     return Pruned(len(gone), more)
+
+
+def _kept(task_ids: Sequence[str]) -> Flow[set[str]]:
+    """Return those of these tasks on which others depend that have not ended."""
+    kept: set[str] = set()
+    found = yield Execute(SQL["dependents"], (json.dumps(task_ids), LOOKED_AT))
+    for task_id, live, more in found.fetchall():
+        if live or more:
+            kept.add(task_id)
+        if more and not live:
+            yield Execute(SQL["forget_dependents"], (task_id, LOOKED_AT))
+    return kept
 
 
 class Gone:
@@ -125,6 +144,7 @@ class Gone:
         ids, numbers = json.dumps(self._task_ids), json.dumps(self._numbers)
         yield Execute(SQL["drop_attempts"], (ids,))
         yield Execute(SQL["drop_uniques"], (ids,))
+        yield Execute(SQL["drop_dependents"], (ids,))
         # Numbers are given again: what stays behind under one would strike another task.
         yield Execute(SQL["drop_expiries"], (numbers,))
         yield Execute(SQL["drop_outcomes"], (numbers,))

@@ -35,6 +35,7 @@ class Dependencies:
     def __init__(self, states: dict[str, State]) -> None:
         self._states = states
         self._bonds: list[tuple[str, str, bool]] = []
+        self._dependents: list[tuple[str, str]] = []
         self.doomed: dict[str, TaskRow] = {}
 
     def add(self, task: NewTask, row: TaskRow) -> bool:
@@ -47,6 +48,7 @@ class Dependencies:
         if Dependency.BROKEN in bonds.values():
             self.doomed[task.task_id] = row
             return True
+        self._dependents += [(parent, task.task_id) for parent in bonds]
         pending = [parent for parent, kind in bonds.items() if kind is Dependency.PENDING]
         self._bonds += [(parent, task.task_id, tolerant) for parent in pending]
         return bool(pending)
@@ -57,7 +59,8 @@ class Dependencies:
         return self._states.get(parent, of_batch)
 
     def store(self, now: int, accounts: Accounts) -> Flow[None]:
-        """Write the bonds, and end what is doomed."""
+        """Write the bonds and who depends on whom, and end what is doomed."""
         yield ExecuteMany(SQL["bond"], self._bonds)
+        yield ExecuteMany(SQL["dependent"], self._dependents)
         for row in self.doomed.values():
             yield from apply_move(row, DOOM, now, accounts)

@@ -7,22 +7,53 @@ SELECT FROM fairlane.outcome WHERE task_id = ANY ($1::text::uuid[]) ORDER BY tas
 -- name: lock_contents
 SELECT FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]) ORDER BY task_id FOR UPDATE;
 
--- Tasks whose retention is over ($1 states, $2 times). Locked rows are left out.
+-- Tasks whose retention is over ($1 states, $2 times), after those that were looked at before ($3 and
+-- $4: when the last one ended, and its id). Locked rows are left out.
 
 -- name: over
-SELECT outcome.task_id::text
-FROM unnest($1::smallint[], $2::bigint[]) AS kept (state, deadline)
+SELECT outcome.state, outcome.completed_at, outcome.task_id::text
+FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::text::uuid[])
+    AS kept (state, deadline, seen_at, seen)
 CROSS JOIN LATERAL (
-    SELECT outcome.task_id FROM fairlane.outcome
-    WHERE outcome.state = kept.state AND outcome.completed_at <= kept.deadline
-    ORDER BY outcome.completed_at
-    LIMIT $3
+    SELECT outcome.task_id, outcome.state, outcome.completed_at FROM fairlane.outcome
+    WHERE
+        outcome.state = kept.state
+        AND outcome.completed_at BETWEEN kept.seen_at AND kept.deadline
+        AND (outcome.completed_at > kept.seen_at OR outcome.task_id > kept.seen)
+    ORDER BY outcome.completed_at, outcome.task_id
+    LIMIT $5
     FOR UPDATE SKIP LOCKED
 ) AS outcome
 CROSS JOIN LATERAL (
     SELECT FROM fairlane.content WHERE content.task_id = outcome.task_id FOR UPDATE SKIP LOCKED
 ) AS task
-LIMIT $3;
+LIMIT $5;
+
+-- Tasks with dependents: whether one of those that are looked at ($2: how many) has not ended, and
+-- whether there are more. The tasks are locked, so no dependent is added meanwhile.
+
+-- name: dependents
+SELECT
+    old.parent::text,
+    EXISTS (
+        SELECT FROM (
+            SELECT child FROM fairlane.dependents WHERE dependents.parent = old.parent
+            ORDER BY child
+            LIMIT $2
+        ) AS each
+        WHERE
+            EXISTS (SELECT FROM fairlane.content WHERE content.task_id = each.child OFFSET 0)
+            AND NOT EXISTS (SELECT FROM fairlane.outcome WHERE outcome.task_id = each.child OFFSET 0)
+    ),
+    EXISTS (SELECT FROM fairlane.dependents WHERE dependents.parent = old.parent OFFSET $2)
+FROM unnest($1::text::uuid[]) AS old (parent)
+WHERE EXISTS (SELECT FROM fairlane.dependents WHERE dependents.parent = old.parent OFFSET 0);
+
+-- name: forget_dependents
+DELETE FROM fairlane.dependents
+WHERE parent = $1::text::uuid AND child = ANY (ARRAY(
+    SELECT child FROM fairlane.dependents WHERE parent = $1::text::uuid ORDER BY child LIMIT $2
+));
 
 -- Delete tasks that have ended. Their states are noted if children still depend on them.
 
@@ -48,6 +79,9 @@ fences AS (
 content AS (
     DELETE FROM fairlane.content WHERE task_id = ANY (ARRAY(SELECT task_id FROM gone))
     RETURNING task_id, unique_key
+),
+dependents AS (
+    DELETE FROM fairlane.dependents WHERE parent = ANY (ARRAY(SELECT task_id FROM gone))
 ),
 runs AS (DELETE FROM fairlane.attempts WHERE task_id = ANY (ARRAY(SELECT task_id FROM gone))),
 -- A key that another transaction is taking over is left to it.

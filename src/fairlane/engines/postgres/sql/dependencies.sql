@@ -16,6 +16,11 @@ SELECT
 FROM fairlane.standing
 WHERE task_id = ANY ($1::text::uuid[]);
 
+-- name: add_dependents
+INSERT INTO fairlane.dependents (parent, child)
+SELECT parent, child FROM unnest($1::text::uuid[], $2::text::uuid[]) AS pair (parent, child)
+ON CONFLICT DO NOTHING;
+
 -- name: add_bonds
 INSERT INTO fairlane.bonds (parent, child, tolerant, fresh)
 SELECT parent, child, tolerant, fresh

@@ -4,26 +4,57 @@
 -- ARGV: the retention in microseconds of dead workers and of journal entries, then pairs of a terminal
 --       state and the retention of tasks in it.
 -- Returns the number of deleted tasks, and 1 if there is more to delete, else 0.
-local MOST_BYTES, AT_ONCE = 8000000, 50
-local removed, checked, bytes, more = 0, 0, 0, false
+local MOST_BYTES, AT_ONCE, MOST_LOOKED_AT = 8000000, 50, 20000
+local removed, checked, bytes, looked_at, more = 0, 0, 0, 0, false
 
--- Delete those of a few tasks that ended in this state at this time. A task that was replayed since is
--- kept; its new end has its own entry. Return whether all tasks were checked.
+-- The number of this round, if tasks depend on others.
+local round = call('EXISTS', PARENTS) == 1 and call('HINCRBY', META, 'prunes', 1)
+
+-- Return whether a task is to be kept, because one that depends on it has not ended. See
+-- core/retention.py.
+local function is_needed(id)
+    local children = call('SRANDMEMBER', DEPENDENTS .. id, LOOKED_AT)
+    for _, child in ipairs(children) do
+        looked_at = looked_at + 1
+        if call('HEXISTS', FINISHED, child) == 0 and call('HEXISTS', TASKS, child) == 1 then
+            return true
+        end
+    end
+    if #children == LOOKED_AT and call('SCARD', DEPENDENTS .. id) > LOOKED_AT then
+        call('SREM', DEPENDENTS .. id, unpack(children))
+        return true
+    end
+    return false
+end
+
+-- Delete a task whose retention is over.
+local function delete(id, record)
+    local state = byte(record)
+    removed = removed + 1
+    remove(id, state)
+    if state ~= COMPLETED then
+        leave_fence(id, record, time_of(record, UPDATED_AT))
+    end
+    count_only(place_of(record), state .. ':0::-1')
+end
+
+-- Delete those of a few tasks that ended in this state at this time, or put them aside if they must be
+-- kept. A task that was replayed since is left; its new end has its own entry. Return whether all tasks
+-- were checked.
 local function delete_ended(ids, state, ended_at)
+    local are_parents = round and call('SMISMEMBER', PARENTS, unpack(ids))
     for i, record in ipairs(call('HMGET', FINISHED, unpack(ids))) do
         checked = checked + 1
         if record then
             bytes = bytes + #record
             if byte(record) == state and bytes_of(record, UPDATED_AT) == ended_at then
-                if removed == BATCH then
+                if removed == BATCH or looked_at > MOST_LOOKED_AT then
                     return false
+                elseif round and are_parents[i] == 1 and is_needed(ids[i]) then
+                    later('ZADD', KEPT, round, ids[i])
+                else
+                    delete(ids[i], record)
                 end
-                removed = removed + 1
-                remove(ids[i], state)
-                if state ~= COMPLETED then
-                    leave_fence(ids[i], record, time_of(record, UPDATED_AT))
-                end
-                count_only(place_of(record), state .. ':0::-1')
             end
         end
     end
@@ -46,6 +77,31 @@ local function delete_entry(packed, state, at)
         end
     end
     return true
+end
+
+-- Look again at tasks that earlier rounds have kept: those first that were not looked at for the longest
+-- time. One that was replayed since is left, and has an entry once it has ended again. The retention may
+-- have become longer.
+local function delete_kept(retention_of)
+    local kept, before = call('ZRANGE', KEPT, '-inf', '(' .. round, 'BYSCORE', 'LIMIT', 0, BATCH), removed
+    for from = 1, #kept, AT_ONCE do
+        if removed + AT_ONCE > BATCH or bytes > MOST_BYTES or looked_at > MOST_LOOKED_AT then
+            more = true
+            return
+        end
+        local ids = {unpack(kept, from, math.min(from + AT_ONCE - 1, #kept))}
+        for i, record in ipairs(call('HMGET', FINISHED, unpack(ids))) do
+            bytes = bytes + (record and #record or 0)
+            if not record then
+                later('ZREM', KEPT, ids[i])
+            elseif time_of(record, UPDATED_AT) > now - retention_of[byte(record)] or is_needed(ids[i]) then
+                later('ZADD', KEPT, round, ids[i])
+            else
+                delete(ids[i], record)
+            end
+        end
+    end
+    more = more or (#kept == BATCH and removed > before)
 end
 
 -- Delete the entries of a stream before a deadline, oldest first, at most a batch, until `take` returns
@@ -82,13 +138,19 @@ local function members_until(key, deadline)
     return found
 end
 
+local retention_of = {}
 for i = 3, #ARGV, 2 do
     local state = tonumber(ARGV[i])
+    retention_of[state] = tonumber(ARGV[i + 1])
     trim(ENDED .. state, now - ARGV[i + 1], function(fields)
         return removed < BATCH and delete_entry(fields[4], state, fields[2])
     end)
 end
 write_removed()
+if round then
+    delete_kept(retention_of)
+    write_removed()
+end
 
 for _, key in ipairs(members_until(IDEMPOTENCY_ENDS, now)) do
     later('HDEL', IDEMPOTENCY, key)

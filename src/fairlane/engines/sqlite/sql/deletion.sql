@@ -2,9 +2,43 @@
 SELECT
     outcome.number, task.task_id, task.lane, task.level, outcome.attempt, outcome.completed_at
 FROM outcome CROSS JOIN content AS task ON task.number = outcome.number
-WHERE outcome.state = ? AND outcome.completed_at <= ?
-ORDER BY outcome.completed_at
+WHERE
+    outcome.state = ?
+    AND outcome.completed_at <= ?
+    AND (outcome.completed_at, outcome.number) > (?, ?)
+ORDER BY outcome.completed_at, outcome.number
 LIMIT ?;
+
+-- Tasks with dependents: whether one of those that are looked at has not ended, and whether there
+-- are more.
+
+-- name: dependents
+SELECT
+    parent.value,
+    EXISTS (
+        SELECT 1
+        FROM (
+            SELECT child FROM dependents WHERE dependents.parent = parent.value
+            ORDER BY child
+            LIMIT ?2
+        ) AS each
+        CROSS JOIN content ON content.task_id = each.child
+        WHERE NOT EXISTS (SELECT 1 FROM outcome WHERE outcome.number = content.number)
+    ),
+    EXISTS (
+        SELECT 1 FROM dependents WHERE dependents.parent = parent.value LIMIT 1 OFFSET ?2
+    )
+FROM json_each(?1) AS parent
+WHERE EXISTS (SELECT 1 FROM dependents WHERE dependents.parent = parent.value);
+
+-- name: forget_dependents
+DELETE FROM dependents
+WHERE parent = ?1 AND child IN (
+    SELECT child FROM dependents WHERE parent = ?1 ORDER BY child LIMIT ?2
+);
+
+-- name: drop_dependents
+DELETE FROM dependents WHERE parent IN (SELECT value FROM json_each(?));
 
 -- name: drop_attempts
 DELETE FROM attempts WHERE task_id IN (SELECT value FROM json_each(?));

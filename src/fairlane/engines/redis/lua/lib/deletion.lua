@@ -38,5 +38,15 @@ local function write_removed()
         call('HDEL', key, unpack(removed_ids))
     end
     call('ZREM', INDEX, unpack(removed_ids))
+    if call('EXISTS', PARENTS) == 1 then
+        for i, is_parent in ipairs(call('SMISMEMBER', PARENTS, unpack(removed_ids))) do
+            if is_parent == 1 then
+                call('UNLINK', DEPENDENTS .. removed_ids[i])
+            end
+        end
+        call('SREM', PARENTS, unpack(removed_ids))
+        call('ZREM', KEPT, unpack(removed_ids))
+    end
     write()
+    removed_ids = {}
 end

@@ -61,15 +61,6 @@ local function set_free(id, record)
     end
 end
 
--- Return the stored bonds of a dependent without one of its parents.
-local function without(bonds, parent)
-    local at = string.find(bonds, parent, 2, true)
-    while at % 16 ~= 2 do  -- a match across two ids, by chance
-        at = string.find(bonds, parent, at + 1, true)
-    end
-    return sub(bonds, 1, at - 1) .. sub(bonds, at + 16)
-end
-
 -- Return what the state of a parent means for a dependent. `tolerant` is '1' or '0', as it is stored.
 -- Twin of core/dependencies.py, dependency_on().
 local function dependency_on(state, tolerant)
@@ -79,22 +70,58 @@ local function dependency_on(state, tolerant)
     return (tolerant == '1' or state == COMPLETED) and 'met' or 'broken'
 end
 
+-- The bonds of dependents that this script has looked at, by their ids: as stored, which parents have
+-- ended since, and how many have not. A bond has up to 16 kB, and many of its parents may end in a
+-- script: it is written once.
+local open_bonds = {}
+local function bonds_of(id)
+    local found = open_bonds[id]
+    if not found then
+        local stored = call('HGET', BONDS, id)
+        found = {stored = stored, ended = {}, left = (#stored - 1) / 16}
+        open_bonds[id] = found
+    end
+    return found
+end
+
+-- Return the parents in a bond that have not ended.
+local function pending_parents(bonds)
+    local pending = {}
+    for at = 2, #bonds.stored, 16 do
+        local parent = sub(bonds.stored, at, at + 15)
+        if not bonds.ended[parent] then
+            pending[#pending + 1] = parent
+        end
+    end
+    return pending
+end
+
+-- Write what is left of the bonds that have changed.
+local function write_bonds()
+    for id, bonds in pairs(open_bonds) do
+        call('HSET', BONDS, id, sub(bonds.stored, 1, 1) .. table.concat(pending_parents(bonds)))
+    end
+    open_bonds = {}
+end
+
 -- Free or doom a dependent whose parent ended in a state, or let it wait for its other parents.
 local function resolve_dependent(id, parent, state)
-    local bonds = without(call('HGET', BONDS, id), parent)
-    local met = dependency_on(state, sub(bonds, 1, 1)) == 'met'
-    if met and #bonds > 1 then
-        call('HSET', BONDS, id, bonds)
+    local bonds = bonds_of(id)
+    bonds.ended[parent] = true
+    bonds.left = bonds.left - 1
+    local met = dependency_on(state, sub(bonds.stored, 1, 1)) == 'met'
+    if met and bonds.left > 0 then
         return
     end
+    open_bonds[id] = nil
     call('HDEL', BONDS, id)
     local record = live_records({id})[1]
     if met then
         set_free(id, record)
         return
     end
-    for at = 2, #bonds, 16 do
-        call('SREM', CHILDREN .. sub(bonds, at, at + 15), id)
+    for _, other in ipairs(pending_parents(bonds)) do
+        call('SREM', CHILDREN .. other, id)
     end
     end_by(MOVE_DOOM, id, record)
 end
@@ -134,6 +161,7 @@ local function resolve_ended()
             looked_at[state] = known
         end
     end
+    write_bonds()
     write()
 end
 
@@ -148,6 +176,7 @@ local function resolve_left_over()
             call('HDEL', ENDED_PARENTS, parents[i])
         end
     end
+    write_bonds()
     write()
     return call('EXISTS', ENDED_PARENTS) == 1
 end

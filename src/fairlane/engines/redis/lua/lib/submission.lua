@@ -247,6 +247,18 @@ for g = first_group, first_task - 1, 4 do
     store_group(g)
 end
 
+-- Note who depends on whom.
+for s = first_special, after_specials - 1, 7 do
+    local at, parents = tonumber(ARGV[s]), ARGV[s + 6]
+    if parents ~= '' and not known[at] and initial_states[ids[at]] ~= CANCELLED then
+        for p = 2, #parents, 18 do
+            local parent = sub(parents, p, p + 15)
+            later('SADD', PARENTS, parent)
+            later('SADD', DEPENDENTS .. parent, ids[at])
+        end
+    end
+end
+
 write()
 
 -- The attempts of a task go on from those of a deleted task with the same id.
