@@ -130,18 +130,12 @@ def _add_due(
 def _waited(task: Task) -> dict[Past, datetime | None]:
     """Return the replays after which a task waited for its parents, and until when. None: it still
     does."""
-    if not task.depends_on or not task.trail:
-        return {}
-    found: dict[Past, datetime | None] = {}
     places = [*(each.ready_at for each in task.trail[1:]), task.ready_at]
-    for each, ready in zip(task.trail, places, strict=True):
-        if each.state is None or each.next_at is None:
-            continue
-        if ready > each.next_at:
-            found[each] = ready
-        elif each is task.trail[-1] and task.state is State.SCHEDULED:
-            found[each] = None
-    return found
+    return {
+        each: ready if each.next_at is not None and ready > each.next_at else None
+        for each, ready in zip(task.trail, places, strict=False)
+        if each.waits
+    }
 
 
 def _add_replay(steps: list[Step], replay: Past, due: datetime | None, *, waits: bool) -> None:

@@ -44,7 +44,8 @@ def resume_command(
         click.echo("Nothing to resume: no task of it has failed or was cancelled.")
     else:
         left = len(answers) - applied
-        rest = f" {left:,} stay as they are: a parent has not completed." if left else ""
+        stay = "stays as it is" if left == 1 else "stay as they are"
+        rest = f" {left:,} {stay}: a parent did not complete, or was deleted." if left else ""
         click.echo(f"{applied:,} task{'' if applied == 1 else 's'} resumed.{rest}")
 
 

@@ -169,7 +169,9 @@ def _trail(task: TaskRow, move: Move, due_at: int, now: int) -> bytes:
         trail = run_entry(task.attempt, task.ready_at, task.claimed_at, due)
     if replayed:
         state = State.of(task.state)
-        trail += replay_entry(task.version, state, task.ready_at, task.completed_at, now)
+        waits = move.state is State.SCHEDULED
+        times = (task.ready_at, task.completed_at, now)
+        trail += replay_entry(task.version, state, *times, waits=waits)
     return trail
 
 

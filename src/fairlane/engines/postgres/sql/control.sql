@@ -91,7 +91,7 @@ revised AS (
                 )
             END,
             -(TRAIL_STATES * replayed.version + replayed.state), task.ready_at, coalesce(replayed.completed_at, 0),
-            (SELECT now FROM clock), TRAIL_BYTES
+            (SELECT CASE WHEN $7::boolean THEN -now ELSE now END FROM clock), TRAIL_BYTES
         )
     FROM replayed
     WHERE task.ctid = replayed.tid

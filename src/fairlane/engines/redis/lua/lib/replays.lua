@@ -42,7 +42,7 @@ local function run_again(move, id, record, ends)
     local run = bytes_of(record, CLAIMED_AT) ~= NONE and run_entry(record, NONE) or ''
     local before = pack('>i8', -(TRAIL_STATES * read('>I4', record, VERSION) + state))
     add_to_trail(id, run .. before .. bytes_of(record, READY_AT)
-        .. (ends and bytes_of(record, UPDATED_AT) or NONE) .. stamp)
+        .. (ends and bytes_of(record, UPDATED_AT) or NONE) .. pack('>i8', move.state == QUEUED and now or -now))
     later('HSET', LIVE, id, new)
     set_error(id, '')
     later('HDEL', PROGRESS, id)
