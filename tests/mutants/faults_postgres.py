@@ -13,6 +13,10 @@ from fairlane.engines.postgres import (
     leases,
     moves,
 )
+from fairlane.engines.postgres import (
+    reruns as postgres_reruns,
+)
+from tests.mutants import faults_reruns
 from tests.mutants.planting import Break, assembled, statement, together
 
 _ALL = ("_APPLY", "_APPLY_PLAIN", "_COMPLETE_ONLY", "_COMPLETE_PLAIN", "_APPLY_ALL")
@@ -90,6 +94,10 @@ FAULTS: dict[str, Break] = {
     ),
     "progress does not start a task": statement(
         leases, "progress", "coalesce(task.started_at, now)", "task.started_at"
+    ),
+    **faults_reruns.faults_of(postgres_reruns),
+    "a bond that is met is kept, and resolved again": statement(
+        dependents, "drop_bonds", "bonds.ctid = met.tid", "bonds.ctid = met.tid AND fresh IS NULL"
     ),
     "the breaker never opens": statement(
         circuits, "change", "SET circuit = changed.circuit", "SET circuit = types.circuit"
