@@ -123,7 +123,8 @@ async def test_a_node_that_there_is_not(served: Api) -> None:
     message = json.loads(answer.body)["error"]["message"]
     assert "'ship'" in message
     assert "charge, load" in message
-    for wrong in ({"from": 5}, {"from": "n" * 256}, {"form": "load"}, []):
+    bodies: list[Any] = [{"from": 5}, {"from": "n" * 256}, {"form": "load"}, []]
+    for wrong in bodies:
         refused(await served.ask("POST", path, wrong), 422, "invalid_request")
 
 

@@ -231,7 +231,7 @@ def test_replays_of_what_never_ran() -> None:
 
 def test_a_task_that_waited_for_its_parents_again() -> None:
     waits = replace(replayed(5, State.CANCELLED, 2, 3), waits=True)
-    child = {"depends_on": (TASK_ID,), "trail": (waits,)}
+    child: dict[str, Any] = {"depends_on": (TASK_ID,), "trail": (waits,)}
     start = [("scheduled", 0, None), ("cancelled", 3, None), ("scheduled", 5, "replayed")]
     assert told(**child, state=State.SCHEDULED, ready_at=at(5), version=3) == start
     ready = {"ready_at": at(8), "updated_at": at(8), "version": 4}
