@@ -39,6 +39,7 @@ ROOMS = {
     "leases",
     "moves",
     "overview",
+    "reruns",
     "rows",
     "schema",
     "submit",
@@ -77,6 +78,7 @@ OWN = {
         "durability": "read from the server's settings",
         "heads": "reads the beginnings of many tasks for find and overview",
         "keys": "names of keys",
+        "replays": "what replay and rerun have in common",
         "record": "a task packed into bytes, for Python and for Lua",
         "scripts": "puts scripts together",
         "sentinels": "who is the master",
@@ -93,6 +95,7 @@ OWN = {
         "schedules": "written once for the others, with documents",
         "unsupported": "what a server does not offer",
         "workers": "the worker protocol: claim, settle, heartbeat in one",
+        "workflow_changes": "the server composes them for the others",
     },
 }
 

@@ -63,7 +63,34 @@ def test_it_is_cancelled(at: Cli, workflow_id: str) -> None:
     assert shown.startswith("order: cancelled. Some of its tasks have been deleted.\n")
 
 
-@pytest.mark.parametrize("command", ["show", "cancel"])
+def test_it_is_resumed(at: Cli, workflow_id: str) -> None:
+    assert at.ok("workflow", "resume", workflow_id).startswith("Nothing to resume: ")
+    at.ok("workflow", "cancel", workflow_id)
+    wrong = at("workflow", "resume", workflow_id, "--from", "ship")
+    assert wrong.exit_code == 2
+    assert "no task called 'ship'" in wrong.stderr
+    assert at.ok("workflow", "resume", workflow_id) == "2 tasks resumed.\n"
+    assert audited(at)[-1][0] == "task.replay"
+    shown = at.json("workflow", "show", workflow_id)
+    assert [task["status"] for task in shown["tasks"]] == ["queued", "scheduled"]
+    at.ok("workflow", "cancel", workflow_id)
+    at.ok("delete", numbered(workflow_id, 1))
+    assert at.ok("workflow", "resume", workflow_id) == (
+        "0 tasks resumed. 1 stays as it is: a parent did not complete, or was deleted.\n"
+    )
+
+
+def test_it_is_deleted(at: Cli, workflow_id: str) -> None:
+    refused = at("workflow", "delete", workflow_id)
+    assert refused.exit_code == 1
+    assert "has not ended" in refused.stderr
+    at.ok("workflow", "cancel", workflow_id)
+    assert at.json("workflow", "delete", workflow_id)["applied"] == 2
+    assert audited(at)[-1][0] == "task.delete"
+    assert at("workflow", "show", workflow_id).exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["show", "cancel", "resume", "delete"])
 def test_there_is_none(at: Cli, command: str) -> None:
     result = at("workflow", command, new_id())
     assert result.exit_code == 1

@@ -39,6 +39,7 @@ from fairlane.core.model import (
     moment,
 )
 from fairlane.core.outcomes import Completed, Failed, Outcome, Released, Snoozed, TimedOut
+from fairlane.core.reruns import Rerun
 from fairlane.core.settlement import Settlement, reaped
 from fairlane.core.states import State
 from tests.fixtures.counters import depths, tallies
@@ -473,6 +474,32 @@ class Pair:
             lambda task_id: self.model.replay(task_id, level),
             lambda ids: self.backend.ops.replay(ids, level=level),
         )
+
+    def rerun(self, tasks: Sequence[int], *, behind: int) -> None:
+        """`behind`: how old the versions are that it goes by."""
+        if not self.ids:
+            return
+        chosen = dict.fromkeys(self.ids[task % len(self.ids)] for task in tasks)
+        wanted: list[tuple[str, int]] = []
+        reruns: list[Rerun] = []
+        for task_id in chosen:
+            task = self.model.tasks.get(task_id)
+            version = 1 if task is None else max(1, task.version - behind)
+            wanted.append((task_id, version))
+            parents = () if task is None else tuple(task.new.depends_on)
+            tolerant = task is not None and task.new.spec.tolerant
+            reruns.append(Rerun(task_id, version, parents, tolerant))
+
+        def theirs() -> list[tuple[bool, str | None]]:
+            # None: dependents of earlier ends come first. They are never more than a few here.
+            found = (self.run(self.backend.ops.rerun(reruns)) for _ in range(5))
+            answers = next(each for each in found if each is not None)
+            return [
+                (answer.applied, None if answer.state is None else str(answer.state))
+                for answer in answers
+            ]
+
+        self.both(lambda: self.model.rerun(wanted), theirs, "rerun")
 
     def delete(self, task: int) -> None:
         self._operate("delete", task, self.model.delete, self.backend.ops.delete)

@@ -184,6 +184,12 @@ def replay(choices: Choices) -> Do:
     return lambda pair: pair.replay(number, level)
 
 
+def rerun(choices: Choices) -> Do:
+    numbers = [choices.number() for _ in range(choices.one(1, 3, 3, 8))]
+    behind = choices.one(0, 0, 0, 1)
+    return lambda pair: pair.rerun(numbers, behind=behind)
+
+
 def delete(choices: Choices) -> Do:
     number = choices.number()
     return lambda pair: pair.delete(number)
@@ -290,6 +296,7 @@ STEPS: tuple[tuple[Callable[[Choices], Do], int], ...] = (
     (move_due, 2),
     (cancel, 2),
     (replay, 2),
+    (rerun, 3),
     (delete, 1),
     (prune, 1),
     (pause, 1),

@@ -722,15 +722,48 @@ class Model:
         if level is not None and level != task.level:
             task.level = level
             self._count(task, "", "moved")
-        task.retries = task.returns = 0
-        task.error = task.result = task.progress = task.worker = task.started = task.ended = None
+        self._clear(task)
         task.parents = set()
-        if task.expires is not None and task.expires <= self.now:
-            task.expires = None
         self._make_ready(task, self.now, "replay")
         if task.new.unique is not None:
             self.uniques.setdefault(task.new.unique.key, task.id)
         return True, before
+
+    def rerun(self, reruns: list[tuple[str, int]]) -> list[tuple[bool, str | None]]:
+        """Run tasks again that have ended, by their ids and the versions they must have."""
+        return [self._rerun(self.tasks.get(task_id), version) for task_id, version in reruns]
+
+    def _rerun(self, task: MTask | None, version: int) -> tuple[bool, str | None]:
+        if task is None:
+            return False, None
+        before = task.status
+        if before in LIVE or task.version != version:
+            return False, before
+        waits = set()
+        for parent in task.new.depends_on:
+            state = self.tasks[parent].status if parent in self.tasks else "gone"
+            if state in LIVE:
+                waits.add(parent)
+            elif state != "completed" and not task.new.spec.tolerant:
+                return False, before
+        self._clear(task)
+        task.parents = waits
+        if waits:
+            task.status, task.run_at, task.ready_at = "scheduled", self.now, self.now
+            task.version += 1
+            self._tell("rebind", task)
+        else:
+            self._make_ready(task, self.now, "rerun")
+        if task.new.unique is not None:
+            self.uniques.setdefault(task.new.unique.key, task.id)
+        return True, before
+
+    def _clear(self, task: MTask) -> None:
+        """Forget what an earlier life has left behind."""
+        task.retries = task.returns = 0
+        task.error = task.result = task.progress = task.worker = task.started = task.ended = None
+        if task.expires is not None and task.expires <= self.now:
+            task.expires = None
 
     def delete(self, task_id: str) -> tuple[bool, str | None]:
         task = self.tasks.get(task_id)

@@ -112,5 +112,9 @@ FAULTS: dict[str, Break] = {
     "a replay keeps the expiry": move(Verb.REPLAY, clears=RERUN),
     "a replay keeps the returns": move(Verb.REPLAY, returns=1),
     "a replay keeps the retries": move(Verb.REPLAY, retry_count=None),
+    "a rerun keeps the retries": move(Verb.RERUN, retry_count=None),
+    "a rerun keeps the returns": move(Verb.RERUN, returns=1),
+    "a rerun is told as a replay": move(Verb.RERUN, verb=Verb.REPLAY),
+    "a rebind keeps the retries": move(Verb.REBIND, retry_count=None),
     "a replay keeps its level": move(Verb.REPLAY, level=None),
 }

@@ -23,6 +23,10 @@ from fairlane.engines.postgres import (
     leases,
     moves,
 )
+from fairlane.engines.postgres import (
+    reruns as postgres_reruns,
+)
+from tests.mutants import faults_reruns
 from tests.mutants.planting import Break, assembled, replaced, statement, together
 
 
@@ -131,6 +135,10 @@ FAULTS: dict[str, Break] = {
     ),
     "progress does not start a task": statement(
         leases, "progress", "coalesce(task.started_at, now)", "task.started_at"
+    ),
+    **faults_reruns.faults_of(postgres_reruns),
+    "a bond that is met is kept, and resolved again": statement(
+        dependents, "drop_bonds", "bonds.ctid = met.tid", "bonds.ctid = met.tid AND fresh IS NULL"
     ),
     "the breaker never opens": statement(
         circuits, "change", "SET circuit = changed.circuit", "SET circuit = types.circuit"

@@ -24,7 +24,11 @@ from fairlane.engines.sqlite import (
     leases,
     moves,
 )
+from fairlane.engines.sqlite import (
+    reruns as sqlite_reruns,
+)
 from fairlane.engines.sqlite.accounting import Accounts
+from tests.mutants import faults_reruns
 from tests.mutants.planting import Break, replaced, statement, together
 
 
@@ -165,6 +169,10 @@ FAULTS: dict[str, Break] = {
     ),
     "a released child keeps its old place": replaced(dependents, "FREE", machine.DUE),
     "a child is never released": replaced(dependents, "_resolve", lambda *_: _never()),
+    **faults_reruns.faults_of(sqlite_reruns),
+    "a bond that is met is kept, and resolved again": statement(
+        dependents, "drop_bonds", "parent = ?", "parent = '!' || ?"
+    ),
     "the breaker never opens": replaced(circuits, "after", _never_opens),
     "a dead worker keeps its tasks": statement(leases, "lost", "'dead'", "'buried'"),
     "time limits are ignored": statement(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fairlane import engines
-from fairlane.core import machine
+from fairlane.core import machine, reruns
 from fairlane.core.machine import Move
 from fairlane.engines import files, redis
 from fairlane.engines.redis import scripts
@@ -113,4 +113,4 @@ def _modules(package: ModuleType) -> list[ModuleType]:
 
 
 # Loaded before any fault is planted: a module that is loaded later would keep it.
-_ENGINES, _REDIS = _modules(engines), _modules(redis)
+_ENGINES, _REDIS = [*_modules(engines), reruns], _modules(redis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -87,10 +88,61 @@ async def test_it_is_cancelled_whole(served: Api) -> None:
     assert (again["matched"], again["applied"]) == (0, 0)
 
 
-@pytest.mark.parametrize("path", ["", "/cancel"])
-async def test_there_is_none(served: Api, path: str) -> None:
+async def test_it_is_resumed_from_what_failed(served: Api) -> None:
+    workflow_id = await submitted(served)
+    first, second = numbered(workflow_id, 1), numbered(workflow_id, 2)
+    worker = await served.world.worker()
+    path = f"{WORKFLOWS}/{workflow_id}/resume"
+    assert await served.post(path) == {
+        "matched": 0,
+        "applied": 0,
+        "next_cursor": None,
+        "results": [],
+    }
+    await served.world.claim_and_settle(worker, Failed(TaskError.of("sold out")))
+    answer = await served.post(path)
+    assert (answer["matched"], answer["applied"]) == (2, 2)
+    assert answer["results"] == [
+        {"task_id": first, "applied": True, "previous_status": "dead_letter"},
+        {"task_id": second, "applied": True, "previous_status": "cancelled"},
+    ]
+    for _ in range(2):
+        await served.world.claim_and_settle(worker)
+    assert (await served.get(f"{WORKFLOWS}/{workflow_id}"))["status"] == "completed"
+    assert (await served.post(path, {"from": None}))["matched"] == 0
+    assert (await served.post(path, {"from": "charge"}))["applied"] == 1
+    view = await served.get(f"{WORKFLOWS}/{workflow_id}")
+    assert [task["status"] for task in view["tasks"]] == ["completed", "queued"]
+
+
+async def test_a_node_that_there_is_not(served: Api) -> None:
+    workflow_id = await submitted(served)
+    path = f"{WORKFLOWS}/{workflow_id}/resume"
+    answer = await served.ask("POST", path, {"from": "ship"})
+    refused(answer, 422, "unknown_node")
+    message = json.loads(answer.body)["error"]["message"]
+    assert "'ship'" in message
+    assert "charge, load" in message
+    bodies: list[Any] = [{"from": 5}, {"from": "n" * 256}, {"form": "load"}, []]
+    for wrong in bodies:
+        refused(await served.ask("POST", path, wrong), 422, "invalid_request")
+
+
+async def test_it_is_deleted_when_it_has_ended(served: Api) -> None:
+    workflow_id = await submitted(served)
+    path = f"{WORKFLOWS}/{workflow_id}"
+    refused(await served.ask("DELETE", path), 409, "workflow_running")
+    await served.post(f"{path}/cancel")
+    answer = json.loads((await served.ask("DELETE", path)).body)
+    assert (answer["matched"], answer["applied"]) == (2, 2)
+    refused(await served.ask("GET", path), 404, "workflow_not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", ""), ("POST", "/cancel"), ("POST", "/resume"), ("DELETE", "")]
+)
+async def test_there_is_none(served: Api, method: str, path: str) -> None:
     alone = await served.submit()
-    method = "POST" if path else "GET"
     for workflow_id in (new_id(), alone, numbered(alone, -1), "x", "018F5E2A"):
         answer = await served.ask(method, f"{WORKFLOWS}/{workflow_id}{path}")
         refused(answer, 404, "workflow_not_found")

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from fairlane.core.history import Step, history_of
 from fairlane.core.machine import (
     NOT_RETRIABLE,
@@ -224,6 +226,31 @@ def test_replays_of_what_never_ran() -> None:
     assert told(trail=early, run_at=at(60), ready_at=at(4), version=2) == [
         ("scheduled", 0, None),
         ("queued", 4, "replayed"),
+    ]
+
+
+def test_a_task_that_waited_for_its_parents_again() -> None:
+    waits = replace(replayed(5, State.CANCELLED, 2, 3), waits=True)
+    child: dict[str, Any] = {"depends_on": (TASK_ID,), "trail": (waits,)}
+    start = [("scheduled", 0, None), ("cancelled", 3, None), ("scheduled", 5, "replayed")]
+    assert told(**child, state=State.SCHEDULED, ready_at=at(5), version=3) == start
+    ready = {"ready_at": at(8), "updated_at": at(8), "version": 4}
+    assert told(**child, **ready) == [*start, ("queued", 8, None)]
+    ran = {"state": State.COMPLETED, "attempts": (run(1, 9, 10, "completed"),), "attempt": 1}
+    ran |= {"claimed_at": at(9), "completed_at": at(10), "ready_at": at(8), "version": 6}
+    assert told(**child, **ran) == [
+        *start,
+        ("queued", 8, None),
+        ("executing", 9, None),
+        ("completed", 10, None),
+    ]
+    doomed = {"state": State.CANCELLED, "completed_at": at(7), "ready_at": at(5), "version": 4}
+    assert told(**child, **doomed) == [*start, ("cancelled", 7, None)]
+    child["trail"] = (waits, replace(replayed(9, State.CANCELLED, 4, 7, ready=5), waits=True))
+    assert told(**child, state=State.SCHEDULED, ready_at=at(9), version=5) == [
+        *start,
+        ("cancelled", 7, None),
+        ("scheduled", 9, "replayed"),
     ]
 
 

@@ -16,6 +16,7 @@ def test_what_is_appended_comes_back() -> None:
         + run_entry(2, 10, None, None)
         + replay_entry(9, State.DEAD_LETTER, 10, 30, 40)
         + replay_entry(2, State.SCHEDULED, 50, None, 60)
+        + replay_entry(4, State.CANCELLED, 60, 70, 80, waits=True)
     )
     assert trail_of(stored) == (
         Past(
@@ -49,6 +50,15 @@ def test_what_is_appended_comes_back() -> None:
             ready_at=moment(50),
             happened_at=None,
             next_at=moment(60),
+        ),
+        Past(
+            attempt=None,
+            version=4,
+            state=State.CANCELLED,
+            ready_at=moment(60),
+            happened_at=moment(70),
+            next_at=moment(80),
+            waits=True,
         ),
     )
 

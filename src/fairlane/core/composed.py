@@ -14,6 +14,7 @@ from fairlane.core import (
     lane_shares,
     queries,
     quotas,
+    resuming,
     roles,
     scheduling,
     settlement,
@@ -41,6 +42,8 @@ class Composed:
     why = queries.why
     workflow = workflows.workflow
     cancel_workflow = workflows.cancel_workflow
+    resume_workflow = resuming.resume_workflow
+    delete_workflow = resuming.delete_workflow
     put_schedules = scheduling.put_schedules
     sweep_schedules = scheduling.sweep_schedules
     drop_schedule = scheduling.drop_schedule

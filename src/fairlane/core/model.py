@@ -323,7 +323,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     A run has its `attempt`: the task was claimed at `happened_at`, and due again at `next_at`, or
     None if that was at once. A replay has the `version` and the `state` before it: the task had
     ended at `happened_at` (None: it waited), and was replayed at `next_at`. `ready_at` is the place
-    in the queue that it had before.
+    in the queue that it had before. `waits`: a replay after which it waited for its parents.
     """
 
     attempt: int | None
@@ -332,6 +332,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     ready_at: datetime
     happened_at: datetime | None
     next_at: datetime | None
+    waits: bool = False
 
 
 class TaskFields(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from fairlane import State
 from fairlane.core import limits
-from fairlane.core.machine import Verb
+from fairlane.core.machine import REVIVALS, Verb
 from fairlane.core.model import Event
 from tests.e2e.history.dump import Dump
 from tests.e2e.history.lines import History
@@ -37,7 +37,7 @@ def one_outcome(_: History, dump: Dump, __: Terms) -> Iterator[Violation]:
                 yield Violation("I3", task_id, f"attempt {attempt} ended {count} times")
         ended = False
         for event in events:
-            if event.verb == Verb.REPLAY:
+            if event.verb in REVIVALS:
                 ended = False
             elif ended and event.verb != Verb.DELETE:
                 yield Violation("I3", task_id, f"had ended, then came: {event.verb}")
@@ -91,7 +91,7 @@ def cancelled_stays(history: History, dump: Dump, _: Terms) -> Iterator[Violatio
     for task_id, events in _by_task(dump.events).items():
         cancelled = False
         for event in events:
-            if event.verb in {Verb.CANCEL, Verb.REPLAY}:
+            if event.verb == Verb.CANCEL or event.verb in REVIVALS:
                 cancelled = event.verb == Verb.CANCEL
             elif cancelled and event.verb == Verb.COMPLETE:
                 yield Violation("I8", task_id, "was cancelled, then completed")

@@ -64,6 +64,10 @@ class Scene(NamedTuple):
     """Tasks that have ended, well and badly."""
     worker: str
 
+    def workflow(self, operation: Operation) -> str:
+        """A workflow with which an operation would succeed: one that has ended is deleted."""
+        return workflow_of(self.done if operation.method == "DELETE" else self.waiting)
+
     def path(self, operation: Operation) -> str:
         """A path on which an operation would succeed."""
         tasks = {
@@ -81,7 +85,7 @@ class Scene(NamedTuple):
         path = operation.path.replace("{task_id}", task_id).replace("{worker_id}", self.worker)
         path = path.replace("{queue}", "default").replace("{type}", "work")
         path = path.replace("{schedule_id}", SCHEDULE)
-        path = path.replace("{workflow_id}", workflow_of(self.waiting))
+        path = path.replace("{workflow_id}", self.workflow(operation))
         path = path.replace("{version}", assets().version).replace("{path:path}", "main.js")
         return path + queries.get((operation.method, operation.path), "")
 
@@ -150,14 +154,15 @@ async def scene(world: World, owner: Identity = ANYONE, whose: Bounds | None = N
     async def claim() -> Claimed:
         return await world.claim_one(worker, queues=queues)
 
-    done = await submit()
+    membership = Membership("only", 1)
+    done = new_id()
+    await submit(task_id=done, workflow_id=workflow_of(done), membership=membership)
     await world.settle(await claim())
     dead = await submit(max_retries=0)
     await world.settle(await claim(), Failed(TaskError("broken", "ValueError")))
     held = await submit()
     await claim()
     waiting = new_id()
-    membership = Membership("only", 1)
     await submit(task_id=waiting, workflow_id=workflow_of(waiting), membership=membership)
     return Scene(waiting, held, done, dead, worker)
 

@@ -20,7 +20,6 @@ from tests.server.security.kit import (
     audit_log,
     bearer,
     name_of,
-    workflow_of,
 )
 
 CHANGES = [each for each in OPERATIONS if each.action is not None]
@@ -50,7 +49,7 @@ async def test_a_change(operation: Operation, server: Guarded) -> None:
         "{queue}": "default",
         "{type}": "work",
         "{schedule_id}": SCHEDULE,
-        "{workflow_id}": workflow_of(scene.waiting),
+        "{workflow_id}": scene.workflow(operation),
     }
     found = [value for name, value in values.items() if name in operation.path]
     subject = found[0].removesuffix("/cancel").rpartition("/")[2] if found else ""

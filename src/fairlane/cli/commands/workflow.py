@@ -8,11 +8,15 @@ import click
 
 from fairlane.cli import json_output
 from fairlane.cli.audit_log import record
-from fairlane.cli.errors import CommandFailed
+from fairlane.cli.commands.workflow_changes import (
+    delete_command,
+    found_workflow,
+    id_argument,
+    resume_command,
+)
 from fairlane.cli.options import json_option, store_option, utc_option
 from fairlane.cli.render import NONE, Column, Row, console, state, table, when
 from fairlane.cli.store import open_store
-from fairlane.client.app import Fairlane
 from fairlane.core.audit import Action
 from fairlane.core.workflows import Workflow
 from fairlane.runtime.mermaid import mermaid
@@ -30,12 +34,14 @@ COLUMNS = (
     Column("error", least=12),
 )
 
-id_argument = click.argument("workflow_id", metavar="ID")
-
 
 @click.group("workflow")
 def workflow_command() -> None:
-    """Show or cancel tasks that were stored together."""
+    """Show, cancel, resume or delete tasks that were stored together."""
+
+
+workflow_command.add_command(resume_command)
+workflow_command.add_command(delete_command)
 
 
 @workflow_command.command("show")
@@ -49,7 +55,7 @@ def show_command(
 ) -> None:
     """Show a workflow and its tasks, those first that can run first."""
     with open_store(store) as app:
-        found = _found(app, workflow_id)
+        found = found_workflow(app, workflow_id)
     if as_json:
         json_output.emit(WorkflowView.of(found))
     elif drawn:
@@ -68,7 +74,7 @@ def cancel_command(workflow_id: str, store: str | None, as_json: bool) -> None:
     Running tasks are cancelled too, and their results are refused.
     """
     with open_store(store) as app:
-        _found(app, workflow_id)
+        found_workflow(app, workflow_id)
         answers = app.run_sync(app.backend.ops.cancel_workflow(workflow_id))
         applied = sum(answer.applied for answer in answers)
         if applied:
@@ -77,15 +83,6 @@ def cancel_command(workflow_id: str, store: str | None, as_json: bool) -> None:
         json_output.emit(changes_of(answers))
     else:
         click.echo(f"{applied:,} task{'' if applied == 1 else 's'} cancelled.")
-
-
-def _found(app: Fairlane, workflow_id: str) -> Workflow:
-    found = app.run_sync(app.backend.ops.workflow(workflow_id))
-    if found is None:
-        raise CommandFailed(
-            f"There is no workflow {workflow_id}: its tasks were deleted, or never submitted here."
-        )
-    return found
 
 
 def _show(found: Workflow, *, utc: bool) -> None:

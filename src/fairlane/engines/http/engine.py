@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from fairlane.core import definitions, queries, workflows
 from fairlane.core.backend import Backend
-from fairlane.engines.http import control, events, inspect, schedules, submit, workers
+from fairlane.engines.http import (
+    control,
+    events,
+    inspect,
+    schedules,
+    submit,
+    workers,
+    workflow_changes,
+)
 from fairlane.engines.http.driver import HttpDriver
 from fairlane.engines.http.unsupported import (
     AUDIT,
@@ -71,12 +79,15 @@ class HttpOperations:
     total = inspect.total
     workflow = workflows.workflow
     cancel_workflow = workflows.cancel_workflow
+    resume_workflow = workflow_changes.resume_workflow
+    delete_workflow = workflow_changes.delete_workflow
     position = queries.position
     version = inspect.version
     migrate = inspect.migrate
     verify = inspect.verify
     durability = inspect.durability
     move_due = unsupported("move_due", OWN)
+    rerun = unsupported("rerun", OWN)
     expired = unsupported("expired", OWN)
     watch_clock = unsupported("watch_clock", OWN)
     bring_back = unsupported("bring_back", OWN)
