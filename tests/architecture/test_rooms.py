@@ -93,6 +93,7 @@ OWN = {
         "schedules": "written once for the others, with documents",
         "unsupported": "what a server does not offer",
         "workers": "the worker protocol: claim, settle, heartbeat in one",
+        "workflows": "written once for the others, with documents",
     },
 }
 

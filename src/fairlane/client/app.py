@@ -6,7 +6,7 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import TracebackType
@@ -28,7 +28,7 @@ from fairlane.core.blobs import BlobStore
 from fairlane.core.compression import compression_limit
 from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidTask
-from fairlane.core.flow import Op, perform, perform_async
+from fairlane.core.flow import Flow, Op, perform, perform_async
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed
 from fairlane.core.model import Task as StoredTask
@@ -36,8 +36,10 @@ from fairlane.core.priority import Aging
 from fairlane.core.retention import Retention
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.stats import Stats
+from fairlane.core.store import Operations
 from fairlane.core.store_settings import Changes, changes_to
 from fairlane.core.why import Reason
+from fairlane.core.workflow_list import WorkflowPage, new_workflow_filter
 from fairlane.runtime.calls import Handle
 from fairlane.runtime.graph import Graph
 from fairlane.runtime.planning import Plan, plan_of
@@ -55,6 +57,7 @@ Found = list[StoredTask | None]
 Handles = list[Handle[Any]]
 Results = list[R]
 Reasons = list[Reason]
+Submission = Callable[[Operations, Sequence[NewTask]], Flow[Answers]]
 
 
 class Fairlane(Definitions):
@@ -176,11 +179,16 @@ class Fairlane(Definitions):
         self, calls: Iterable[Prepared[Any]], *, connection: Any = None
     ) -> Handles:
         """Submit any number of calls, a thousand at a time; each thousand is all or none."""
+        return await self._submit_calls(calls, requests.submit, connection)
+
+    async def _submit_calls(
+        self, calls: Iterable[Prepared[Any]], request: Submission, connection: Any
+    ) -> Handles:
         calls = self._own(calls)
         run = partial(self._connection.run, own=connection)
         prepared = await self._by_reference([call.task for call in calls], connection)
         with submitting(prepared) as tasks:
-            answers = await perform_async(requests.submit(self.backend.ops, tasks), run)
+            answers = await perform_async(request(self.backend.ops, tasks), run)
         await self._run_in_place(connection)
         return list(map(self._handle, calls, answers))
 
@@ -195,12 +203,14 @@ class Fairlane(Definitions):
 
     async def submit_plan(self, plan: Plan, *, connection: Any = None) -> WorkflowHandle[Any]:
         """Submit a planned workflow: all of its tasks are stored, or none."""
-        await self.submit_many(plan.calls, connection=connection)
+        await self._submit_calls(plan.calls, requests.submit_workflow, connection)
         return WorkflowHandle(self, plan.workflow_id, plan)
 
     def submit_plan_sync(self, plan: Plan, *, connection: Any = None) -> WorkflowHandle[Any]:
         """Blocking twin of `submit_plan`."""
-        self.submit_many_sync(plan.calls, connection=connection)
+        calls = self._own(plan.calls)
+        self._submit_tasks_sync([call.task for call in calls], requests.submit_workflow, connection)
+        self._run_in_place_sync(connection)
         return WorkflowHandle(self, plan.workflow_id, plan)
 
     def graph(self, name: str) -> Graph:
@@ -211,14 +221,48 @@ class Fairlane(Definitions):
         """Return a handle for a workflow that was submitted before."""
         return WorkflowHandle(self, checked_id(workflow_id))
 
+    async def workflows(
+        self,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        state: str | Iterable[str] | None = None,
+        name: str | None = None,
+    ) -> WorkflowPage:
+        """Return a page of the workflows with this name, in one of these states, newest first.
+
+        A page may be short although there are more: then it has a `next_cursor`.
+        """
+        chosen = new_workflow_filter(state, name)
+        flow = requests.list_workflows(self.backend.ops, chosen, limit, cursor)
+        return await perform_async(flow, self.run)
+
+    def workflows_sync(
+        self,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        state: str | Iterable[str] | None = None,
+        name: str | None = None,
+    ) -> WorkflowPage:
+        """Blocking twin of `workflows`."""
+        chosen = new_workflow_filter(state, name)
+        flow = requests.list_workflows(self.backend.ops, chosen, limit, cursor)
+        return perform(flow, self.run_sync)
+
     def submit_tasks_sync(self, tasks: Sequence[NewTask], *, connection: Any = None) -> Answers:
         """Submit tasks that `new_task` made, which need no definitions here; return the answers."""
+        return self._submit_tasks_sync(tasks, requests.submit, connection)
+
+    def _submit_tasks_sync(
+        self, tasks: Sequence[NewTask], request: Submission, connection: Any
+    ) -> Answers:
         run = partial(self._connection.run_sync, own=connection)
         if any(map(is_affected, tasks)):
             blobs = self.payload_blobs()
             tasks = blobs.run_sync(blobs.save(tasks, joined=connection is not None), run)
         with submitting(tasks) as traced:
-            return perform(requests.submit(self.backend.ops, traced), run)
+            return perform(request(self.backend.ops, traced), run)
 
     async def _by_reference(
         self, tasks: Sequence[NewTask], connection: Any = None

@@ -20,6 +20,9 @@ from fairlane.core import (
     store_settings,
     tokens,
     unused_lanes,
+    workflow_list,
+    workflow_records,
+    workflow_watch,
     workflows,
 )
 
@@ -41,6 +44,9 @@ class Composed:
     why = queries.why
     workflow = workflows.workflow
     cancel_workflow = workflows.cancel_workflow
+    submit_workflow = workflow_records.submit_workflow
+    workflow_page = workflow_list.workflow_page
+    watch_workflows = workflow_watch.watch_workflows
     put_schedules = scheduling.put_schedules
     sweep_schedules = scheduling.sweep_schedules
     drop_schedule = scheduling.drop_schedule

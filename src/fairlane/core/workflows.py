@@ -180,7 +180,19 @@ def cancel_workflow(self: Verbs, workflow_id: str) -> Flow[list[Cancelled]]:
     return answers
 
 
-def _read(self: Verbs, workflow_id: str) -> Flow[Workflow | None]:
+class Reads(Protocol):
+    """The operation that reading is composed of."""
+
+    def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
+
+
+def read_workflow(self: Reads, workflow_id: str, size: int) -> Flow[Workflow | None]:
+    """Read a workflow of which it is known how many tasks it has."""
+    tasks = yield from _members(self, workflow_id, 1, size)
+    return workflow_of(workflow_id, [task for task in tasks if _belongs(task, tasks[0])])
+
+
+def _read(self: Reads, workflow_id: str) -> Flow[Workflow | None]:
     checked(workflow_id)
     tasks = yield from _members(self, workflow_id, 1, FIRST_READ)
     # Nothing tells how many there were once the first ones are gone.
@@ -191,7 +203,7 @@ def _read(self: Verbs, workflow_id: str) -> Flow[Workflow | None]:
     return workflow_of(workflow_id, known)
 
 
-def _members(self: Verbs, workflow_id: str, first: int, last: int) -> Flow[list[Task]]:
+def _members(self: Reads, workflow_id: str, first: int, last: int) -> Flow[list[Task]]:
     found = yield from self.heads(ids_of(workflow_id, first, last)).flow()
     return [
         task

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated
+
 import msgspec
 
+from fairlane.core import limits
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.states import State
+from fairlane.core.workflow_list import (
+    WorkflowFilter,
+    WorkflowPage,
+    WorkflowSummary,
+    new_workflow_filter,
+)
 from fairlane.core.workflows import Workflow, WorkflowNode, WorkflowState
-from fairlane.wire.times import Moment, iso, iso_or_none
+from fairlane.wire.times import Moment, iso, iso_or_none, time_of
+from fairlane.wire.values import NodeName
 
 
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,3 +78,69 @@ class WorkflowView(msgspec.Struct, frozen=True, kw_only=True):
             ended_at=iso_or_none(workflow.ended_at),
             tasks=tuple(map(NodeView.of, workflow.nodes)),
         )
+
+
+class WorkflowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which workflows, and which page of them. A repeated `state` matches any of its values."""
+
+    state: tuple[WorkflowState, ...] = ()
+    name: NodeName | msgspec.UnsetType = msgspec.UNSET
+    limit: Annotated[int, msgspec.Meta(ge=1, le=limits.WORKFLOW_PAGE)] = 50
+    cursor: str | None = None
+
+    def chosen(self) -> WorkflowFilter:
+        """Return the filter."""
+        name = None if isinstance(self.name, msgspec.UnsetType) else self.name
+        return new_workflow_filter(self.state or None, name)
+
+
+class WorkflowSummaryView(msgspec.Struct, frozen=True, kw_only=True):
+    """A workflow in a list. `tasks`: how many it was submitted with; `counts`: how many of them are
+    in which state, without those that were deleted while it ran."""
+
+    workflow_id: str
+    name: str | None
+    state: WorkflowState
+    tasks: int
+    counts: Mapping[State, int]
+    created_at: Moment
+    ended_at: Moment | None
+
+    @classmethod
+    def of(cls, found: WorkflowSummary) -> WorkflowSummaryView:
+        return cls(
+            workflow_id=found.workflow_id,
+            name=found.name,
+            state=found.state,
+            tasks=found.tasks,
+            counts=found.counts,
+            created_at=iso(found.created_at),
+            ended_at=iso_or_none(found.ended_at),
+        )
+
+    def summary(self) -> WorkflowSummary:
+        """Return the same for the core."""
+        return WorkflowSummary(
+            workflow_id=self.workflow_id,
+            name=self.name,
+            state=self.state,
+            tasks=self.tasks,
+            counts=self.counts,
+            created_at=time_of(self.created_at),
+            ended_at=None if self.ended_at is None else time_of(self.ended_at),
+        )
+
+
+class WorkflowList(msgspec.Struct, frozen=True):
+    """Workflows, newest first, and the cursor of the next page."""
+
+    workflows: tuple[WorkflowSummaryView, ...]
+    next_cursor: str | None
+
+    @classmethod
+    def of(cls, page: WorkflowPage) -> WorkflowList:
+        return cls(tuple(map(WorkflowSummaryView.of, page.workflows)), page.next_cursor)
+
+    def page(self) -> WorkflowPage:
+        """Return the same for the core."""
+        return WorkflowPage([each.summary() for each in self.workflows], self.next_cursor)

@@ -938,7 +938,22 @@ export interface WorkerView {
   held_back?: Array<string>;
 }
 
+export interface WorkflowList {
+  workflows: Array<WorkflowSummaryView>;
+  next_cursor: string | null;
+}
+
 export type WorkflowState = "cancelled" | "completed" | "failed" | "running";
+
+export interface WorkflowSummaryView {
+  workflow_id: string;
+  name: string | null;
+  state: WorkflowState;
+  tasks: number;
+  counts: Record<string, number>;
+  created_at: string;
+  ended_at: string | null;
+}
 
 export interface WorkflowView {
   workflow_id: string;
@@ -991,6 +1006,7 @@ export interface Get {
   "api/v1/types/{}": { query: never; body: {}; answer: TypeDetails };
   "api/v1/workers": { query: never; body: {}; answer: WorkerList };
   "api/v1/workers/{}": { query: never; body: {}; answer: WorkerView };
+  "api/v1/workflows": { query: "state" | "name" | "limit" | "cursor"; body: {}; answer: WorkflowList };
   "api/v1/workflows/{}": { query: never; body: {}; answer: WorkflowView };
   "auth/session": { query: never; body: {}; answer: Session };
   "readyz": { query: never; body: {}; answer: Ready };

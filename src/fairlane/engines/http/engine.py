@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairlane.core import definitions, queries, workflows
 from fairlane.core.backend import Backend
 from fairlane.engines.http import control, events, inspect, schedules, submit, workers
+from fairlane.engines.http import workflows as http_workflows
 from fairlane.engines.http.driver import HttpDriver
 from fairlane.engines.http.unsupported import (
     AUDIT,
@@ -71,6 +72,8 @@ class HttpOperations:
     total = inspect.total
     workflow = workflows.workflow
     cancel_workflow = workflows.cancel_workflow
+    submit_workflow = http_workflows.submit_workflow
+    workflow_page = http_workflows.workflow_page
     position = queries.position
     version = inspect.version
     migrate = inspect.migrate
@@ -89,6 +92,7 @@ class HttpOperations:
     fire_due = unsupported("fire_due", OWN)
     sweep_schedules = unsupported("sweep_schedules", OWN)
     tick_counts = unsupported("tick_counts", OWN)
+    watch_workflows = unsupported("watch_workflows", OWN)
     publish_view = unsupported("publish_view", OWN)
     shift_clock = unsupported("shift_clock", OWN)
     reserve = unsupported("reserve", OWN)

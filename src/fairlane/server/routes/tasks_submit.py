@@ -14,6 +14,7 @@ from fairlane.core.estimates import Position
 from fairlane.core.model import NewTask
 from fairlane.core.priority import shown_as
 from fairlane.core.states import State
+from fairlane.core.workflow_records import is_whole
 from fairlane.server.errors import BodyTooLarge, InvalidRequest
 from fairlane.server.large_bodies import LARGE_BYTES, Pace, call_aside
 from fairlane.server.operations import BATCH_BYTES, MEBIBYTE, SUBMIT, Call, Operation
@@ -77,7 +78,8 @@ async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Re
     Without their payloads, the tasks have at most 4 MiB together."""
     with submission(call, await _batch(services, call.body.take())) as tasks:
         await services.admit(call.identity, call.address, tasks)
-        accepted = await services.run(services.ops.submit(tasks))
+        store = services.ops.submit_workflow if is_whole(tasks) else services.ops.submit
+        accepted = await services.run(store(tasks))
     for task, each in zip(tasks, accepted, strict=True):
         if each.state is State.QUEUED and not each.known:
             services.places.add(task.queue, task.level)

@@ -1,18 +1,27 @@
-"""`/api/v1/workflows`: tasks that were stored together. They are submitted as a batch of tasks."""
+"""`/api/v1/workflows`: tasks that were stored together."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from fairlane.client import requests
 from fairlane.core.audit import Action
+from fairlane.core.flow import perform_async
 from fairlane.core.ids import is_id
 from fairlane.core.workflows import Workflow
 from fairlane.server.errors import WorkflowNotFound
-from fairlane.server.operations import OWN, SUBMIT, Call, Operation
+from fairlane.server.operations import OWN, READ, SUBMIT, Call, Operation
 from fairlane.server.responses import Response
 from fairlane.server.services import Services
 from fairlane.wire.changes import SweptView, changes_of
-from fairlane.wire.workflows import WorkflowView
+from fairlane.wire.workflows import WorkflowList, WorkflowQuery, WorkflowView
+
+
+async def list_workflows(services: Services, call: Call[None, WorkflowQuery]) -> Response:
+    """List workflows, newest first. A page may be short, or even empty, although there are more."""
+    query = call.query
+    flow = requests.list_workflows(services.ops, query.chosen(), query.limit, query.cursor)
+    return Response(WorkflowList.of(await perform_async(flow, services.run)))
 
 
 async def detail(services: Services, call: Call[None, None]) -> Response:
@@ -36,6 +45,15 @@ async def _found(services: Services, workflow_id: str) -> Workflow:
 
 
 OPERATIONS: Final = [
+    Operation(
+        "GET",
+        "/api/v1/workflows",
+        list_workflows,
+        READ,
+        READ,
+        query=WorkflowQuery,
+        returns=WorkflowList,
+    ),
     Operation("GET", "/api/v1/workflows/{workflow_id}", detail, OWN, OWN, returns=WorkflowView),
     Operation(
         "POST",
