@@ -36,6 +36,7 @@ from fairlane.core.model import (
     Verdict,
 )
 from fairlane.core.ownership import Bounds
+from fairlane.core.reruns import Rerun
 from fairlane.core.states import State
 from fairlane.core.store import Operations
 from fairlane.core.submission import new_task
@@ -311,10 +312,29 @@ class TestWorkflows:
             found = run(engine, bound(engine).workflow(workflow_id))
             assert [node.task_id for node in found.nodes] == [MINE]
             answers = run(engine, bound(engine).cancel_workflow(workflow_id))
+            ended = replace(TASKS[MINE], state=State.FAILED)
+            TASKS[MINE] = ended
+            deleted = run(engine, bound(engine).delete_workflow(workflow_id))
+            applied = Replayed(MINE, applied=True, state=State.FAILED)
+            engine = Engine(rerun=[applied])
+            resumed = run(engine, bound(engine).resume_workflow(workflow_id))
         finally:
             TASKS.update(before)
         assert [answer.task_id for answer in answers] == [MINE]
-        assert ("cancel", [MINE]) in [request[:2] for request in engine.asked]
+        assert [answer.task_id for answer in deleted] == [MINE]
+        assert resumed == [applied]
+        assert engine.asked[-1] == ("rerun", [Rerun.of(ended)])
+
+    def test_tasks_that_are_not_ones_own_are_not_run_again(self) -> None:
+        theirs, mine = Rerun(THEIRS, 1), Rerun(MINE, 1)
+        applied = Replayed(MINE, applied=True, state=State.FAILED)
+        engine = Engine(rerun=[applied])
+        answers = run(engine, bound(engine).rerun([theirs, mine]))
+        assert answers == [Replayed(THEIRS, applied=False, state=None), applied]
+        assert engine.asked[-1] == ("rerun", [mine])
+        assert run(engine, bound(engine).rerun([theirs]))[0].state is None
+        assert len(engine.asked) == 3, "nothing is left to rerun"
+        assert run(Engine(rerun=None), bound(engine).rerun([mine])) is None
 
 
 def test_no_other_operation_exists() -> None:
@@ -327,6 +347,8 @@ def test_no_other_operation_exists() -> None:
         *("cancel", "replay", "delete", "cancel_where", "replay_where", "delete_where"),
         *("definition", "register", "forget", "start", "progress", "holdings", "disown"),
         *("completions", "workflow", "cancel_workflow", "submit_workflow", "workflow_page"),
+        *("resume_workflow", "delete_workflow"),
+        "rerun",
     }
 
 

@@ -13,6 +13,7 @@ from fairlane.core.dependencies import (
     checked_parents,
     checked_policy,
     dependency_on,
+    dependency_on_all,
     parents_elsewhere,
 )
 from fairlane.core.errors import BatchTooLarge, InvalidDependencies, InvalidTaskId
@@ -44,6 +45,27 @@ class TestBond:
 
     def test_every_state_of_a_parent_means_something(self) -> None:
         assert {parent for parent, _, _ in self.TABLE} == set(State)
+
+
+class TestAllParents:
+    @pytest.mark.parametrize(
+        ("parents", "strict", "tolerant"),
+        [
+            ([], Dependency.MET, Dependency.MET),
+            ([State.COMPLETED], Dependency.MET, Dependency.MET),
+            ([State.COMPLETED, State.QUEUED], Dependency.PENDING, Dependency.PENDING),
+            ([State.COMPLETED, State.CANCELLED], Dependency.BROKEN, Dependency.MET),
+            ([State.FAILED, State.QUEUED], Dependency.BROKEN, Dependency.PENDING),
+            ([None, State.QUEUED], Dependency.BROKEN, Dependency.PENDING),
+            ([None], Dependency.BROKEN, Dependency.MET),
+        ],
+    )
+    def test_the_worst_one_counts_and_one_that_is_gone_is_bad(
+        self, parents: list[State | None], strict: Dependency, tolerant: Dependency
+    ) -> None:
+        assert dependency_on_all(parents, tolerant=False) is strict
+        assert dependency_on_all(reversed(parents), tolerant=False) is strict
+        assert dependency_on_all(parents, tolerant=True) is tolerant
 
 
 class TestParents:

@@ -227,6 +227,31 @@ def test_replays_of_what_never_ran() -> None:
     ]
 
 
+def test_a_task_that_waited_for_its_parents_again() -> None:
+    child = {"depends_on": (TASK_ID,), "trail": (replayed(5, State.CANCELLED, 2, 3),)}
+    start = [("scheduled", 0, None), ("cancelled", 3, None), ("scheduled", 5, "replayed")]
+    assert told(**child, state=State.SCHEDULED, ready_at=at(5), version=3) == start
+    ready = {"ready_at": at(8), "updated_at": at(8), "version": 4}
+    assert told(**child, **ready) == [*start, ("queued", 8, None)]
+    ran = {"state": State.COMPLETED, "attempts": (run(1, 9, 10, "completed"),), "attempt": 1}
+    ran |= {"claimed_at": at(9), "completed_at": at(10), "ready_at": at(8), "version": 6}
+    assert told(**child, **ran) == [
+        *start,
+        ("queued", 8, None),
+        ("executing", 9, None),
+        ("completed", 10, None),
+    ]
+    at_once = {"ready_at": at(5), "updated_at": at(5), "version": 3}
+    assert told(**child, **at_once) == [*start[:2], ("queued", 5, "replayed")]
+    again = (replayed(5, State.CANCELLED, 2, 3), claimed(1, 6, 7, ready=5))
+    retried = {"depends_on": (TASK_ID,), "trail": again, "attempts": (run(1, 6, 7, "failed"),)}
+    assert told(**retried, state=State.RETRYING, ready_at=at(5), attempt=1)[2:] == [
+        ("queued", 5, "replayed"),
+        ("executing", 6, None),
+        ("retrying", 7, "failed"),
+    ]
+
+
 def test_a_task_whose_parents_had_ended() -> None:
     child = {"depends_on": (TASK_ID,), "ready_at": NOON, "updated_at": NOON}
     assert told(**child, version=1) == [("queued", 0, None)]

@@ -11,12 +11,14 @@ from msgspec.structs import replace
 
 from fairlane.core import limits
 from fairlane.core.machine import (
+    BIND_AGAIN,
     CANCEL,
     COMPLETE,
     DOOM,
     DUE,
     EXPIRE,
     FREE,
+    FROM_START,
     REPLACE,
     TRANSITIONS,
     Clears,
@@ -148,6 +150,12 @@ class TestTransitions:
             ("failed", "queued"),
             ("dead_letter", "queued"),
             ("cancelled", "queued"),
+            # a task of a workflow that is resumed
+            ("completed", "queued"),
+            ("completed", "scheduled"),
+            ("failed", "scheduled"),
+            ("dead_letter", "scheduled"),
+            ("cancelled", "scheduled"),
         }
     )
 
@@ -168,6 +176,8 @@ class TestTransitions:
             ("retrying", "scheduled", "failed", "dead_letter", "cancelled"),
             ("queued",),
         ),
+        ("rerun", ("completed", "failed", "dead_letter", "cancelled"), ("queued",)),
+        ("rebind", ("completed", "failed", "dead_letter", "cancelled"), ("scheduled",)),
         ("delete", ("completed", "failed", "dead_letter", "cancelled", "retrying"), ()),
     )
 
@@ -192,8 +202,9 @@ class TestTransitions:
     ) -> None:
         assert {state for state in State if allows(Verb(verb), state)} == set(sources)
 
-    def test_nothing_but_its_deletion_touches_what_is_completed(self) -> None:
-        assert [verb for verb in Verb if allows(verb, State.COMPLETED)] == [Verb.DELETE]
+    def test_nothing_but_deletion_and_a_workflow_touches_what_is_completed(self) -> None:
+        verbs = [verb for verb in Verb if allows(verb, State.COMPLETED)]
+        assert verbs == [Verb.RERUN, Verb.REBIND, Verb.DELETE]
 
     def test_what_could_still_run_by_itself_or_is_running_is_not_deleted(self) -> None:
         kept = {state for state in State if not allows(Verb.DELETE, state)}
@@ -774,6 +785,29 @@ class TestMoves:
             ),
             (DUE, Move(Verb.DUE, State.QUEUED, wakes=True)),
             (FREE, Move(Verb.DUE, State.QUEUED, place=Place.RESET, wakes=True)),
+            (
+                FROM_START,
+                Move(
+                    Verb.RERUN,
+                    State.QUEUED,
+                    place=Place.RESET,
+                    clears=RERUN | Clears.EXPIRY,
+                    wakes=True,
+                    retry_count=0,
+                    returns=0,
+                ),
+            ),
+            (
+                BIND_AGAIN,
+                Move(
+                    Verb.REBIND,
+                    State.SCHEDULED,
+                    place=Place.RESET,
+                    clears=RERUN | Clears.EXPIRY,
+                    retry_count=0,
+                    returns=0,
+                ),
+            ),
             (
                 replay(reset_retry_count=True, level=None),
                 Move(

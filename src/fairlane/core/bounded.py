@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fairlane.core import workflows
+from fairlane.core import resuming, workflows
 from fairlane.core.definitions import Published
 from fairlane.core.dependencies import parents_elsewhere
 from fairlane.core.errors import (
@@ -45,6 +45,7 @@ from fairlane.core.model import (
     Verdict,
 )
 from fairlane.core.ownership import Bounds
+from fairlane.core.reruns import Rerun
 from fairlane.core.states import State
 from fairlane.core.store import Operations
 from fairlane.core.why import Reason
@@ -237,6 +238,30 @@ class BoundOperations:
     @writes
     def cancel_workflow(self, workflow_id: str) -> Flow[list[Cancelled]]:
         return (yield from workflows.cancel_workflow(self, workflow_id).flow())
+
+    @writes
+    def rerun(self, reruns: Sequence[Rerun]) -> Flow[list[Replayed] | None]:
+        tasks = yield from self._heads([each.task_id for each in reruns])
+        known = [task is not None for task in tasks]
+        within = [each for each, there in zip(reruns, known, strict=True) if there]
+        found = (yield from self._ops.rerun(within).flow()) if within else []
+        if found is None:
+            return None
+        answers = iter(found)
+        return [
+            next(answers) if there else Replayed(each.task_id, applied=False, state=None)
+            for each, there in zip(reruns, known, strict=True)
+        ]
+
+    @writes
+    def resume_workflow(
+        self, workflow_id: str, *, from_node: str | None = None
+    ) -> Flow[list[Replayed]]:
+        return (yield from resuming.resume_workflow(self, workflow_id, from_node=from_node).flow())
+
+    @writes
+    def delete_workflow(self, workflow_id: str) -> Flow[list[Deleted]]:
+        return (yield from resuming.delete_workflow(self, workflow_id).flow())
 
     @writes
     def cancel_where(self, filter: Filter, cursor: str | None = None) -> Flow[Swept]:

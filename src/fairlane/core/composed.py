@@ -14,6 +14,7 @@ from fairlane.core import (
     lane_shares,
     queries,
     quotas,
+    resuming,
     roles,
     scheduling,
     settlement,
@@ -47,6 +48,8 @@ class Composed:
     submit_workflow = workflow_records.submit_workflow
     workflow_page = workflow_list.workflow_page
     watch_workflows = workflow_watch.watch_workflows
+    resume_workflow = resuming.resume_workflow
+    delete_workflow = resuming.delete_workflow
     put_schedules = scheduling.put_schedules
     sweep_schedules = scheduling.sweep_schedules
     drop_schedule = scheduling.drop_schedule

@@ -44,6 +44,19 @@ def dependency_on(parent: State, *, tolerant: bool) -> Dependency:
     return Dependency.MET if tolerant or parent is State.COMPLETED else Dependency.BROKEN
 
 
+def dependency_on_all(parents: Iterable[State | None], *, tolerant: bool) -> Dependency:
+    """Return what the states of its parents mean for a task together.
+
+    None: the parent has been deleted. Nobody knows whether it completed, so it counts as one that
+    did not.
+    """
+    found = {dependency_on(state or State.FAILED, tolerant=tolerant) for state in parents}
+    for kind in (Dependency.BROKEN, Dependency.PENDING):
+        if kind in found:
+            return kind
+    return Dependency.MET
+
+
 def checked_parents(depends_on: object) -> tuple[str, ...]:
     """Return the ids of parents, each once, in the order they were given."""
     if depends_on is None or depends_on == ():

@@ -203,6 +203,12 @@ class ResultNotKnown(InvalidWorkflow):
     code = "result_not_known"
 
 
+class UnknownNode(InvalidWorkflow):
+    """The workflow has no task of this name."""
+
+    code = "unknown_node"
+
+
 class InvalidUnique(InvalidTask):
     """unique says by which arguments, in which states and for how long a task is the only one."""
 
@@ -375,6 +381,12 @@ class DuplicateTask(Conflict):
     """A unique task like this one exists already: wait for it, or submit with another mode."""
 
     code = "duplicate_task"
+
+
+class WorkflowRunning(Conflict):
+    """This workflow has not ended: cancel it first, or wait until it has."""
+
+    code = "workflow_running"
 
 
 class TaskIdTaken(Conflict):

@@ -41,21 +41,23 @@ def history_of(task: Task) -> list[Step]:
     runs = {each.attempt: each for each in task.trail if each.attempt is not None}
     replays = [each for each in task.trail if each.state is not None]
     steps, due = _beginning(task)
+    waited = _waited(task)
     for run in task.attempts:
         past = runs.get(run.number)
         claimed = _claimed_at(task, run, past)
         begun = claimed or run.ended_at
         while replays and (replays[0].next_at or begun) <= begun:
-            _add_replay(steps, replays.pop(0), due)
-            due = None
+            replay = replays.pop(0)
+            _add_replay(steps, replay, due, waits=replay in waited)
+            due = waited.get(replay)
         _add_due(steps, due, begun)
         if claimed is not None:
             steps.append(Step(State.EXECUTING, claimed, run.worker_id, run.number))
         steps.append(_end_of(run, past))
         due = None if past is None else past.next_at
     for each in replays:
-        _add_replay(steps, each, due)
-        due = None
+        _add_replay(steps, each, due, waits=each in waited)
+        due = waited.get(each)
     _add_present(steps, task, due)
     if task.depends_on and steps[0].state is State.QUEUED and task.version == len(steps) + 1:
         # The end of a parent came with the submission: its version tells that it waited for it.
@@ -125,14 +127,32 @@ def _add_due(
         steps.append(Step(State.QUEUED, due))
 
 
-def _add_replay(steps: list[Step], replay: Past, due: datetime | None) -> None:
+def _waited(task: Task) -> dict[Past, datetime | None]:
+    """Return the replays after which a task waited for its parents, and until when. None: it still
+    does."""
+    if not task.depends_on or not task.trail:
+        return {}
+    found: dict[Past, datetime | None] = {}
+    places = [*(each.ready_at for each in task.trail[1:]), task.ready_at]
+    for each, ready in zip(task.trail, places, strict=True):
+        if each.state is None or each.next_at is None:
+            continue
+        if ready > each.next_at:
+            found[each] = ready
+        elif each is task.trail[-1] and task.state is State.SCHEDULED:
+            found[each] = None
+    return found
+
+
+def _add_replay(steps: list[Step], replay: Past, due: datetime | None, *, waits: bool) -> None:
     assert replay.state is not None
     assert replay.next_at is not None
     ended = replay.happened_at
     if ended is not None and (steps[-1].state, steps[-1].at) != (replay.state, ended):
         _add_due(steps, due, ended, replay.version)
         steps.append(Step(replay.state, ended))
-    steps.append(Step(State.QUEUED, replay.next_at, reason="replayed"))
+    state = State.SCHEDULED if waits else State.QUEUED
+    steps.append(Step(state, replay.next_at, reason="replayed"))
 
 
 def _end_of(run: Attempt, past: Past | None) -> Step:

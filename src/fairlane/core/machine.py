@@ -14,8 +14,9 @@ pure and has no clock: a `Move` carries durations, and the engine that applies i
                        retrying ◀──── retry ────┘
 
 `cancel` also ends every waiting state. `expire` ends a waiting task as failed. `replay` returns a
-task that failed, died, was cancelled or still waits for its time to the queue. `delete` removes a
-task that has ended. `due` also moves a task whose dependencies are met.
+task that failed, died, was cancelled or still waits for its time to the queue. `rerun` and `rebind`
+do so with any task of a workflow that has ended; `rebind` lets it wait for its parents again.
+`delete` removes a task that has ended. `due` also moves a task whose dependencies are met.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Verb(StrEnum):
     CANCEL = "cancel"
     EXPIRE = "expire"
     REPLAY = "replay"
+    RERUN = "rerun"
+    REBIND = "rebind"
     DELETE = "delete"
 
 
@@ -130,9 +133,19 @@ TRANSITIONS: dict[Verb, Transition] = {
         clears=RERUN | Clears.EXPIRY,
         wakes=True,
     ),
+    Verb.RERUN: Transition(
+        TERMINAL, _QUEUED, place=Place.RESET, clears=RERUN | Clears.EXPIRY, wakes=True
+    ),
+    Verb.REBIND: Transition(
+        TERMINAL, frozenset({State.SCHEDULED}), place=Place.RESET, clears=RERUN | Clears.EXPIRY
+    ),
     # A task that waits to be retried is cancelled first.
     Verb.DELETE: Transition(TERMINAL | {State.RETRYING}, frozenset()),
 }
+
+
+REVIVALS = frozenset({Verb.REPLAY, Verb.RERUN, Verb.REBIND})
+"""The verbs by which an operator has a task run again."""
 
 
 def allows(verb: Verb, source: State) -> bool:
@@ -266,6 +279,13 @@ FREE = _move(Verb.DUE, place=Place.RESET)
 def replay(*, reset_retry_count: bool, level: int | None) -> Move:
     """Return the move by which an operator has a task run again, perhaps at another level."""
     return _move(Verb.REPLAY, retry_count=0 if reset_retry_count else None, returns=0, level=level)
+
+
+FROM_START = _move(Verb.RERUN, retry_count=0, returns=0)
+"""A task of a workflow that ended runs again. All of its parents are met."""
+
+BIND_AGAIN = _move(Verb.REBIND, retry_count=0, returns=0)
+"""A task of a workflow that ended waits again for parents that run again."""
 
 
 class Standing(Protocol):

@@ -50,6 +50,7 @@ from fairlane.core.model import (
     WorkerStatus,
 )
 from fairlane.core.quotas import Made
+from fairlane.core.reruns import Rerun
 from fairlane.core.retention import Pruned, Retention
 from fairlane.core.schedules import Missed, NewSchedule, Overlap, Schedule
 from fairlane.core.scheduling import Fired, SchedulePage
@@ -383,6 +384,29 @@ class Control(Protocol):
 
     def cancel_workflow(self, workflow_id: str) -> Op[list[Cancelled]]:
         """Cancel the tasks of a workflow that wait or run, the last ones first."""
+
+    def resume_workflow(
+        self, workflow_id: str, *, from_node: str | None = None
+    ) -> Op[list[Replayed]]:
+        """Run the tasks of a workflow again that failed, died or were cancelled.
+
+        Completed ones keep their results, except those that are called `from_node`, and all that
+        depend on them. Those that can run first come first in the answers. Raises UnknownNode.
+        """
+
+    def delete_workflow(self, workflow_id: str) -> Op[list[Deleted]]:
+        """Delete the tasks of a workflow, the last ones first. Raises WorkflowRunning."""
+
+    def rerun(self, reruns: Sequence[Rerun]) -> Op[list[Replayed] | None]:
+        """Run up to 500 tasks of workflows again that have ended: see `reruns`.
+
+        A task that is still to wait for parents is scheduled. Parents come before their children. A
+        task that has moved since its version was read, or a parent of which ended badly, stays as
+        it is. The rest is as in `replay`.
+
+        None: nothing was done, because a parent had ended before, and not all of its dependents
+        of then are released yet. Some of them are now: call again.
+        """
 
     def replay_where(
         self,

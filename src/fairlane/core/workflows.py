@@ -157,15 +157,20 @@ def _node_of(task: Task) -> WorkflowNode:
 # -- operations ------------------------------------------------------------------------------------
 
 
-class Verbs(Protocol):
-    """The operations that they are composed of."""
+class Reads(Protocol):
+    """The operation that reads tasks."""
 
     def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
+
+
+class Verbs(Reads, Protocol):
+    """The operations that they are composed of."""
+
     def cancel(self, task_ids: Sequence[str]) -> Op[list[Cancelled]]: ...
 
 
 @reads
-def workflow(self: Verbs, workflow_id: str) -> Flow[Workflow | None]:
+def workflow(self: Reads, workflow_id: str) -> Flow[Workflow | None]:
     return (yield from _read(self, workflow_id))
 
 
@@ -180,12 +185,6 @@ def cancel_workflow(self: Verbs, workflow_id: str) -> Flow[list[Cancelled]]:
     return answers
 
 
-class Reads(Protocol):
-    """The operation that reading is composed of."""
-
-    def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
-
-
 def read_workflow(self: Reads, workflow_id: str, size: int) -> Flow[Workflow | None]:
     """Read a workflow of which it is known how many tasks it has."""
     tasks = yield from _members(self, workflow_id, 1, size)
@@ -193,14 +192,18 @@ def read_workflow(self: Reads, workflow_id: str, size: int) -> Flow[Workflow | N
 
 
 def _read(self: Reads, workflow_id: str) -> Flow[Workflow | None]:
+    return workflow_of(workflow_id, (yield from tasks_of(self, workflow_id)))
+
+
+def tasks_of(self: Reads, workflow_id: str) -> Flow[list[Task]]:
+    """Return the tasks of a workflow, as far as they are there, without what can be large."""
     checked(workflow_id)
     tasks = yield from _members(self, workflow_id, 1, FIRST_READ)
     # Nothing tells how many there were once the first ones are gone.
     size = limits.WORKFLOW_NODES if not tasks else _size_of(tasks)
     if size > FIRST_READ:
         tasks += yield from _members(self, workflow_id, FIRST_READ + 1, size)
-    known = [task for task in tasks if _belongs(task, tasks[0])]
-    return workflow_of(workflow_id, known)
+    return [task for task in tasks if _belongs(task, tasks[0])]
 
 
 def _members(self: Reads, workflow_id: str, first: int, last: int) -> Flow[list[Task]]:

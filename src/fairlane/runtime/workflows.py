@@ -12,7 +12,7 @@ from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import TaskFailed
 from fairlane.core.flow import Op
 from fairlane.core.machine import DEPENDENCY_FAILED
-from fairlane.core.model import Cancelled
+from fairlane.core.model import Cancelled, Deleted, Replayed
 from fairlane.core.states import State
 from fairlane.core.workflows import Workflow, WorkflowNode, WorkflowState
 from fairlane.runtime.answers import Answer, answer_in, answer_of
@@ -130,6 +130,28 @@ class WorkflowHandle(Generic[R]):
     def cancel_sync(self) -> list[Cancelled]:
         """Blocking twin of `cancel`."""
         return self._app.run_sync(self._app.backend.ops.cancel_workflow(self.workflow_id))
+
+    async def resume(self, from_: str | None = None) -> list[Replayed]:
+        """Run the tasks again that failed, died or were cancelled, and those that wait for them.
+
+        Completed ones keep their results, except the task of the name `from_` and all that depend
+        on it. The list is empty if there is nothing to resume. Raises UnknownNode.
+        """
+        ops = self._app.backend.ops
+        return await self._app.run(ops.resume_workflow(self.workflow_id, from_node=from_))
+
+    def resume_sync(self, from_: str | None = None) -> list[Replayed]:
+        """Blocking twin of `resume`."""
+        ops = self._app.backend.ops
+        return self._app.run_sync(ops.resume_workflow(self.workflow_id, from_node=from_))
+
+    async def delete(self) -> list[Deleted]:
+        """Delete all of its tasks. Raises WorkflowRunning unless it has ended."""
+        return await self._app.run(self._app.backend.ops.delete_workflow(self.workflow_id))
+
+    def delete_sync(self) -> list[Deleted]:
+        """Blocking twin of `delete`."""
+        return self._app.run_sync(self._app.backend.ops.delete_workflow(self.workflow_id))
 
     async def mermaid(self) -> str:
         """Return a Mermaid flowchart of its tasks and their states."""

@@ -28,6 +28,7 @@ class EventType(StrEnum):
     DEAD_LETTER = "task.dead_letter"
     CANCELLED = "task.cancelled"
     QUEUED = "task.queued"
+    WAITING = "task.waiting"
     SNOOZED = "task.snoozed"
     DELETED = "task.deleted"
     JOINED = "worker.joined"
@@ -72,6 +73,8 @@ TYPES: Final[Mapping[str, EventType]] = {
     Verb.DUE: EventType.QUEUED,
     Verb.RELEASE: EventType.QUEUED,
     Verb.REPLAY: EventType.QUEUED,
+    Verb.RERUN: EventType.QUEUED,
+    Verb.REBIND: EventType.WAITING,
     Verb.SNOOZE: EventType.SNOOZED,
     Verb.DELETE: EventType.DELETED,
     "worker_joined": EventType.JOINED,

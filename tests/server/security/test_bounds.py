@@ -73,6 +73,7 @@ ONE_TASK = {
     *("DELETE /api/tasks/{task_id}", "POST /api/tasks/{task_id}/retry"),
     "POST /api/tasks/{task_id}/cancel",
     *("GET /api/v1/workflows/{workflow_id}", "POST /api/v1/workflows/{workflow_id}/cancel"),
+    *("DELETE /api/v1/workflows/{workflow_id}", "POST /api/v1/workflows/{workflow_id}/resume"),
 }
 BY_ID = {
     *("POST /api/v1/tasks/cancel", "POST /api/v1/tasks/replay", "POST /api/v1/tasks/retry"),

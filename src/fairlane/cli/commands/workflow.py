@@ -8,11 +8,15 @@ import click
 
 from fairlane.cli import json_output
 from fairlane.cli.audit_log import record
-from fairlane.cli.errors import CommandFailed
+from fairlane.cli.commands.workflow_changes import (
+    delete_command,
+    found_workflow,
+    id_argument,
+    resume_command,
+)
 from fairlane.cli.options import cursor_option, json_option, store_option, utc_option
 from fairlane.cli.render import NONE, Column, Row, console, state, table, when
 from fairlane.cli.store import open_store
-from fairlane.client.app import Fairlane
 from fairlane.core import limits
 from fairlane.core.audit import Action
 from fairlane.core.states import LIVE
@@ -42,12 +46,14 @@ LIST_COLUMNS = (
     Column("at", wide=100),
 )
 
-id_argument = click.argument("workflow_id", metavar="ID")
-
 
 @click.group("workflow")
 def workflow_command() -> None:
-    """List, show or cancel tasks that were stored together."""
+    """List, show, cancel, resume or delete tasks that were stored together."""
+
+
+workflow_command.add_command(resume_command)
+workflow_command.add_command(delete_command)
 
 
 @workflow_command.command("list")
@@ -99,7 +105,7 @@ def show_command(
 ) -> None:
     """Show a workflow and its tasks, those first that can run first."""
     with open_store(store) as app:
-        found = _found(app, workflow_id)
+        found = found_workflow(app, workflow_id)
     if as_json:
         json_output.emit(WorkflowView.of(found))
     elif drawn:
@@ -118,7 +124,7 @@ def cancel_command(workflow_id: str, store: str | None, as_json: bool) -> None:
     Running tasks are cancelled too, and their results are refused.
     """
     with open_store(store) as app:
-        _found(app, workflow_id)
+        found_workflow(app, workflow_id)
         answers = app.run_sync(app.backend.ops.cancel_workflow(workflow_id))
         applied = sum(answer.applied for answer in answers)
         if applied:
@@ -151,15 +157,6 @@ def _list_rows(page: WorkflowPage, *, utc: bool) -> Iterator[Row]:
             when(each.created_at, utc=utc),
             when(each.ended_at, utc=utc),
         )
-
-
-def _found(app: Fairlane, workflow_id: str) -> Workflow:
-    found = app.run_sync(app.backend.ops.workflow(workflow_id))
-    if found is None:
-        raise CommandFailed(
-            f"There is no workflow {workflow_id}: its tasks were deleted, or never submitted here."
-        )
-    return found
 
 
 def _show(found: Workflow, *, utc: bool) -> None:

@@ -189,7 +189,7 @@ export interface EventPage {
   reset: boolean;
 }
 
-export type EventType = "queue.depth" | "schedule.skipped" | "system.metrics" | "task.cancelled" | "task.completed" | "task.dead_letter" | "task.deleted" | "task.failed" | "task.progress" | "task.queued" | "task.retrying" | "task.snoozed" | "task.started" | "task.submitted" | "worker.dead" | "worker.draining" | "worker.joined" | "worker.left" | "worker.paused";
+export type EventType = "queue.depth" | "schedule.skipped" | "system.metrics" | "task.cancelled" | "task.completed" | "task.dead_letter" | "task.deleted" | "task.failed" | "task.progress" | "task.queued" | "task.retrying" | "task.snoozed" | "task.started" | "task.submitted" | "task.waiting" | "worker.dead" | "worker.draining" | "worker.joined" | "worker.left" | "worker.paused";
 
 export interface GroupView {
   failure: string;
@@ -333,6 +333,10 @@ export interface ReplayedView {
 
 export interface ResumeRequest {
   missed?: Missed;
+}
+
+export interface ResumeTerms {
+  from?: string | null;
 }
 
 export interface Retention {
@@ -1035,6 +1039,7 @@ export interface Post {
   "api/v1/tasks/{}/retry": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/workers/{}/drain": { query: never; body: {}; answer: WorkerState };
   "api/v1/workflows/{}/cancel": { query: never; body: {}; answer: SweptView };
+  "api/v1/workflows/{}/resume": { query: never; body: ResumeTerms; answer: SweptView };
   "auth/session": { query: never; body: SignIn; answer: Session };
 }
 
@@ -1049,5 +1054,6 @@ export interface Delete {
   "api/v1/dlq": { query: "type" | "queue" | "priority" | "tag" | "worker" | "owner" | "schedule_id" | "since" | "until" | "ended_before" | "failure" | "all" | "cursor"; body: {}; answer: SweptView };
   "api/v1/schedules/{}": { query: never; body: {}; answer: null };
   "api/v1/tasks/{}": { query: never; body: {}; answer: CancelledView };
+  "api/v1/workflows/{}": { query: never; body: {}; answer: SweptView };
   "auth/session": { query: never; body: {}; answer: null };
 }

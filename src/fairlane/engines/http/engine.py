@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from fairlane.core import definitions, queries, workflows
 from fairlane.core.backend import Backend
-from fairlane.engines.http import control, events, inspect, schedules, submit, workers
+from fairlane.engines.http import (
+    control,
+    events,
+    inspect,
+    schedules,
+    submit,
+    workers,
+    workflow_changes,
+)
 from fairlane.engines.http import workflows as http_workflows
 from fairlane.engines.http.driver import HttpDriver
 from fairlane.engines.http.unsupported import (
@@ -74,12 +82,15 @@ class HttpOperations:
     cancel_workflow = workflows.cancel_workflow
     submit_workflow = http_workflows.submit_workflow
     workflow_page = http_workflows.workflow_page
+    resume_workflow = workflow_changes.resume_workflow
+    delete_workflow = workflow_changes.delete_workflow
     position = queries.position
     version = inspect.version
     migrate = inspect.migrate
     verify = inspect.verify
     durability = inspect.durability
     move_due = unsupported("move_due", OWN)
+    rerun = unsupported("rerun", OWN)
     expired = unsupported("expired", OWN)
     watch_clock = unsupported("watch_clock", OWN)
     bring_back = unsupported("bring_back", OWN)

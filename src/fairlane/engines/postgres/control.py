@@ -148,7 +148,7 @@ def replay(
     while wanted:
         yield BEGIN
         states = [state.code for state in meant]
-        values = (move.level, move.retry_count, move.returns, move.verb.value)
+        values = (move.level, move.retry_count, move.returns, move.verb.value, False)
         rows = yield Query(SQL["replay"], (array_of_ids(wanted), states, *values))
         replayed = [row for row in rows if row[0]]
         keys: list[TallyKey] = []

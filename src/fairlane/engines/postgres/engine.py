@@ -18,6 +18,7 @@ from fairlane.engines.postgres import (
     lanes,
     leases,
     overview,
+    reruns,
     schema,
     submit,
 )
@@ -47,6 +48,7 @@ class PostgresOperations(Composed, Context):
     limit = control.limit
     cancel = control.cancel
     replay = control.replay
+    rerun = reruns.rerun
     delete = deletion.delete
     get = inspect.get
     heads = inspect.heads

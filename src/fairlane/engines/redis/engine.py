@@ -18,6 +18,7 @@ from fairlane.engines.redis import (
     lanes,
     leases,
     overview,
+    reruns,
     schema,
     submit,
 )
@@ -48,6 +49,7 @@ class RedisOperations(Composed, Context):
     limit = control.limit
     cancel = control.cancel
     replay = control.replay
+    rerun = reruns.rerun
     delete = control.delete
     get = inspect.get
     heads = inspect.heads

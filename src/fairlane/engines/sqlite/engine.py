@@ -20,6 +20,7 @@ from fairlane.engines.sqlite import (
     lanes,
     leases,
     overview,
+    reruns,
     schema,
     submit,
 )
@@ -50,6 +51,7 @@ class SqliteOperations(Composed, Context):
     limit = control.limit
     cancel = control.cancel
     replay = control.replay
+    rerun = reruns.rerun
     delete = deletion.delete
     get = inspect.get
     heads = inspect.heads

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fairlane.core import limits
 from fairlane.core.flow import Flow
 from fairlane.core.journal import Passage
-from fairlane.core.machine import Clears, Move, Place, Slot, Verb, allows
+from fairlane.core.machine import REVIVALS, Clears, Move, Place, Slot, allows
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.records import stored_error
 from fairlane.core.states import State
@@ -162,7 +162,7 @@ def _note_rerun(
 
 def _trail(task: TaskRow, move: Move, due_at: int, now: int) -> bytes:
     """Return what a move by which a task runs again adds to its trail."""
-    replayed = move.verb is Verb.REPLAY
+    replayed = move.verb in REVIVALS
     trail = b""
     if task.claimed_at is not None:
         due = None if replayed or move.state is State.QUEUED else due_at

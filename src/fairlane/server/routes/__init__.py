@@ -25,6 +25,7 @@ from fairlane.server.routes import (
     worker_protocol,
     worker_protocol_bulk,
     workers,
+    workflow_changes,
     workflows,
 )
 from fairlane.server.routes.about import describe
@@ -37,6 +38,7 @@ _TABLE: Final[list[Operation]] = [
     *tasks_read.OPERATIONS,
     *tasks_change.ONE,
     *workflows.OPERATIONS,
+    *workflow_changes.OPERATIONS,
     *stats.OPERATIONS,
     *events.OPERATIONS,
     *queues.OPERATIONS,

@@ -26,18 +26,19 @@ async def list_workflows(services: Services, call: Call[None, WorkflowQuery]) ->
 
 async def detail(services: Services, call: Call[None, None]) -> Response:
     """Return a workflow with its tasks."""
-    return Response(WorkflowView.of(await _found(services, call.path["workflow_id"])))
+    return Response(WorkflowView.of(await found_workflow(services, call.path["workflow_id"])))
 
 
 async def cancel(services: Services, call: Call[None, None]) -> Response:
     """Cancel the tasks of a workflow that have not ended. Workers are asked to stop the ones that
     run."""
-    found = await _found(services, call.path["workflow_id"])
+    found = await found_workflow(services, call.path["workflow_id"])
     answers = await services.run(services.ops.cancel_workflow(found.workflow_id))
     return Response(changes_of(answers))
 
 
-async def _found(services: Services, workflow_id: str) -> Workflow:
+async def found_workflow(services: Services, workflow_id: str) -> Workflow:
+    """Return a workflow, or answer that there is none."""
     found = await services.run(services.ops.workflow(workflow_id)) if is_id(workflow_id) else None
     if found is None:
         raise WorkflowNotFound

@@ -34,6 +34,7 @@ const EVENTS = [
   "task.dead_letter",
   "task.cancelled",
   "task.queued",
+  "task.waiting",
   "task.snoozed",
   "task.deleted",
 ];

@@ -34,7 +34,8 @@ SELECT DISTINCT lane FROM fairlane.content WHERE task_id = ANY ($1::text::uuid[]
 -- from one table to another while the statement runs is found in neither: the caller looks again
 -- for those that were in a state to be replayed, and were not.
 --
--- $2: the states that may be replayed; of the move: $3 level, $4 retry_count, $5 returns, $6 verb.
+-- $2: the states that may be replayed; of the move: $3 level, $4 retry_count, $5 returns, $6 verb, $7
+-- whether the tasks wait for parents (see reruns.py).
 
 -- name: replay
 WITH clock AS MATERIALIZED (SELECT fairlane.now_us() AS now),
@@ -43,14 +44,22 @@ unscheduled AS (
     WHERE task_id = ANY ($1::text::uuid[]) AND state = ANY ($2::smallint[])
     RETURNING
         task_id, attempt, version, retry_count, state, linked, due_at IS NULL AS bound,
-        NULL::bigint AS claimed_at, NULL::bigint AS completed_at
+        NULL::bigint AS claimed_at, NULL::bigint AS completed_at, NULL::bigint AS started_at,
+        NULL::text AS worker_id
 ),
 revived AS (
     DELETE FROM fairlane.outcome
     WHERE task_id = ANY ($1::text::uuid[]) AND state = ANY ($2::smallint[])
     RETURNING
         task_id, attempt, version, retry_count, state, false AS linked, false AS bound,
-        claimed_at, completed_at
+        claimed_at, completed_at, started_at, worker_id
+),
+-- The outcome, which goes now, was the record of the run that completed.
+recorded AS (
+    INSERT INTO fairlane.attempts (task_id, attempt, worker_id, started_at, ended_at, outcome)
+    SELECT task_id, attempt, worker_id, started_at, completed_at, 'completed' FROM revived
+    WHERE state = COMPLETED
+    ON CONFLICT DO NOTHING
 ),
 -- An expiry that has passed is removed.
 replayed AS MATERIALIZED (
@@ -68,6 +77,7 @@ replayed AS MATERIALIZED (
 revised AS (
     UPDATE fairlane.content AS task
     SET ready_at = (SELECT now FROM clock),
+        run_at = CASE WHEN $7::boolean THEN (SELECT now FROM clock) ELSE task.run_at END,
         level = replayed.level,
         returns = $5,
         error = NULL,
@@ -95,6 +105,18 @@ queued AS (
         task_id, now, expires_at, now, lane, attempt, version + 1, level,
         coalesce($4::smallint, retry_count), linked OR keyed
     FROM clock, replayed
+    WHERE NOT $7::boolean
+),
+bound AS (
+    INSERT INTO fairlane.waiting (
+        task_id, due_at, ready_at, expires_at, updated_at, lane, attempt, version, level, state,
+        retry_count, linked
+    )
+    SELECT
+        task_id, NULL, now, expires_at, now, lane, attempt, version + 1, level, SCHEDULED,
+        coalesce($4::smallint, retry_count), linked OR keyed
+    FROM clock, replayed
+    WHERE $7::boolean
 ),
 entry AS (
     INSERT INTO fairlane.journal (at, verb, lane, level, task_ids, attempts)

@@ -127,9 +127,10 @@ local function without_middle(runs, newest)
     return from and sub(runs, 1, from - 1) .. sub(runs, at) or runs
 end
 
--- Add a run that did not complete to the task's history.
-local function record_run(id, attempt, worker, started_at, outcome, problem)
-    local run = attempt .. started_at .. stamp .. pack('>BBI4', #worker, #outcome, #problem)
+-- Add a run to the task's history, which ended now or at another time. One that completed is added only when
+-- the task runs again.
+local function record_run(id, attempt, worker, started_at, outcome, problem, ended_at)
+    local run = attempt .. started_at .. (ended_at or stamp) .. pack('>BBI4', #worker, #outcome, #problem)
     local runs = (call('HGET', RUNS, id) or '') .. run .. worker .. outcome .. problem
     local newest = read('>I4', attempt)
     if newest > FIRST_RUNS + LAST_RUNS then
