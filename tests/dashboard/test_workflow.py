@@ -12,9 +12,9 @@ from playwright.async_api import Locator, Page, Request, expect
 from fairlane.core.ids import new_id, numbered
 from fairlane.runtime.graph import Graph
 from fairlane.runtime.mermaid import mermaid
-from tests.dashboard.apps import app, echo, fail, greet, hold, refuse
+from tests.dashboard.apps import app, echo, fail, flaky, greet, hold, refuse
 from tests.dashboard.kit import PHONE, Dashboard
-from tests.dashboard.questions import confirm
+from tests.dashboard.questions import answer, ask, confirm
 
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 PLACES = """() => [...document.querySelectorAll(".graph-box")].map((one) => ({
@@ -346,3 +346,61 @@ async def test_a_thousand_alike_tasks(dashboard: Dashboard) -> None:
     page = await drawn(dashboard, fan(997))
     await expect(page.locator(".graph-box")).to_have_count(3)
     await expect(box(page, "997 × echo")).to_be_visible()
+
+
+async def test_it_is_resumed_from_what_failed(dashboard: Dashboard) -> None:
+    with app.graph("resumed") as g:
+        loaded = g.add(greet.options(node="load"), "Ada")
+        charged = g.add(flaky.options(node="charge", after=[loaded], max_retries=0), 1)
+        g.returns(g.add(echo.options(node="ship"), charged))
+    workflow_id = await dashboard.site.workflow(g)
+    await dashboard.site.reaches(numbered(workflow_id, 3), "cancelled")
+    page = await dashboard.open(f"workflows/{workflow_id}")
+    heading = page.get_by_role("heading", level=1)
+    await expect(heading).to_have_text("resumed failed")
+    before = await places(page)
+    await confirm(page.get_by_role("main"), "Resume workflow", "Completed ones keep their results.")
+    await expect(page.get_by_text("2 tasks to run again.")).to_be_visible()
+    await expect(heading).to_have_text("resumed completed")
+    await expect(page.get_by_role("button", name="Resume workflow")).to_have_count(0)
+    assert await places(page) == before
+
+
+async def test_it_is_resumed_from_a_task(dashboard: Dashboard) -> None:
+    with app.graph("again") as g:
+        loaded = g.add(greet.options(node="load"), "Ada")
+        packed = g.add(echo.options(node="pack"), loaded)
+        g.returns(g.add(echo.options(node="ship"), packed))
+    site = dashboard.site
+    workflow_id = await site.workflow(g)
+    ids = [numbered(workflow_id, number) for number in (1, 2, 3)]
+    await site.reaches(ids[2], "completed")
+    page = await dashboard.open(f"workflows/{workflow_id}")
+    # In the card, whose question does not close it.
+    await box(page, "ship").hover()
+    await expect(card(page)).to_contain_text("Result")
+    question = await ask(card(page), "Resume from here")
+    await expect(question).to_contain_text("ship")
+    await answer(question, "Back")
+    await expect(card(page).get_by_role("button", name="Resume from here")).to_be_focused()
+    await confirm(card(page), "Resume from here", "It runs again")
+    await expect(page.get_by_text("1 task to run again.")).to_be_visible()
+    again = await site.reaches(ids[2], "completed")
+    assert [(await site.task(each)).attempt for each in ids] == [1, 1, again.attempt]
+    # And in the list.
+    await dashboard.visit(page, f"workflows/{workflow_id}?view=list")
+    await confirm(row(page, "pack"), "Resume from here", "It runs again")
+    await expect(page.get_by_text("2 tasks to run again.")).to_be_visible()
+    await expect(row(page, "ship")).to_contain_text("completed")
+
+
+async def test_it_is_deleted(dashboard: Dashboard) -> None:
+    with app.graph("deleted") as g:
+        g.add(greet.options(node="load"), "Ada")
+    workflow_id = await dashboard.site.workflow(g)
+    await dashboard.site.reaches(numbered(workflow_id, 1), "completed")
+    page = await dashboard.open(f"workflows/{workflow_id}")
+    await confirm(page.get_by_role("main"), "Delete", "They cannot be restored.")
+    await expect(page.get_by_role("heading", name="Workflows")).to_be_visible()
+    found = await dashboard.site.world.run(dashboard.site.world.ops.workflow(workflow_id))
+    assert found is None

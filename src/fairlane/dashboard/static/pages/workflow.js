@@ -40,6 +40,7 @@ import { criticalPath, timingsOf } from "./workflow/times.js";
  * @property {Structure} structure The same for as long as the workflow has the same tasks.
  * @property {(id: string) => string} nameOf The name of a task, for sentences.
  * @property {(query: ViewQuery) => string} to The address of another view.
+ * @property {() => Promise<void>} refresh
  */
 
 await Promise.all(["folding-tables.css", "workflow.css"].map(loadStyle));
@@ -53,6 +54,7 @@ const EVENTS = [
   "task.dead_letter",
   "task.cancelled",
   "task.queued",
+  "task.waiting",
   "task.snoozed",
   "task.deleted",
 ];
@@ -82,6 +84,8 @@ function WorkflowPage({ id, query }) {
   const resource = useResource((abort) => get(`api/v1/workflows/${segment(id)}`, {}, abort), [], {
     on: EVENTS,
     concerns: ({ data }) => data.task_id !== undefined && ids.current.has(data.task_id),
+    every: 5000, // When a run began is recorded a moment after the event.
+    until: ({ status }) => status !== "running",
   });
   const { data, error, refresh } = resource;
   useEffect(() => {
@@ -98,7 +102,7 @@ function WorkflowPage({ id, query }) {
 
 /** @param {{ workflow: WorkflowView, query: ViewQuery, refresh: () => Promise<void> }} props */
 function Content({ workflow, query, refresh }) {
-  const shown = useShown(workflow);
+  const shown = useShown(workflow, refresh);
   const view = query.view ?? (NARROW.matches ? "list" : "graph");
   return html`
     <${Head} workflow=${workflow} refresh=${refresh} />
@@ -116,8 +120,8 @@ function Content({ workflow, query, refresh }) {
     </section>`;
 }
 
-/** @param {WorkflowView} workflow @returns {Shown} */
-function useShown(workflow) {
+/** @param {WorkflowView} workflow @param {() => Promise<void>} refresh @returns {Shown} */
+function useShown(workflow, refresh) {
   const { workflow_id: id, tasks } = workflow;
   const structure = useMemo(() => structureOf(tasks), [shapeOf(tasks)]);
   return useMemo(() => {
@@ -131,6 +135,7 @@ function useShown(workflow) {
       structure,
       nameOf: (task) => isolated(byId.get(task)?.name ?? shortId(task)),
       to: (query) => link(["workflows", id], { ...query }),
+      refresh,
     };
   }, [workflow, structure]);
 }

@@ -32,6 +32,7 @@ const EVENTS = [
   "task.dead_letter",
   "task.cancelled",
   "task.queued",
+  "task.waiting",
   "task.deleted",
 ];
 

@@ -6,10 +6,12 @@ import { now } from "../../lib/clock.js";
 import { count, counted } from "../../lib/format.js";
 import { html } from "../../lib/preact.js";
 import { useResource } from "../../lib/resource.js";
+import { LIVE } from "../../lib/states.js";
 import { StateBadge } from "../../ui/badges.js";
 import { fetched } from "../../ui/fetched.js";
 import { encoded } from "../../ui/json.js";
 import { StateCounts } from "../../ui/state-counts.js";
+import { ResumeFrom } from "../workflows/actions.js";
 import { aboutTimes, countStates } from "./words.js";
 
 /**
@@ -72,7 +74,13 @@ function AboutTask({ id, shown }) {
     ${task.name !== task.task_type && html`<p class="muted">${task.task_type}</p>`}
     <p>${about}</p>
     ${task.error && html`<p class="error-message">${task.error}</p>`}
-    ${fetched(detail, (found) => html`<${Values} task=${found} shown=${shown} />`, 2)}`;
+    ${fetched(detail, (found) => html`<${Values} task=${found} shown=${shown} />`, 2)}
+    ${
+      !LIVE.has(task.status) &&
+      html`<p class="row">
+        <${ResumeFrom} id=${workflow.workflow_id} name=${task.name} changed=${shown.refresh} />
+      </p>`
+    }`;
 }
 
 /** @param {{ task: TaskDetail, shown: Shown }} props */

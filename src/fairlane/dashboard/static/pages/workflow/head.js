@@ -11,16 +11,18 @@ import { TaskLink } from "../../ui/links.js";
 import { Panel } from "../../ui/panel.js";
 import { StateCounts } from "../../ui/state-counts.js";
 import { Ago } from "../../ui/time.js";
-import { CancelWorkflow } from "../workflows/actions.js";
+import { CancelWorkflow, DeleteWorkflow, ResumeWorkflow } from "../workflows/actions.js";
 import { WorkflowBadge } from "../workflows/badge.js";
 import { mermaidOf } from "./mermaid.js";
 import { countStates } from "./words.js";
 
 /**
- * @import { State, WorkflowView } from "../../../types/api.js"
+ * @import { State, WorkflowState, WorkflowView } from "../../../types/api.js"
  * @import { Shown } from "../workflow.js"
  */
 
+/** @type {Set<WorkflowState>} */
+const RESUMABLE = new Set(["failed", "cancelled"]);
 const MOST_FAILURES = 3;
 
 /** @param {{ workflow: WorkflowView, refresh: () => Promise<void> }} props */
@@ -37,9 +39,11 @@ export function Head({ workflow, refresh }) {
     <div class="tools">
       <${CopyButton} text=${() => mermaidOf(workflow)} what="the Mermaid text">Mermaid</${CopyButton}>
       <${CopyButton} text=${() => JSON.stringify(workflow, null, 2)} what="the JSON">JSON</${CopyButton}>
+      ${RESUMABLE.has(status) && html`<${ResumeWorkflow} id=${id} changed=${refresh} />`}
       ${
-        status === "running" &&
-        html`<${CancelWorkflow} id=${id} changed=${refresh}>Cancel workflow</${CancelWorkflow}>`
+        status === "running"
+          ? html`<${CancelWorkflow} id=${id} changed=${refresh}>Cancel workflow</${CancelWorkflow}>`
+          : html`<${DeleteWorkflow} id=${id} />`
       }
     </div>
   </div>`;

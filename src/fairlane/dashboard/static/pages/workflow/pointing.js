@@ -63,7 +63,8 @@ function pointingOf(pointed) {
     clearTimeout(timer);
     pointed.value = null;
   }
-  const leave = () => later(LEAVE_MS, hide);
+  // A question that a button of the card asks belongs to the card.
+  const leave = () => later(LEAVE_MS, () => !document.querySelector("dialog[open]") && hide());
   const stay = () => clearTimeout(timer);
   const boxAt = (/** @type {Event} */ { target }) =>
     target instanceof Element ? target.closest("[data-box]") : null;

@@ -3,13 +3,14 @@
 
 import { count, counted, spaced } from "../../lib/format.js";
 import { memo } from "../../lib/memo.js";
-import { html, useState } from "../../lib/preact.js";
+import { html, useCallback, useState } from "../../lib/preact.js";
 import { link } from "../../lib/router.js";
-import { STATES } from "../../lib/states.js";
+import { LIVE, STATES } from "../../lib/states.js";
 import { Badge, StateBadge } from "../../ui/badges.js";
 import { Icon } from "../../ui/icons.js";
 import { SortableHead, sortRows } from "../../ui/sort.js";
 import { Ago } from "../../ui/time.js";
+import { ResumeFrom } from "../workflows/actions.js";
 import { tookText } from "./words.js";
 
 /**
@@ -27,6 +28,7 @@ const COLUMNS = [
   { name: "after", title: "Depends on", by: ({ task }) => task.parents.length, down: true },
   { name: "started", title: "Started", by: ({ timing }) => timing.started ?? Infinity },
   { name: "took", title: "Took", by: ({ timing }) => tookOf(timing), down: true },
+  { name: "actions", title: "" },
 ];
 const AT_ONCE = 100;
 const FEW = 3;
@@ -38,6 +40,7 @@ const tookOf = ({ started, ended }) => (started === null || ended === null ? -1 
 export function TaskTable({ shown, query }) {
   const [most, setMost] = useState(AT_ONCE);
   const { order = "", state, like } = query;
+  const changed = useCallback(() => shown.refresh(), []); // A new function draws all rows again.
   const { byId, timings, path, workflow, to } = shown;
   const box = shown.structure.boxes.find(({ id }) => id === (like && shown.structure.boxOf.get(like)));
   const tasks = (box ? box.members : [...byId.keys()])
@@ -53,7 +56,8 @@ export function TaskTable({ shown, query }) {
         ({ task, timing }) => html`<${TaskRow} key=${task.task_id} id=${task.task_id} name=${task.name}
           type=${task.task_type} state=${task.status} error=${task.doomed ? null : task.error}
           after=${dependsOn(task, shown)} started=${task.started_at} took=${tookText(task, timing)}
-          critical=${path.has(task.task_id)} answers=${task.answers} />`,
+          critical=${path.has(task.task_id)} answers=${task.answers} changed=${changed}
+          workflow=${workflow.workflow_id} />`,
       )}</tbody>
     </table>
     ${
@@ -105,9 +109,11 @@ const TaskRow = memo(
    * @param {string} props.took
    * @param {boolean} props.critical
    * @param {boolean} props.answers
+   * @param {string} props.workflow
+   * @param {() => Promise<void>} props.changed
    */
-  ({ id, name, type, state, error, started, after, took, critical, answers }) => html`<tr role="row"
-    data-id=${id} data-critical=${critical}>
+  ({ id, name, type, state, error, started, after, took, critical, answers, workflow, changed }) => html`<tr
+    role="row" data-id=${id} data-critical=${critical}>
     <th role="rowheader" scope="row" class="name">
       <a href=${link(["tasks", id])}>${name}</a>
       ${answers && html`<${Badge} tone="info" title="Its result is that of the workflow.">result</${Badge}>`}
@@ -118,5 +124,8 @@ const TaskRow = memo(
     <td role="cell" class="muted" data-title=${after && "After"}>${after}</td>
     <td role="cell" data-title="Started"><${Ago} at=${started} /></td>
     <td role="cell" data-title=${took && "Took"}>${took}</td>
+    <td role="cell" class="row-actions">
+      ${!LIVE.has(state) && html`<${ResumeFrom} id=${workflow} name=${name} changed=${changed} />`}
+    </td>
   </tr>`,
 );
