@@ -17,7 +17,7 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.documents import Document, Documents, Overtaken, rewrites
-from fairlane.core.errors import InvalidWorkflow
+from fairlane.core.errors import InvalidWorkflow, TaskIdConflict
 from fairlane.core.flow import Flow, Op
 from fairlane.core.model import Accepted, Membership, NewTask, Task, microseconds_of
 from fairlane.core.priority import MICROSECONDS
@@ -180,6 +180,11 @@ def submit_workflow(self: Recorded, tasks: Sequence[NewTask]) -> Flow[list[Accep
     now, (stored, watch) = yield from self.read_documents(
         KIND, [workflow_id, watch_id(workflow_id)]
     )
+    before = record_of(stored)
+    if before is not None and (before.name, before.tasks) != (record.name, record.tasks):
+        raise TaskIdConflict(
+            f"The workflow {workflow_id} was submitted before, as another one: make a new graph."
+        )
     if stored is not None:
         heads = yield from self.heads([task.task_id for task in tasks]).flow()
         if all(heads):

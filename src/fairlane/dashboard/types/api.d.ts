@@ -235,6 +235,12 @@ export type Missed = "all" | "once" | "skip";
 
 export type Mode = "existing" | "reject" | "replace";
 
+export interface NodeAccepted {
+  node: string;
+  task_id: string;
+  status: State;
+}
+
 export interface NodeView {
   task_id: string;
   name: string;
@@ -938,9 +944,21 @@ export interface WorkerView {
   held_back?: Array<string>;
 }
 
+export interface WorkflowAccepted {
+  workflow_id: string;
+  tasks: Array<NodeAccepted>;
+}
+
 export interface WorkflowList {
   workflows: Array<WorkflowSummaryView>;
   next_cursor: string | null;
+}
+
+export interface WorkflowRequest {
+  tasks: Array<Record<string, unknown>>;
+  name?: string | null;
+  returns?: string | Array<string> | null;
+  workflow_id?: string | null;
 }
 
 export type WorkflowState = "cancelled" | "completed" | "failed" | "running";
@@ -1034,6 +1052,7 @@ export interface Post {
   "api/v1/tasks/{}/replay": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/tasks/{}/retry": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/workers/{}/drain": { query: never; body: {}; answer: WorkerState };
+  "api/v1/workflows": { query: never; body: WorkflowRequest; answer: WorkflowAccepted };
   "api/v1/workflows/{}/cancel": { query: never; body: {}; answer: SweptView };
   "auth/session": { query: never; body: SignIn; answer: Session };
 }
