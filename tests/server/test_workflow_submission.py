@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fairlane.core.ids import new_id, numbered
-from fairlane.core.outcomes import Completed
+from fairlane.core.model import TaskError
+from fairlane.core.outcomes import Completed, Failed
 from tests.server.kit import Api, refused, told
 
 WORKFLOWS = "/api/v1/workflows"
@@ -73,7 +74,23 @@ async def test_a_repeated_request_is_harmless(served: Api, way: str) -> None:
         returns=None,
         **({"workflow_id": body["workflow_id"]} if way == "id" else {}),
     )
-    refused(await served.ask("POST", WORKFLOWS, other, **headers), 409, "task_id_conflict")
+    refused(await served.ask("POST", WORKFLOWS, other, **headers), 422, "task_id_conflict")
+
+
+async def test_a_task_that_runs_at_the_end(served: Api) -> None:
+    last = {"node": "report", "task_type": "report", "on_exit": "outcomes"}
+    body = graph(tasks=[last, *graph()["tasks"]], on_failure="cancel")
+    answer = await served.post(WORKFLOWS, body, 201)
+    assert [each["node"] for each in answer["tasks"]][-1] == "report"
+    worker = await served.world.worker()
+    await served.world.claim_and_settle(worker, Failed(TaskError.of("gone")))
+    view = await served.get(f"{WORKFLOWS}/{answer['workflow_id']}")
+    assert (view["status"], view["on_failure"]) == ("running", "cancel")
+    assert [node["on_exit"] for node in view["tasks"]] == [False] * 5 + [True]
+    task = await served.get(f"/api/v1/tasks/{answer['tasks'][-1]['task_id']}")
+    assert (task["status"], task["on_parent_failure"]) == ("queued", "continue")
+    assert task["inputs"]["outcomes"]["outcomes"] is True
+    assert len(task["inputs"]["outcomes"]["parents"]) == 5
 
 
 def changed(place: int, **changes: Any) -> dict[str, Any]:
@@ -102,6 +119,17 @@ def changed(place: int, **changes: Any) -> dict[str, Any]:
         (changed(1, inputs={"order": {"parents": []}}), "invalid_workflow", "Task 2"),
         ({"tasks": [{"task_type": "a"}]}, "invalid_workflow", "Task 1"),
         ({"tasks": ["a"]}, "invalid_workflow", "Task 1"),
+        (graph(on_failure="stop"), "invalid_request", "stop"),
+        (
+            graph(
+                tasks=[{"node": each, "task_type": "t", "on_exit": "o"} for each in "ab"],
+                returns=None,
+            ),
+            "invalid_workflow",
+            "One task runs at the end, not 'a', 'b'",
+        ),
+        (changed(1, on_exit="order"), "invalid_workflow", "is in on_exit and in the inputs"),
+        (changed(1, on_exit="all"), "invalid_workflow", "in a circle"),
         (graph(returns="nobody"), "invalid_workflow", "returns names 'nobody'"),
         (changed(1, parameters={"order": 1}), "invalid_batch", "give it once"),
         (changed(3, task_type=""), "invalid_batch", '"node":"load"'),

@@ -386,7 +386,8 @@ class Control(Protocol):
         is the first. Repeated requests so submit the same workflow."""
 
     def cancel_workflow(self, workflow_id: str) -> Op[list[Cancelled]]:
-        """Cancel the tasks of a workflow that wait or run, the last ones first."""
+        """Cancel the tasks of a workflow that wait or run, the last ones first. The task that runs
+        at the end is left: it runs then."""
 
     def replay_where(
         self,

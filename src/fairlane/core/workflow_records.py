@@ -108,13 +108,13 @@ def watched_at(watch: Document) -> int:
     return watch.at + _FAR
 
 
-def pause_after(watch: Document) -> float:
+def pause_after(watch: Document, most: float = limits.WORKFLOW_WATCH_SECONDS_MOST) -> float:
     """Return after what pause to look again, which grows."""
     try:
         before = msgspec.json.decode(watch.value, type=float)
     except msgspec.MsgspecError:
         before = limits.WORKFLOW_WATCH_SECONDS
-    return min(before * 1.5, limits.WORKFLOW_WATCH_SECONDS_MOST)
+    return min(before * 1.5, most)
 
 
 # -- rules -----------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def is_whole(tasks: Sequence[NewTask]) -> bool:
 
 def _terms(membership: Membership) -> tuple[object, ...]:
     """Return what all tasks of a workflow have in common."""
-    return (membership.nodes, membership.name)
+    return (membership.nodes, membership.name, membership.on_failure)
 
 
 def new_record(tasks: Sequence[NewTask]) -> tuple[str, Record]:

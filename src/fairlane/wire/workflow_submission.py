@@ -8,10 +8,11 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from fairlane.core import limits
+from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.errors import InvalidWorkflow
 from fairlane.core.ids import numbered
 from fairlane.core.inputs import TaskInput, spliced
-from fairlane.core.model import Membership
+from fairlane.core.model import Membership, OnFailure
 from fairlane.core.raw_json import members_of
 from fairlane.core.states import State
 from fairlane.core.text import shown
@@ -39,12 +40,14 @@ class NodeInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class NodeTerms(msgspec.Struct, frozen=True):
     """What a task of a graph has besides what any task has: its name, the names of tasks that it
-    waits for without their results, and parameters that are results."""
+    waits for without their results, and parameters that are results. `on_exit`: it runs when all
+    others have ended, and this parameter is the list of their outcomes."""
 
     node: NodeName
     after: Annotated[tuple[NodeName, ...], _NODES] = ()
     inputs: Mapping[InputName, NodeInput] = {}
     depends_on: tuple[TaskId, ...] = ()
+    on_exit: InputName | None = None
 
 
 _REFUSED: Final = ("task_id", "workflow_id", "workflow", "idempotency_key", "unique")
@@ -65,6 +68,11 @@ UnreadNode = Annotated[
                     "items": {"type": "string"},
                     "description": "The names of tasks to wait for.",
                 },
+                "on_exit": {
+                    "type": "string",
+                    "description": "It runs when all others have ended, whatever became of them: "
+                    "the name of the parameter that is the list of their outcomes.",
+                },
                 "inputs": {
                     "type": "object",
                     "description": "Parameters that are results of other tasks, by their names: "
@@ -78,8 +86,9 @@ UnreadNode = Annotated[
 
 class WorkflowRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A graph of 1 to 999 tasks, stored all or none. `returns`: the name of the task whose result
-    is the workflow's, or a list of names. `workflow_id`: a UUID that the client chooses, so that
-    the request can be repeated."""
+    is the workflow's, or a list of names. `on_failure`: when a task has ended badly, those go on
+    that do not depend on it, or all are cancelled. `workflow_id`: a UUID that the client chooses,
+    so that the request can be repeated."""
 
     tasks: Annotated[
         tuple[UnreadNode, ...],
@@ -87,6 +96,7 @@ class WorkflowRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ]
     name: NodeName | None = None
     returns: NodeName | Annotated[tuple[NodeName, ...], _NODES] | None = None
+    on_failure: OnFailure = OnFailure.CONTINUE
     workflow_id: TaskId | None = None
 
     def take(self) -> tuple[msgspec.Raw, ...]:
@@ -133,7 +143,10 @@ def plan(
     Raises InvalidWorkflow.
     """
     terms = [_terms_of(number, raw) for number, raw in enumerate(given, 1)]
-    places = order([GraphNode(each.node, _parents(each)) for each in terms])
+    last = _last(terms)
+    names = [each.node for each in terms if each is not last]
+    waits = [(*_parents(each), *(names if each is last else ())) for each in terms]
+    places = order([GraphNode(each.node, waits[at]) for at, each in enumerate(terms)])
     ids = {terms[place].node: numbered(workflow_id, at) for at, place in enumerate(places, 1)}
     for name in request.answering:
         if name not in ids:
@@ -142,9 +155,17 @@ def plan(
     planned: list[PlannedNode] = []
     for place in places:
         each = terms[place]
-        membership = Membership(each.node, len(terms), request.name, each.node in answering)
-        made = _request(bytes(given[place]), each, ids, workflow_id, membership)
-        planned.append(PlannedNode(each.node, msgspec.Raw(made)))
+        membership = Membership(
+            each.node,
+            len(terms),
+            request.name,
+            each.node in answering,
+            request.on_failure,
+            on_exit=each is last,
+        )
+        others = [ids[terms[at].node] for at in places if terms[at] is not last]
+        made = {"workflow_id": workflow_id} | _made(each, ids, others, membership)
+        planned.append(PlannedNode(each.node, _request(bytes(given[place]), each.node, made)))
     return planned
 
 
@@ -161,26 +182,30 @@ def _terms_of(number: int, raw: msgspec.Raw) -> NodeTerms:
     return terms
 
 
+def _last(terms: Sequence[NodeTerms]) -> NodeTerms | None:
+    """Return the task that runs when all others have ended, if there is one."""
+    found = [each for each in terms if each.on_exit is not None]
+    if len(found) > 1:
+        raise InvalidWorkflow(
+            f"One task runs at the end, not {', '.join(shown(each.node) for each in found[:10])}."
+        )
+    if found and found[0].on_exit in found[0].inputs:
+        raise InvalidWorkflow(
+            f"The parameter {shown(found[0].on_exit)} of the task {shown(found[0].node)} is in "
+            "on_exit and in the inputs: give it once."
+        )
+    return found[0] if found else None
+
+
 def _parents(terms: NodeTerms) -> tuple[str, ...]:
     sources = [name for each in terms.inputs.values() for name in each.parents]
     return tuple(dict.fromkeys([*sources, *terms.after]))
 
 
-def _request(
-    raw: bytes,
-    terms: NodeTerms,
-    ids: Mapping[str, str],
-    workflow_id: str,
-    membership: Membership,
-) -> bytes:
-    """Return a task of a graph as a request for a task."""
-    members = members_of(raw)
-    for name in _REFUSED:
-        if name in members:
-            raise InvalidWorkflow(
-                f"The task {shown(terms.node)} cannot have {name}: the tasks of a workflow are "
-                "stored together, all or none, and get their ids from the server."
-            )
+def _made(
+    terms: NodeTerms, ids: Mapping[str, str], others: Sequence[str], membership: Membership
+) -> dict[str, Any]:
+    """Return what the server says of a task: its ids, its place and what it waits for."""
     inputs = {
         name: TaskInput(
             tuple(ids[parent] for parent in each.parents),
@@ -190,15 +215,31 @@ def _request(
         )
         for name, each in terms.inputs.items()
     }
+    if terms.on_exit is not None:
+        inputs[terms.on_exit] = TaskInput(tuple(others), many=True, outcomes=True)
     made: dict[str, Any] = {
         "task_id": ids[terms.node],
-        "workflow_id": workflow_id,
         "workflow": membership,
         "inputs": inputs,
         "depends_on": [*terms.depends_on, *(ids[name] for name in terms.after)],
     }
+    if membership.on_exit:
+        made["on_parent_failure"] = OnParentFailure.CONTINUE
+    return made
+
+
+def _request(raw: bytes, node: str, made: Mapping[str, Any]) -> msgspec.Raw:
+    """Return a task of a graph as a request for a task."""
+    members = members_of(raw)
+    for name in _REFUSED:
+        if name in members:
+            raise InvalidWorkflow(
+                f"The task {shown(node)} cannot have {name}: the tasks of a workflow are stored "
+                "together, all or none, and get their ids from the server."
+            )
     kept = {name: value for name, value in members.items() if name not in _OWN and name not in made}
-    return spliced(b"{}", kept | {name: msgspec.json.encode(value) for name, value in made.items()})
+    encoded = {name: msgspec.json.encode(value) for name, value in made.items()}
+    return msgspec.Raw(spliced(b"{}", kept | encoded))
 
 
-_OWN: Final = frozenset({"node", "after"})
+_OWN: Final = frozenset({"node", "after", "on_exit"})

@@ -208,6 +208,7 @@ export interface InputRequest {
   many?: boolean;
   path?: Array<string | number>;
   nesting?: Array<number>;
+  outcomes?: boolean;
 }
 
 export interface LiveEvent {
@@ -222,6 +223,8 @@ export interface Membership {
   nodes: number;
   name?: string | null;
   answers?: boolean;
+  on_failure?: OnFailure;
+  on_exit?: boolean;
 }
 
 export interface MembershipRequest {
@@ -229,6 +232,8 @@ export interface MembershipRequest {
   nodes: number;
   name?: string | null;
   answers?: boolean;
+  on_failure?: OnFailure;
+  on_exit?: boolean;
 }
 
 export type Missed = "all" | "once" | "skip";
@@ -251,9 +256,12 @@ export interface NodeView {
   error: string | null;
   doomed: boolean;
   answers: boolean;
+  on_exit: boolean;
   started_at: string | null;
   ended_at: string | null;
 }
+
+export type OnFailure = "cancel" | "continue";
 
 export type OnParentFailure = "cancel" | "continue";
 
@@ -643,6 +651,7 @@ export interface TaskInput {
   many?: boolean;
   path?: Array<string | number>;
   nesting?: Array<number>;
+  outcomes?: boolean;
 }
 
 export interface TaskLookup {
@@ -958,6 +967,7 @@ export interface WorkflowRequest {
   tasks: Array<Record<string, unknown>>;
   name?: string | null;
   returns?: string | Array<string> | null;
+  on_failure?: OnFailure;
   workflow_id?: string | null;
 }
 
@@ -977,6 +987,7 @@ export interface WorkflowView {
   workflow_id: string;
   name: string | null;
   status: WorkflowState;
+  on_failure: OnFailure;
   complete: boolean;
   created_at: string;
   ended_at: string | null;
