@@ -44,11 +44,17 @@ async def test_a_workflow_is_shown_with_its_tasks(served: Api) -> None:
         "workflow_id": workflow_id,
         "name": "order",
         "status": "failed",
+        "on_failure": "continue",
         "complete": True,
     }
     assert load.pop("ended_at") <= charge.pop("ended_at")
     first, second = numbered(workflow_id, 1), numbered(workflow_id, 2)
-    usual = {"task_type": "a", "on_parent_failure": "cancel", "started_at": load["started_at"]}
+    usual = {
+        "task_type": "a",
+        "on_exit": False,
+        "on_parent_failure": "cancel",
+        "started_at": load["started_at"],
+    }
     assert load == {
         **usual,
         "task_id": first,

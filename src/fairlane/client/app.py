@@ -30,7 +30,8 @@ from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidTask
 from fairlane.core.flow import Flow, Op, perform, perform_async
 from fairlane.core.ids import checked as checked_id
-from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed
+from fairlane.core.membership import checked_on_failure
+from fairlane.core.model import Accepted, Cancelled, NewTask, OnFailure, Replayed
 from fairlane.core.model import Task as StoredTask
 from fairlane.core.priority import Aging
 from fairlane.core.retention import Retention
@@ -133,18 +134,26 @@ class Fairlane(Definitions):
     @overload
     async def submit(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
     @overload
-    async def submit(self, call: Shape[R], *, connection: Any = None) -> WorkflowHandle[R]: ...
     async def submit(
-        self, call: Prepared[Any] | Shape[Any], *, connection: Any = None
+        self, call: Shape[R], *, connection: Any = None, on_failure: str = OnFailure.CONTINUE
+    ) -> WorkflowHandle[R]: ...
+    async def submit(
+        self,
+        call: Prepared[Any] | Shape[Any],
+        *,
+        connection: Any = None,
+        on_failure: str = OnFailure.CONTINUE,
     ) -> Handle[Any] | WorkflowHandle[Any]:
         """Submit a prepared call, or several as a workflow, which are stored all or none.
         Concurrent submissions of calls share a round trip.
 
         With the caller's own `connection` to the store's database, the task exists if and only if
         the caller's transaction commits (PostgreSQL and SQLite).
+
+        `on_failure` is about workflows, see `graph`.
         """
         if isinstance(call, Shape):
-            return await self.submit_plan(_plan_of(call), connection=connection)
+            return await self.submit_plan(_plan_of(call, on_failure), connection=connection)
         if connection is not None:
             (handle,) = await self.submit_many([call], connection=connection)
             return handle
@@ -165,13 +174,19 @@ class Fairlane(Definitions):
     @overload
     def submit_sync(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
     @overload
-    def submit_sync(self, call: Shape[R], *, connection: Any = None) -> WorkflowHandle[R]: ...
     def submit_sync(
-        self, call: Prepared[Any] | Shape[Any], *, connection: Any = None
+        self, call: Shape[R], *, connection: Any = None, on_failure: str = OnFailure.CONTINUE
+    ) -> WorkflowHandle[R]: ...
+    def submit_sync(
+        self,
+        call: Prepared[Any] | Shape[Any],
+        *,
+        connection: Any = None,
+        on_failure: str = OnFailure.CONTINUE,
     ) -> Handle[Any] | WorkflowHandle[Any]:
         """Blocking twin of `submit`."""
         if isinstance(call, Shape):
-            return self.submit_plan_sync(_plan_of(call), connection=connection)
+            return self.submit_plan_sync(_plan_of(call, on_failure), connection=connection)
         (handle,) = self.submit_many_sync([call], connection=connection)
         return handle
 
@@ -213,9 +228,13 @@ class Fairlane(Definitions):
         self._run_in_place_sync(connection)
         return WorkflowHandle(self, plan.workflow_id, plan)
 
-    def graph(self, name: str) -> Graph:
-        """Return a workflow to be built a task at a time: see `Graph`."""
-        return Graph(self, name)
+    def graph(self, name: str, *, on_failure: str = OnFailure.CONTINUE) -> Graph:
+        """Return a workflow to be built a task at a time: see `Graph`.
+
+        `on_failure`: when a task has ended badly, `"continue"` lets those go on that do not depend
+        on it; `"cancel"` cancels all that has not ended, running tasks too.
+        """
+        return Graph(self, name, on_failure)
 
     def workflow(self, workflow_id: str) -> WorkflowHandle[Any]:
         """Return a handle for a workflow that was submitted before."""
@@ -631,8 +650,14 @@ class Fairlane(Definitions):
         return await self.run(self.backend.ops.heads(task_ids))
 
 
-def _plan_of(shape: Shape[Any]) -> Plan:
-    return plan_of(leaves(shape.tree), shape.tree, parent=shape.parent)
+def _plan_of(shape: Shape[Any], on_failure: str) -> Plan:
+    return plan_of(
+        leaves(shape.tree),
+        shape.tree,
+        parent=shape.parent,
+        on_failure=checked_on_failure(on_failure),
+        at_exit=shape.at_exit,
+    )
 
 
 class _LoopState(NamedTuple):

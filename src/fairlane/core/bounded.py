@@ -82,6 +82,10 @@ class BoundOperations:
         yield from self._check_known(tasks, answers)
         return answers
 
+    def workflow_id_for(self, key: str, workflow_id: str) -> Op[str]:
+        """Return the id of the workflow that has this key in the namespace of the subject."""
+        return self._ops.workflow_id_for(self._bounds.own_key(key), workflow_id)
+
     @reads
     def check_new(self, tasks: Sequence[NewTask]) -> Flow[None]:
         """Raise unless these tasks may be submitted: the first half of `submit`."""

@@ -21,6 +21,7 @@ from fairlane.core import (
     store_settings,
     tokens,
     unused_lanes,
+    workflow_keys,
     workflow_list,
     workflow_records,
     workflow_watch,
@@ -46,6 +47,7 @@ class Composed:
     workflow = workflows.workflow
     cancel_workflow = workflows.cancel_workflow
     submit_workflow = workflow_records.submit_workflow
+    workflow_id_for = workflow_keys.workflow_id_for
     workflow_page = workflow_list.workflow_page
     watch_workflows = workflow_watch.watch_workflows
     resume_workflow = resuming.resume_workflow

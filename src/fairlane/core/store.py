@@ -382,8 +382,13 @@ class Control(Protocol):
         """Store all tasks of a workflow and its record, all or none. What is stored already stays
         as it is. Raises InvalidWorkflow, and what `submit` raises."""
 
+    def workflow_id_for(self, key: str, workflow_id: str) -> Op[str]:
+        """Return the id that a workflow has got under this key within the last day: this one if it
+        is the first. Repeated requests so submit the same workflow."""
+
     def cancel_workflow(self, workflow_id: str) -> Op[list[Cancelled]]:
-        """Cancel the tasks of a workflow that wait or run, the last ones first."""
+        """Cancel the tasks of a workflow that wait or run, the last ones first. The task that runs
+        at the end is left: it runs then."""
 
     def resume_workflow(
         self, workflow_id: str, *, from_node: str | None = None

@@ -17,7 +17,7 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.documents import Document, Documents, Overtaken, rewrites
-from fairlane.core.errors import InvalidWorkflow
+from fairlane.core.errors import InvalidWorkflow, TaskIdConflict
 from fairlane.core.flow import Flow, Op
 from fairlane.core.model import Accepted, Membership, NewTask, Task, microseconds_of
 from fairlane.core.priority import MICROSECONDS
@@ -108,13 +108,13 @@ def watched_at(watch: Document) -> int:
     return watch.at + _FAR
 
 
-def pause_after(watch: Document) -> float:
+def pause_after(watch: Document, most: float = limits.WORKFLOW_WATCH_SECONDS_MOST) -> float:
     """Return after what pause to look again, which grows."""
     try:
         before = msgspec.json.decode(watch.value, type=float)
     except msgspec.MsgspecError:
         before = limits.WORKFLOW_WATCH_SECONDS
-    return min(before * 1.5, limits.WORKFLOW_WATCH_SECONDS_MOST)
+    return min(before * 1.5, most)
 
 
 # -- rules -----------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def is_whole(tasks: Sequence[NewTask]) -> bool:
 
 def _terms(membership: Membership) -> tuple[object, ...]:
     """Return what all tasks of a workflow have in common."""
-    return (membership.nodes, membership.name)
+    return (membership.nodes, membership.name, membership.on_failure)
 
 
 def new_record(tasks: Sequence[NewTask]) -> tuple[str, Record]:
@@ -180,6 +180,11 @@ def submit_workflow(self: Recorded, tasks: Sequence[NewTask]) -> Flow[list[Accep
     now, (stored, watch) = yield from self.read_documents(
         KIND, [workflow_id, watch_id(workflow_id)]
     )
+    before = record_of(stored)
+    if before is not None and (before.name, before.tasks) != (record.name, record.tasks):
+        raise TaskIdConflict(
+            f"The workflow {workflow_id} was submitted before, as another one: make a new graph."
+        )
     if stored is not None:
         heads = yield from self.heads([task.task_id for task in tasks]).flow()
         if all(heads):

@@ -16,6 +16,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.documents import Document, Order, rewrites, write
 from fairlane.core.flow import Flow, Op
+from fairlane.core.model import OnFailure
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.store_settings import StoreSettings
 from fairlane.core.workflow_list import Listing
@@ -30,7 +31,7 @@ from fairlane.core.workflow_records import (
     watched_at,
     watched_id,
 )
-from fairlane.core.workflows import Workflow, WorkflowState, read_workflow
+from fairlane.core.workflows import Cancels, Workflow, WorkflowState, cancel_all, read_workflow
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -47,12 +48,13 @@ class WorkflowEnds(msgspec.Struct, frozen=True, omit_defaults=True):
     states: dict[WorkflowState, int] = {}
 
 
-class Watching(Listing, Protocol):
+class Watching(Listing, Cancels, Protocol):
     """The operations that a round is composed of."""
 
     def settings(self) -> Op[StoreSettings]: ...
 
 
+_MOST: Final = limits.WORKFLOW_WATCH_SECONDS_MOST
 _decoder: Final = msgspec.json.Decoder(WorkflowEnds)
 
 
@@ -73,6 +75,10 @@ def watch_workflows(self: Watching) -> Flow[Watched]:
         size = limits.WORKFLOW_NODES if record is None else record.tasks
         found = yield from read_workflow(self, watched_id(watch), size)
         read += size
+        if found is not None and found.condemned:
+            # A process died before it had cancelled them, or a task expired, or was cancelled.
+            yield from cancel_all(self, found.condemned)
+            found = yield from read_workflow(self, watched_id(watch), size)
         round.judge(watch, stored, found)
     _, (counts,) = yield from self.read_documents(KIND, [ENDS])
     yield from write(self, KIND, [*round.puts, *round.counted(counts)], round.drops)
@@ -97,7 +103,8 @@ class _Round:
         self.size += 1
         record = record_of(stored)
         if found is not None and found.state is WorkflowState.RUNNING:
-            pause = pause_after(watch)
+            strict = found.on_failure is OnFailure.CANCEL
+            pause = pause_after(watch, limits.WORKFLOW_STRICT_SECONDS_MOST if strict else _MOST)
             at = self._now + int(pause * MICROSECONDS)
             self.puts.append(watch_of(watched_id(watch), at, pause, watch.version))
             return

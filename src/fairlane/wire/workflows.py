@@ -9,6 +9,7 @@ import msgspec
 
 from fairlane.core import limits
 from fairlane.core.dependencies import OnParentFailure
+from fairlane.core.model import OnFailure
 from fairlane.core.states import State
 from fairlane.core.workflow_list import (
     WorkflowFilter,
@@ -24,7 +25,8 @@ from fairlane.wire.values import NodeName
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """A task of a workflow. `parents`: the tasks that it depends on; `error`: the message of its
     error; `doomed`: it never ran, because one of its parents did not complete; `answers`: its
-    result is the workflow's, or one of those of which the workflow's is a list."""
+    result is the workflow's, or one of those of which the workflow's is a list; `on_exit`: it runs
+    when all others have ended, whatever became of them."""
 
     task_id: str
     name: str
@@ -35,6 +37,7 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
     doomed: bool
     answers: bool
+    on_exit: bool
     started_at: Moment | None
     ended_at: Moment | None
 
@@ -50,6 +53,7 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
             error=node.error,
             doomed=node.doomed,
             answers=node.answers,
+            on_exit=node.on_exit,
             started_at=iso_or_none(node.started_at),
             ended_at=iso_or_none(node.ended_at),
         )
@@ -62,6 +66,7 @@ class WorkflowView(msgspec.Struct, frozen=True, kw_only=True):
     workflow_id: str
     name: str | None
     status: WorkflowState
+    on_failure: OnFailure
     complete: bool
     created_at: Moment
     ended_at: Moment | None
@@ -73,6 +78,7 @@ class WorkflowView(msgspec.Struct, frozen=True, kw_only=True):
             workflow_id=workflow.workflow_id,
             name=workflow.name,
             status=workflow.state,
+            on_failure=workflow.on_failure,
             complete=workflow.complete,
             created_at=iso(workflow.created_at),
             ended_at=iso_or_none(workflow.ended_at),

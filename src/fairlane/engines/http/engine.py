@@ -103,6 +103,7 @@ class HttpOperations:
     fire_due = unsupported("fire_due", OWN)
     sweep_schedules = unsupported("sweep_schedules", OWN)
     tick_counts = unsupported("tick_counts", OWN)
+    workflow_id_for = unsupported("workflow_id_for", OWN)
     watch_workflows = unsupported("watch_workflows", OWN)
     publish_view = unsupported("publish_view", OWN)
     shift_clock = unsupported("shift_clock", OWN)
