@@ -51,7 +51,8 @@ function byDagre({ boxes, edges }) {
   const graph = new Graph();
   graph.setGraph({ rankdir: "LR", nodesep: GAP.boxes, ranksep: GAP.layers });
   for (const box of boxes) graph.setNode(box.id, { width: WIDTH, height: heightOf(box) });
-  for (const [from, to] of edges) graph.setEdge(from, to, {});
+  // Backwards: boxes that stand below each other keep their order then.
+  for (const [from, to] of edges.toReversed()) graph.setEdge(from, to, {});
   layout(graph);
   const bends = edges.map((edge) => {
     const { points } = graph.edge(...edge);
