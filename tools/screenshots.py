@@ -23,6 +23,7 @@ WARM_UP_SECONDS: Final = 60
 PAGES: Final = {
     "overview": "#/",
     "tasks": "#/tasks",
+    "workflows": "#/workflows",
     "schedules": "#/schedules",
     "queues": "#/queues",
     "workers": "#/workers",
@@ -30,8 +31,14 @@ PAGES: Final = {
     "submit": "#/submit",
     "schedule-form": "#/schedule",
 }
-LISTS: Final = {"task": "#/tasks?status=dead_letter", "schedule": "#/schedules"}
+LISTS: Final = {
+    "task": "#/tasks?status=dead_letter",
+    "workflow": "#/workflows?state=failed&name=order",
+    "schedule": "#/schedules",
+}
 """Where there is a link to one of them: the first one is followed."""
+VIEWS: Final = ("graph", "timeline", "list")
+"""Of a workflow."""
 LOOKS: Final[dict[str, tuple[str, int, int]]] = {
     "light": ("light", 1280, 1180),
     "dark": ("dark", 1280, 1180),
@@ -92,10 +99,20 @@ def _look(browser: Browser, address: str, look: str) -> None:
         page.locator(f"table a[href*='{name}s/']").first.click()
         _settle(page)
         page.screenshot(path=FOLDER / f"{name}-{look}.png")
+        if name == "workflow":
+            _views(page, look)
     page.keyboard.press("Control+k")
     page.wait_for_timeout(500)
     page.screenshot(path=FOLDER / f"palette-{look}.png")
     page.close()
+
+
+def _views(page: Page, look: str) -> None:
+    address = page.url
+    for view in VIEWS:
+        page.goto(f"{address}?view={view}")
+        _settle(page)
+        page.screenshot(path=FOLDER / f"workflow-{view}-{look}.png")
 
 
 def _settle(page: Page) -> None:

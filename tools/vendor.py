@@ -50,6 +50,7 @@ LIBRARIES: Final = [
         "uplot", "1.6.32", "dist/uPlot.iife.min.js", "uplot.js", tail="\nexport default uPlot;\n"
     ),
     Library("uplot", "1.6.32", "dist/uPlot.min.css", "uplot.css"),
+    Library("@dagrejs/dagre", "3.1.3", "dist/dagre.esm.js", "dagre.js"),
 ]
 _NAMES: Final = {each.imported_as: each.name for each in LIBRARIES if each.imported_as}
 _IMPORT: Final = re.compile(r'\bfrom\s*"([^".]+)"')

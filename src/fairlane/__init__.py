@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         TaskFailed,
         TaskIdConflict,
     )
-    from fairlane.core.merging import Failed
+    from fairlane.core.merging import Failed, NodeOutcome
     from fairlane.core.priority import Aging
     from fairlane.core.retention import Retention
     from fairlane.core.retry import RetryPolicy
@@ -65,6 +65,7 @@ __all__ = [
     "MemoryApp",
     "MemoryStore",
     "Mode",
+    "NodeOutcome",
     "Prepared",
     "ResultTimeout",
     "Retention",
@@ -101,6 +102,7 @@ _HOMES = {
     "DuplicateTask": "fairlane.core.errors",
     "Fail": "fairlane.runtime.outcomes",
     "Failed": "fairlane.core.merging",
+    "NodeOutcome": "fairlane.core.merging",
     "Fairlane": "fairlane.client.app",
     "FairlaneError": "fairlane.core.errors",
     "GIVEN": "fairlane.runtime.arguments",

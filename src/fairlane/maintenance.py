@@ -84,6 +84,7 @@ class Maintenance:
         self._suspects: set[str] = set()
         self._looked_at = float("-inf")
         self._prune_at = float("-inf")
+        self._watch_workflows_at = float("-inf")
         self._scheduler = Scheduler(backend, pace, clock)
 
     async def run(self) -> None:
@@ -152,6 +153,7 @@ class Maintenance:
         """Move tasks that are due or have expired, as soon as they are, until the next round."""
         while (begun := self._clock()) < until:
             due = await self._backend.run(self._backend.ops.move_due())
+            await self._watch_workflows()
             now = self._clock()
             wait = until - now
             if due.more:
@@ -159,6 +161,16 @@ class Maintenance:
             elif due.next_in is not None:
                 wait = min(wait, due.next_in)
             await asyncio.sleep(min(wait, DUE_SECONDS))
+
+    async def _watch_workflows(self) -> None:
+        """Look at workflows that run, about once a second."""
+        if self._clock() < self._watch_workflows_at:
+            return
+        watched = await self._backend.run(self._backend.ops.watch_workflows())
+        for workflow_id, state in watched.ended.items():
+            logger.debug("Workflow %s is %s", workflow_id, state)
+        if not watched.more:
+            self._watch_workflows_at = self._clock() + limits.WORKFLOW_WATCH_SECONDS
 
     async def _bury(self, watch: Watch) -> None:
         """Declare workers dead that were silent in two checks, and for their lease on both clocks.

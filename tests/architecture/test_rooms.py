@@ -96,6 +96,7 @@ OWN = {
         "unsupported": "what a server does not offer",
         "workers": "the worker protocol: claim, settle, heartbeat in one",
         "workflow_changes": "the server composes them for the others",
+        "workflows": "written once for the others, with documents",
     },
 }
 

@@ -34,7 +34,7 @@ def workflow_id(at: Cli) -> str:
         for number, name in enumerate(["load", "charge"], 1)
     ]
     backend = engines.open(f"sqlite:///{Path.cwd() / 'fairlane.db'}")
-    backend.run_sync(backend.ops.submit(tasks))
+    backend.run_sync(backend.ops.submit_workflow(tasks))
     backend.driver.close()
     return found
 
@@ -96,3 +96,14 @@ def test_there_is_none(at: Cli, command: str) -> None:
     assert result.exit_code == 1
     assert "There is no workflow" in result.stderr
     assert at("workflow", command, "x").exit_code == 2
+
+
+def test_all_are_listed(at: Cli, workflow_id: str) -> None:
+    heads, row = at.ok("workflow", "list").splitlines()
+    assert heads.split()[:4] == ["workflow", "name", "state", "ended"]
+    assert row.split()[:4] == [workflow_id, "order", "running", "0/2"]
+    (found,) = at.json("workflow", "list", "--state", "running", "--name", "order")["workflows"]
+    assert (found["workflow_id"], found["counts"]) == (workflow_id, {"queued": 1, "scheduled": 1})
+    assert at.json("workflow", "list", "--state", "failed")["workflows"] == []
+    assert at.ok("workflow", "list", "--name", "other") == "No workflows.\n"
+    assert at("workflow", "list", "--state", "gone").exit_code == 2

@@ -40,6 +40,7 @@ from fairlane.core.recurrence import Recurrence, cron
 from fairlane.core.schedules import Schedule, new_schedule
 from fairlane.core.submission import new_task
 from fairlane.dashboard.assets import FOLDER
+from fairlane.runtime.graph import Graph
 from tests.conftest import Servers
 from tests.e2e.chaos.arena import FULL, until
 from tests.fixtures.serving import CommandProcess, ServerProcess
@@ -56,13 +57,14 @@ PHONE = (360, 740)
 CONCURRENCY = 8
 
 
-def views(task_id: str, schedule_id: str) -> list[str]:
-    """The pages there are, as the dashboard lists them; those of one task and of one schedule show
-    these."""
+def views(task_id: str, schedule_id: str, workflow_id: str) -> list[str]:
+    """The pages there are, as the dashboard lists them; those of one task, one schedule and one
+    workflow show these."""
     listed = (FOLDER / "pages" / "index.js").read_text()
     names = re.findall(r'\{\s*name: "(\w*)"', listed)
     assert len(names) > 4
-    return [*names, f"tasks/{task_id}", f"schedules/{schedule_id}"]
+    flows = [f"workflows/{workflow_id}?view={view}" for view in ("graph", "timeline", "list")]
+    return [*names, f"tasks/{task_id}", f"schedules/{schedule_id}", *flows]
 
 
 class Site:
@@ -113,6 +115,12 @@ class Site:
         new = new_schedule(schedule_id, rule, task, **options)
         await self.world.run(self.world.ops.put_schedules([new], owner=owner))
         return schedule_id
+
+    async def workflow(self, graph: Graph) -> str:
+        """The id of a new workflow, put straight into the engine. Its tasks are those of `apps`."""
+        tasks = [call.task for call in graph.plan().calls]
+        await self.world.run(self.world.ops.submit_workflow(tasks))
+        return graph.workflow_id
 
     async def scheduled(self, schedule_id: str) -> Schedule:
         (found,) = await self.world.run(self.world.ops.schedules([schedule_id]))

@@ -8,11 +8,24 @@ from fairlane import RetryPolicy, State
 from fairlane.core.ids import new_id
 from fairlane.core.model import Beat, WorkerStatus
 from fairlane.core.recurrence import cron, every
+from tests.dashboard.apps import app, echo, greet, hold, refuse
 from tests.dashboard.kit import Site
 
 TAGS = {"customer": "Ada Lovelace", "region": "eu-west-1"}
 SCHEDULE = "nightly"
 LATER = RetryPolicy(base=3_600.0, cap=3_600.0)
+
+
+async def shipped(site: Site) -> str:
+    """The id of a workflow that still runs, with tasks in several states and many that are
+    alike."""
+    with app.graph("order") as g:
+        order = g.add(greet, "Ada")
+        lines = [g.add(echo.options(after=[order]), line) for line in range(34)]
+        g.add(refuse.options(after=[order], node="check " + "x" * 80), "Sold out: " + "y" * 200)
+        packed = g.add(hold.options(after=lines, node="pack"), site.file("packing"), 40.0)
+        g.returns(g.add(echo.options(node="ship"), packed))
+    return await site.workflow(g)
 
 
 async def furnished(site: Site) -> dict[State, str]:

@@ -12,7 +12,7 @@ from playwright.async_api import Page, expect
 from fairlane import State
 from tests.dashboard.axe import judged
 from tests.dashboard.kit import DESKTOP, PHONE, Dashboard, Site, views
-from tests.dashboard.scene import SCHEDULE, furnished
+from tests.dashboard.scene import SCHEDULE, furnished, shipped
 
 BEYOND = """() => {
   const scrolls = (one) =>
@@ -57,22 +57,33 @@ async def tasks(site: Site) -> AsyncIterator[dict[State, str]]:
     yield await furnished(site)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def workflow_id(site: Site) -> AsyncIterator[str]:
+    """A workflow that runs."""
+    yield await shipped(site)
+
+
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["wide", "narrow"])
 async def test_by_the_rules(
-    size: tuple[int, int], dashboard: Dashboard, tasks: dict[State, str]
+    size: tuple[int, int], dashboard: Dashboard, tasks: dict[State, str], workflow_id: str
 ) -> None:
     """In both themes."""
     # The judge is a script from elsewhere, which the page would not let in.
     page = await dashboard.another(size, bypass_csp=True)
     wrong: list[str] = []
     others = [f"tasks/{tasks[state]}" for state in OTHERS]
-    for view in [*views(tasks[State.SCHEDULED], SCHEDULE), *others, *MORE, "nowhere"]:
+    shown = views(tasks[State.SCHEDULED], SCHEDULE, workflow_id)
+    for view in [*shown, *others, *MORE, "nowhere"]:
         await dashboard.visit(page, view)
         wrong += await in_both_themes(page, view)
         if size is PHONE and await page.evaluate(
             "document.documentElement.scrollWidth > innerWidth"
         ):
             wrong += [f"{view}: wider than the window: {await page.evaluate(BEYOND)}"]
+    await dashboard.visit(page, f"workflows/{workflow_id}?view=timeline")
+    await page.locator("[data-box]").first.hover()
+    await expect(page.get_by_role("group", name="About the task")).to_contain_text("Result")
+    wrong += await in_both_themes(page, "card")
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("dialog")).to_be_visible()
     wrong += await in_both_themes(page, "palette")
@@ -94,10 +105,12 @@ async def in_both_themes(page: Page, where: str) -> list[str]:
     return wrong
 
 
-async def test_with_a_keyboard_alone(dashboard: Dashboard, tasks: dict[State, str]) -> None:
+async def test_with_a_keyboard_alone(
+    dashboard: Dashboard, tasks: dict[State, str], workflow_id: str
+) -> None:
     """Tab leads to every control, and where one is can be seen."""
     wrong: list[str] = []
-    for view in views(tasks[State.SCHEDULED], SCHEDULE):
+    for view in views(tasks[State.SCHEDULED], SCHEDULE, workflow_id):
         page = await dashboard.another()
         await dashboard.visit(page, view)
         await page.evaluate(WATCH)

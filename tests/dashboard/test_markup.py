@@ -9,8 +9,10 @@ from urllib.parse import quote
 from playwright.async_api import Page, expect
 
 from fairlane.core.definitions import Definition
+from fairlane.core.ids import numbered
 from fairlane.core.model import Beat, Report, TaskError
 from fairlane.core.outcomes import Completed, Failed
+from tests.dashboard.apps import app, echo, fail
 from tests.dashboard.kit import Dashboard, Site, views
 
 SCHEDULE = "javascript:ran.schedule"
@@ -127,6 +129,11 @@ async def set_out(site: Site) -> dict[str, str]:
         note=evil("schedule-note"),
     )
     await world.run(world.ops.pause_schedule(SCHEDULE, note=evil("pause-note")))
+    with app.graph(evil("flow")) as g:
+        first = g.add(echo.options(node=evil("node")), evil("argument"))
+        g.add(fail.options(node="second", after=[first], max_retries=0), evil("broken"))
+    ids["flow"] = await site.workflow(g)
+    await site.reaches(numbered(ids["flow"], 2), "dead_letter")
     return ids
 
 
@@ -161,6 +168,7 @@ EVERYWHERE = (
     *("key-dead", "message", "code", "traceback", "result", "end", "progress"),
     *("scheduled", "schedule-note", "pause-note"),
     *("parameter", "about", "preset", "choice", "option", "described", "source"),
+    *("flow", "node", "argument", "broken"),
 )
 
 
@@ -199,7 +207,7 @@ async def test_everything_is_text(dashboard: Dashboard) -> None:
     page.on("dialog", lambda dialog: dashboard.complaints.append(f"dialog: {dialog.message}"))
     await page.context.add_init_script(TRAPS)
     asked: list[tuple[str, dict[str, Any]]] = [
-        *((view, {}) for view in views(ids["dead"], SCHEDULE)),
+        *((view, {}) for view in views(ids["dead"], SCHEDULE, ids["flow"])),
         *((f"tasks/{ids[name]}", {}) for name in ("completed", "running", "waiting")),
         ("tasks", {"tag": f"{evil('tag')}:{evil('value')}"}),
         ("tasks", {"type": evil("typed"), "status": evil("typed"), "worker": evil("typed")}),
@@ -212,12 +220,24 @@ async def test_everything_is_text(dashboard: Dashboard) -> None:
         (f"schedules/{quote(evil('typed'), safe='')}", {}),
         *(("submit", {"from": task_id}) for task_id in (ids["dead"], evil("typed"))),
         (f"tasks/{quote(evil('typed'), safe='')}", {}),
+        ("workflows", {"name": evil("typed"), "state": evil("typed")}),
+        ("workflows", {"cursor": evil("typed")}),
+        (
+            f"workflows/{ids['flow']}",
+            {"state": evil("typed"), "like": evil("typed")},
+        ),
+        (f"workflows/{quote(evil('typed'), safe='')}", {}),
         (quote(evil("typed"), safe=""), {}),
     ]
     told = ""
     for view, query in asked:
         await dashboard.visit(page, view, **query)
         told += await looked_at(page)
+    for view in ("graph", "timeline"):
+        await dashboard.visit(page, f"workflows/{ids['flow']}?view={view}")
+        await page.locator("[data-box]").first.hover()
+        await expect(page.get_by_role("group", name="About the task")).to_contain_text("argument")
+        told += await harmless(page)
     for where in EVERYWHERE:
         assert evil(where) in told or quoted(where) in told, where
     assert await page.evaluate("times") == []

@@ -33,7 +33,7 @@ async def test_it_finds_pages_tasks_types_queues_tags_and_states(dashboard: Dash
     site = dashboard.site
     task_id = await site.submit("unheard", queue="attic", tags={"customer": "a b:7"})
     page = await dashboard.open()
-    await lands(page, "work", "Workers", "#/workers")
+    await lands(page, "worke", "Workers", "#/workers")
     await lands(page, f" {task_id} ", "unheard", f"#/tasks/{task_id}")
     await lands(page, f"…{task_id[-8:]}", "unheard", f"#/tasks/{task_id}")
     await lands(page, "unhe", "unheard.*type", "#/tasks?type=unheard")

@@ -10,6 +10,7 @@ from fairlane.core.ownership import stamped
 from fairlane.core.submission import new_task
 from tests.dashboard.axe import judged
 from tests.dashboard.kit import PHONE, Dashboard, Site, views
+from tests.dashboard.scene import shipped
 from tests.e2e.chaos.arena import until
 
 REASON = re.compile(r"This takes a token with the scope (admin|submit)\.")
@@ -91,7 +92,7 @@ async def test_a_bound_token_sees_its_own_tasks_and_is_told_what_it_may_not_see(
     await expect(page.get_by_role("heading", name="Not for this token")).to_be_visible()
     await expect(page.get_by_text("Your token is bound to the tasks of 'acme'.")).to_be_visible()
     await expect(page.locator(".nav .connection")).to_have_text("Every 5 s")
-    await expect(page.locator(".nav ul a")).to_have_text(["Tasks"])
+    await expect(page.locator(".nav ul a")).to_have_text(["Tasks", "Workflows"])
     await expect(page.locator(".banner")).to_have_count(0)
     await page.get_by_role("link", name="See your tasks").click()
     await expect(page.locator(f"a[href$='{mine}']").first).to_be_visible()
@@ -135,12 +136,13 @@ async def test_who_may_only_look(dashboard: Dashboard) -> None:
     task_id = await site.submit("idle", queue="slow", delay_seconds=3600)
     await site.ran("fail", max_retries=0)
     schedule_id = await site.schedule("yearly")
+    workflow_id = await shipped(site)
     _, secret = await site.token("read", name="reader")
     await locked(site)
     page = await dashboard.another()
     await page.goto(dashboard.link())
     await sign_in(page, secret)
-    for view in views(task_id, schedule_id):
+    for view in views(task_id, schedule_id, workflow_id):
         await dashboard.visit(page, view)
         actions = page.locator("main .action-button button")
         await expect(actions.first, view or "overview").to_be_visible()

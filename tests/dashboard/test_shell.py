@@ -20,6 +20,7 @@ from fairlane.dashboard.assets import FOLDER, KINDS
 from fairlane.server import create_app, lifespan
 from tests.conftest import Servers
 from tests.dashboard.kit import PATIENCE_MS, Dashboard, Site, views
+from tests.dashboard.scene import shipped
 from tests.fixtures.serving import ROOT
 from tests.fixtures.stores import opened
 from tests.server.http.kit import Client, Reply, listening
@@ -60,6 +61,7 @@ async def shell(site: Site) -> Reply:
 async def test_the_first_view_is_small_and_files_are_kept(dashboard: Dashboard) -> None:
     task_id = await dashboard.site.ran("greet")
     schedule_id = await dashboard.site.schedule("yearly")
+    workflow_id = await shipped(dashboard.site)
     answers: list[Response] = []
 
     def heard(answer: Response) -> None:
@@ -73,7 +75,7 @@ async def test_the_first_view_is_small_and_files_are_kept(dashboard: Dashboard) 
     sizes = {each.url: (await each.request.sizes())["responseBodySize"] for each in code}
     assert sum(sizes.values()) < FIRST_VIEW_BYTES, sizes
     # Everything else comes with the page that needs it, and nothing lies there for nobody.
-    for view in [*views(task_id, schedule_id), "nowhere"]:
+    for view in [*views(task_id, schedule_id, workflow_id), "nowhere"]:
         await dashboard.visit(page, view)
     for keys in ("Control+k", "?"):
         await page.keyboard.press(keys)

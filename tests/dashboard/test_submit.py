@@ -425,7 +425,7 @@ async def test_parameters_that_cannot_be_read_cannot_be_edited(dashboard: Dashbo
 
 async def test_from_the_palette_by_the_keyboard_alone(dashboard: Dashboard) -> None:
     page = await dashboard.open()
-    await expect(page.locator(".nav ul a")).to_have_count(6)
+    await expect(page.locator(".nav ul a")).to_have_count(7)
     await page.keyboard.press("Control+k")
     await expect(page.get_by_role("combobox", name="Search")).to_be_focused()
     await page.keyboard.type("submit")

@@ -15,8 +15,18 @@ from fairlane.core.definitions import Definition
 from fairlane.core.encryption import Encryption
 from fairlane.core.filters import Filter
 from fairlane.core.flow import Op
-from fairlane.core.ids import new_id
-from fairlane.core.model import Ask, Beat, NewWorker, Report, Start, TaskError, WorkerStatus
+from fairlane.core.ids import new_id, new_run
+from fairlane.core.membership import placed
+from fairlane.core.model import (
+    Ask,
+    Beat,
+    Membership,
+    NewWorker,
+    Report,
+    Start,
+    TaskError,
+    WorkerStatus,
+)
 from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.quotas import Made
 from fairlane.core.recurrence import every
@@ -136,6 +146,11 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.completions({"work"}))
     await do(ops.workflow(late.task_id))
     await do(ops.cancel_workflow(late.task_id))
+    run = new_run(1)
+    member = placed(new_task("work"), run, 1, Membership("a", 1), [], {})
+    await do(ops.submit_workflow([member]))
+    await do(ops.workflow_page())
+    await do(ops.watch_workflows())
     await do(ops.workers())
     await do(ops.events(None, 100))
     await do(ops.tail())

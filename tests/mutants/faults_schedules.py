@@ -61,7 +61,7 @@ def _moves_nothing_on(
 ) -> Flow[Any]:
     if tasks:
         yield from self.submit(tasks).flow()
-    return Written.DONE
+    return []
 
 
 # -- what is decided -------------------------------------------------------------------------------

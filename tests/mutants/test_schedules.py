@@ -54,7 +54,7 @@ def _first_the_document(
     written = yield from self.write_documents(kind, puts)
     if written is Written.DONE and tasks:
         yield from self.submit(tasks).flow()
-    return written
+    return [] if written is Written.DONE else None
 
 
 def _first_the_tasks(
@@ -62,7 +62,8 @@ def _first_the_tasks(
 ) -> Flow[Any]:
     if tasks:
         yield from self.submit(tasks).flow()
-    return (yield from self.write_documents(kind, puts))
+    written = yield from self.write_documents(kind, puts)
+    return [] if written is Written.DONE else None
 
 
 def _first_cancels(
@@ -106,10 +107,11 @@ def _goes_on_inside(
 ) -> Flow[Any]:
     """Without the rollback of what was refused."""
     if not tasks:
-        return (yield from _write_postgres(self, kind, puts))
+        yield from _write_postgres(self, kind, puts)
+        return []
     along = postgres.Along(partial(_write_postgres, self, kind, puts))
-    yield from postgres._submit_carefully(self, tasks, plain=False, along=along)
-    return Written.DONE
+    answers, _ = yield from postgres._submit_carefully(self, tasks, plain=False, along=along)
+    return answers
 
 
 def _takes_two_transactions(break_it: Any) -> Break:

@@ -45,11 +45,17 @@ async def test_a_workflow_is_shown_with_its_tasks(served: Api) -> None:
         "workflow_id": workflow_id,
         "name": "order",
         "status": "failed",
+        "on_failure": "continue",
         "complete": True,
     }
     assert load.pop("ended_at") <= charge.pop("ended_at")
     first, second = numbered(workflow_id, 1), numbered(workflow_id, 2)
-    usual = {"task_type": "a", "on_parent_failure": "cancel", "started_at": load["started_at"]}
+    usual = {
+        "task_type": "a",
+        "on_exit": False,
+        "on_parent_failure": "cancel",
+        "started_at": load["started_at"],
+    }
     assert load == {
         **usual,
         "task_id": first,
@@ -86,6 +92,46 @@ async def test_it_is_cancelled_whole(served: Api) -> None:
     assert (await served.get(f"{WORKFLOWS}/{workflow_id}"))["status"] == "cancelled"
     again = await served.post(path)
     assert (again["matched"], again["applied"]) == (0, 0)
+
+
+async def test_they_are_listed(served: Api) -> None:
+    assert await served.get(WORKFLOWS) == {"workflows": [], "next_cursor": None}
+    ids = [await submitted(served) for _ in range(3)]
+    await served.post(f"{WORKFLOWS}/{ids[0]}/cancel")
+    first = await served.get(f"{WORKFLOWS}?limit=2")
+    assert [each["workflow_id"] for each in first["workflows"]] == [ids[2], ids[1]]
+    rest = await served.get(f"{WORKFLOWS}?cursor={first['next_cursor']}")
+    (only,) = rest["workflows"]
+    assert only.pop("created_at") < only.pop("ended_at")
+    assert only == {
+        "workflow_id": ids[0],
+        "name": "order",
+        "state": "cancelled",
+        "tasks": 2,
+        "counts": {"cancelled": 2},
+    }
+    assert rest["next_cursor"] is None
+    ended = await served.get(f"{WORKFLOWS}?state=failed&state=cancelled&name=order")
+    assert [each["workflow_id"] for each in ended["workflows"]] == [ids[0]]
+    assert (await served.get(f"{WORKFLOWS}?name=other"))["workflows"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("state=gone", "invalid_request"),
+        ("limit=0", "invalid_request"),
+        ("limit=101", "invalid_request"),
+        ("colour=red", "invalid_request"),
+        ("name=", "invalid_workflow"),
+    ],
+)
+async def test_no_list(served: Api, query: str, code: str) -> None:
+    refused(await served.ask("GET", f"{WORKFLOWS}?{query}"), 422, code)
+
+
+async def test_a_cursor_of_another_list(served: Api) -> None:
+    refused(await served.ask("GET", f"{WORKFLOWS}?cursor=x"), 400, "invalid_cursor")
 
 
 async def test_it_is_resumed_from_what_failed(served: Api) -> None:

@@ -11,7 +11,7 @@ from fairlane.core.documents import Document, Order, Place, Written
 from fairlane.core.errors import UnknownDependency
 from fairlane.core.facts import Facts
 from fairlane.core.flow import Flow, Op, perform, reads
-from fairlane.core.model import NewTask, Task, Worker
+from fairlane.core.model import Accepted, NewTask, Task, Worker
 from fairlane.core.states import LIVE, State
 from tests.unit.make import NOW, facts, stored
 
@@ -107,22 +107,25 @@ class Shelf:
         kind: str,
         puts: Sequence[Document],
         cancels: Sequence[str] = (),
-    ) -> Flow[Written]:
+    ) -> Flow[list[Accepted] | None]:
         for task in tasks:
             self.refuse(task)
-        known = self.states.keys() | {task.task_id for task in tasks}
+        there = self.states.keys() | {task.task_id for task in tasks}
         for task in tasks:
-            if not known.issuperset(task.depends_on):
+            if not there.issuperset(task.depends_on):
                 raise UnknownDependency
-        written = yield from self.write_documents(kind, puts)
-        if written is Written.DONE:
-            for task in tasks:
-                self.tasks.setdefault(task.task_id, task)
-                self.states.setdefault(task.task_id, State.QUEUED)
-            for each in cancels:
-                if self.states.get(each) in LIVE:
-                    self.states[each] = State.CANCELLED
-        return written
+        if (yield from self.write_documents(kind, puts)) is not Written.DONE:
+            return None
+        answers: list[Accepted] = []
+        for task in tasks:
+            known = task.task_id in self.states
+            self.tasks.setdefault(task.task_id, task)
+            state = self.states.setdefault(task.task_id, State.QUEUED)
+            answers.append(Accepted(task.task_id, state, self.now, known))
+        for each in cancels:
+            if self.states.get(each) in LIVE:
+                self.states[each] = State.CANCELLED
+        return answers
 
     @reads
     def heads(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:

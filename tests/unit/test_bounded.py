@@ -346,7 +346,8 @@ def test_no_other_operation_exists() -> None:
         *("submit", "get", "heads", "find", "page", "total", "position", "why", "facts"),
         *("cancel", "replay", "delete", "cancel_where", "replay_where", "delete_where"),
         *("definition", "register", "forget", "start", "progress", "holdings", "disown"),
-        *("completions", "workflow", "cancel_workflow", "resume_workflow", "delete_workflow"),
+        *("completions", "workflow", "cancel_workflow", "submit_workflow", "workflow_page"),
+        *("resume_workflow", "delete_workflow"),
         "rerun",
     }
 

@@ -5,14 +5,28 @@ from typing import Any
 
 import pytest
 
-from fairlane.core.flow import Flow, Op, perform, writes
+from fairlane.core.flow import Flow, Op, perform, reads, writes
+from fairlane.core.ids import numbered
 from fairlane.core.machine import COMPLETE, decide
-from fairlane.core.model import Attempt, Cause, Overdue, TaskError, Verdict
+from fairlane.core.model import (
+    Attempt,
+    Cancelled,
+    Cause,
+    Membership,
+    OnFailure,
+    Overdue,
+    Spec,
+    Task,
+    TaskError,
+    Verdict,
+)
 from fairlane.core.outcomes import Completed, Failed, Lost, Outcome, TimedOut, Unstarted
 from fairlane.core.retry import DEFAULT
 from fairlane.core.settlement import FencedMove, Settled, Settlement, judge_late, reaped, settle
+from fairlane.core.states import State
 from tests.unit.make import NOON, TASK_ID, claimed, stored
 
+FATAL = Failed(TaskError("x", retriable=False))
 SEALED_ONCE = b'{"$sealed":"k1.AbCdEfGh.AAAA"}'
 SEALED_AGAIN = b'{"$sealed":"k1.AbCdEfGh.BBBB"}'
 
@@ -24,6 +38,19 @@ class Engine:
         self.verdicts = list(verdicts)
         self.moves: list[FencedMove] = []
         self.reaping: list[bool] = []
+        self.tasks: dict[str, Task] = {}
+        self.cancelled: list[str] = []
+
+    @reads
+    def heads(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
+        yield
+        return [self.tasks.get(each) for each in task_ids]
+
+    @writes
+    def cancel(self, task_ids: Sequence[str]) -> Flow[list[Cancelled]]:
+        yield
+        self.cancelled += task_ids
+        return [Cancelled(each, applied=True, state=State.QUEUED) for each in task_ids]
 
     @writes
     def apply(self, moves: Sequence[FencedMove], *, reaping: bool) -> Flow[list[Verdict]]:
@@ -66,6 +93,58 @@ class TestSettle:
         engine = Engine(Verdict.APPLIED)
         perform_op(settle(engine, [self.DONE]))
         assert engine.moves[0].fence == self.DONE.fence == (TASK_ID, 2, "w1")
+
+
+class TestWorkflows:
+    """A task that ends badly takes the rest of its workflow with it, if that says so."""
+
+    WORKFLOW = numbered(TASK_ID, -1)
+
+    def settled(
+        self,
+        *,
+        policy: OnFailure = OnFailure.CANCEL,
+        verdict: Verdict = Verdict.APPLIED,
+        outcome: Outcome = FATAL,
+        by_server: bool = False,
+        there: bool = True,
+    ) -> list[str]:
+        place = Membership("a", 2, on_failure=policy)
+        of: dict[str, Any] = {"workflow_id": self.WORKFLOW, "membership": place}
+        engine = Engine(verdict)
+        if there:
+            other = numbered(TASK_ID, 1)
+            engine.tasks = {
+                TASK_ID: stored(state=State.FAILED, task_id=TASK_ID, **of),
+                other: stored(state=State.QUEUED, task_id=other, **of),
+            }
+        standing: Any = stored(**of) if by_server else claimed(spec=Spec(**of))
+        perform_op(settle(engine, [Settlement(TASK_ID, 1, "w1", outcome, standing)]))
+        return engine.cancelled
+
+    @pytest.mark.parametrize("by_server", [False, True])
+    def test_a_failure_cancels_the_rest(self, by_server: bool) -> None:
+        assert self.settled(by_server=by_server) == [numbered(TASK_ID, 1)]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"policy": OnFailure.CONTINUE},
+            {"verdict": Verdict.STALE},
+            {"outcome": Failed(TaskError("x"))},
+            {"outcome": Completed(b"1")},
+            {"there": False},
+        ],
+    )
+    def test_nothing_else_does(self, changes: dict[str, Any]) -> None:
+        assert self.settled(**changes) == []
+
+    def test_it_takes_one_that_is_known_to_be_of_a_workflow(self) -> None:
+        overdue = Overdue(TASK_ID, 1, "w1", "t", Cause.TIMEOUT, True, 0, 0, 0, None, DEFAULT)
+        for standing in (overdue, claimed(), stored()):
+            engine = Engine(Verdict.APPLIED)
+            perform_op(settle(engine, [Settlement(TASK_ID, 1, "w1", FATAL, standing)]))
+            assert engine.cancelled == []
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from fairlane.core.ids import numbered
 from fairlane.core.inputs import Input
 from fairlane.core.machine import DOOM
 from fairlane.core.membership import checked_name, ids_of, placed
-from fairlane.core.model import Cancelled, Membership, Spec, Task, TaskError
+from fairlane.core.model import Cancelled, Membership, OnFailure, Spec, Task, TaskError
 from fairlane.core.states import State
 from fairlane.core.submission import new_form, new_task
 from fairlane.core.workflows import (
@@ -173,6 +173,7 @@ class TestState:
             workflow_id=W,
             name="order",
             state=WorkflowState.FAILED,
+            on_failure=OnFailure.CONTINUE,
             created_at=NOON,
             ended_at=NOON + timedelta(seconds=3),
             complete=True,
@@ -217,6 +218,7 @@ def node(number: int, state: State, *parents: int, **changes: Any) -> WorkflowNo
             "error": None,
             "doomed": False,
             "answers": number == 3,
+            "on_exit": False,
             "started_at": None,
             "ended_at": NOON + timedelta(seconds=number),
             **changes,

@@ -6,7 +6,7 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import TracebackType
@@ -28,16 +28,19 @@ from fairlane.core.blobs import BlobStore
 from fairlane.core.compression import compression_limit
 from fairlane.core.durations import Seconds, in_seconds
 from fairlane.core.errors import InvalidTask
-from fairlane.core.flow import Op, perform, perform_async
+from fairlane.core.flow import Flow, Op, perform, perform_async
 from fairlane.core.ids import checked as checked_id
-from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed
+from fairlane.core.membership import checked_on_failure
+from fairlane.core.model import Accepted, Cancelled, NewTask, OnFailure, Replayed
 from fairlane.core.model import Task as StoredTask
 from fairlane.core.priority import Aging
 from fairlane.core.retention import Retention
 from fairlane.core.sealing import Key, keys_of
 from fairlane.core.stats import Stats
+from fairlane.core.store import Operations
 from fairlane.core.store_settings import Changes, changes_to
 from fairlane.core.why import Reason
+from fairlane.core.workflow_list import WorkflowPage, new_workflow_filter
 from fairlane.runtime.calls import Handle
 from fairlane.runtime.graph import Graph
 from fairlane.runtime.planning import Plan, plan_of
@@ -55,6 +58,7 @@ Found = list[StoredTask | None]
 Handles = list[Handle[Any]]
 Results = list[R]
 Reasons = list[Reason]
+Submission = Callable[[Operations, Sequence[NewTask]], Flow[Answers]]
 
 
 class Fairlane(Definitions):
@@ -130,18 +134,26 @@ class Fairlane(Definitions):
     @overload
     async def submit(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
     @overload
-    async def submit(self, call: Shape[R], *, connection: Any = None) -> WorkflowHandle[R]: ...
     async def submit(
-        self, call: Prepared[Any] | Shape[Any], *, connection: Any = None
+        self, call: Shape[R], *, connection: Any = None, on_failure: str = OnFailure.CONTINUE
+    ) -> WorkflowHandle[R]: ...
+    async def submit(
+        self,
+        call: Prepared[Any] | Shape[Any],
+        *,
+        connection: Any = None,
+        on_failure: str = OnFailure.CONTINUE,
     ) -> Handle[Any] | WorkflowHandle[Any]:
         """Submit a prepared call, or several as a workflow, which are stored all or none.
         Concurrent submissions of calls share a round trip.
 
         With the caller's own `connection` to the store's database, the task exists if and only if
         the caller's transaction commits (PostgreSQL and SQLite).
+
+        `on_failure` is about workflows, see `graph`.
         """
         if isinstance(call, Shape):
-            return await self.submit_plan(_plan_of(call), connection=connection)
+            return await self.submit_plan(_plan_of(call, on_failure), connection=connection)
         if connection is not None:
             (handle,) = await self.submit_many([call], connection=connection)
             return handle
@@ -162,13 +174,19 @@ class Fairlane(Definitions):
     @overload
     def submit_sync(self, call: Prepared[R], *, connection: Any = None) -> Handle[R]: ...
     @overload
-    def submit_sync(self, call: Shape[R], *, connection: Any = None) -> WorkflowHandle[R]: ...
     def submit_sync(
-        self, call: Prepared[Any] | Shape[Any], *, connection: Any = None
+        self, call: Shape[R], *, connection: Any = None, on_failure: str = OnFailure.CONTINUE
+    ) -> WorkflowHandle[R]: ...
+    def submit_sync(
+        self,
+        call: Prepared[Any] | Shape[Any],
+        *,
+        connection: Any = None,
+        on_failure: str = OnFailure.CONTINUE,
     ) -> Handle[Any] | WorkflowHandle[Any]:
         """Blocking twin of `submit`."""
         if isinstance(call, Shape):
-            return self.submit_plan_sync(_plan_of(call), connection=connection)
+            return self.submit_plan_sync(_plan_of(call, on_failure), connection=connection)
         (handle,) = self.submit_many_sync([call], connection=connection)
         return handle
 
@@ -176,11 +194,16 @@ class Fairlane(Definitions):
         self, calls: Iterable[Prepared[Any]], *, connection: Any = None
     ) -> Handles:
         """Submit any number of calls, a thousand at a time; each thousand is all or none."""
+        return await self._submit_calls(calls, requests.submit, connection)
+
+    async def _submit_calls(
+        self, calls: Iterable[Prepared[Any]], request: Submission, connection: Any
+    ) -> Handles:
         calls = self._own(calls)
         run = partial(self._connection.run, own=connection)
         prepared = await self._by_reference([call.task for call in calls], connection)
         with submitting(prepared) as tasks:
-            answers = await perform_async(requests.submit(self.backend.ops, tasks), run)
+            answers = await perform_async(request(self.backend.ops, tasks), run)
         await self._run_in_place(connection)
         return list(map(self._handle, calls, answers))
 
@@ -195,30 +218,70 @@ class Fairlane(Definitions):
 
     async def submit_plan(self, plan: Plan, *, connection: Any = None) -> WorkflowHandle[Any]:
         """Submit a planned workflow: all of its tasks are stored, or none."""
-        await self.submit_many(plan.calls, connection=connection)
+        await self._submit_calls(plan.calls, requests.submit_workflow, connection)
         return WorkflowHandle(self, plan.workflow_id, plan)
 
     def submit_plan_sync(self, plan: Plan, *, connection: Any = None) -> WorkflowHandle[Any]:
         """Blocking twin of `submit_plan`."""
-        self.submit_many_sync(plan.calls, connection=connection)
+        calls = self._own(plan.calls)
+        self._submit_tasks_sync([call.task for call in calls], requests.submit_workflow, connection)
+        self._run_in_place_sync(connection)
         return WorkflowHandle(self, plan.workflow_id, plan)
 
-    def graph(self, name: str) -> Graph:
-        """Return a workflow to be built a task at a time: see `Graph`."""
-        return Graph(self, name)
+    def graph(self, name: str, *, on_failure: str = OnFailure.CONTINUE) -> Graph:
+        """Return a workflow to be built a task at a time: see `Graph`.
+
+        `on_failure`: when a task has ended badly, `"continue"` lets those go on that do not depend
+        on it; `"cancel"` cancels all that has not ended, running tasks too.
+        """
+        return Graph(self, name, on_failure)
 
     def workflow(self, workflow_id: str) -> WorkflowHandle[Any]:
         """Return a handle for a workflow that was submitted before."""
         return WorkflowHandle(self, checked_id(workflow_id))
 
+    async def workflows(
+        self,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        state: str | Iterable[str] | None = None,
+        name: str | None = None,
+    ) -> WorkflowPage:
+        """Return a page of the workflows with this name, in one of these states, newest first.
+
+        A page may be short although there are more: then it has a `next_cursor`.
+        """
+        chosen = new_workflow_filter(state, name)
+        flow = requests.list_workflows(self.backend.ops, chosen, limit, cursor)
+        return await perform_async(flow, self.run)
+
+    def workflows_sync(
+        self,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        state: str | Iterable[str] | None = None,
+        name: str | None = None,
+    ) -> WorkflowPage:
+        """Blocking twin of `workflows`."""
+        chosen = new_workflow_filter(state, name)
+        flow = requests.list_workflows(self.backend.ops, chosen, limit, cursor)
+        return perform(flow, self.run_sync)
+
     def submit_tasks_sync(self, tasks: Sequence[NewTask], *, connection: Any = None) -> Answers:
         """Submit tasks that `new_task` made, which need no definitions here; return the answers."""
+        return self._submit_tasks_sync(tasks, requests.submit, connection)
+
+    def _submit_tasks_sync(
+        self, tasks: Sequence[NewTask], request: Submission, connection: Any
+    ) -> Answers:
         run = partial(self._connection.run_sync, own=connection)
         if any(map(is_affected, tasks)):
             blobs = self.payload_blobs()
             tasks = blobs.run_sync(blobs.save(tasks, joined=connection is not None), run)
         with submitting(tasks) as traced:
-            return perform(requests.submit(self.backend.ops, traced), run)
+            return perform(request(self.backend.ops, traced), run)
 
     async def _by_reference(
         self, tasks: Sequence[NewTask], connection: Any = None
@@ -587,8 +650,14 @@ class Fairlane(Definitions):
         return await self.run(self.backend.ops.heads(task_ids))
 
 
-def _plan_of(shape: Shape[Any]) -> Plan:
-    return plan_of(leaves(shape.tree), shape.tree, parent=shape.parent)
+def _plan_of(shape: Shape[Any], on_failure: str) -> Plan:
+    return plan_of(
+        leaves(shape.tree),
+        shape.tree,
+        parent=shape.parent,
+        on_failure=checked_on_failure(on_failure),
+        at_exit=shape.at_exit,
+    )
 
 
 class _LoopState(NamedTuple):

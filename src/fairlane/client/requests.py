@@ -14,6 +14,7 @@ from fairlane.core.flow import Flow
 from fairlane.core.model import Accepted, Cancelled, NewTask, Replayed, Task
 from fairlane.core.priority import level_of
 from fairlane.core.store import Operations
+from fairlane.core.workflow_list import WorkflowFilter, WorkflowPage
 
 READS = 20
 """How many pages are read on behalf of a caller that waits for an answer."""
@@ -24,6 +25,12 @@ def submit(ops: Operations, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
     answers: list[Accepted] = []
     for start in range(0, len(tasks), limits.SUBMIT_BATCH):
         answers += yield ops.submit(tasks[start : start + limits.SUBMIT_BATCH])
+    return answers
+
+
+def submit_workflow(ops: Operations, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
+    """Submit the tasks of a workflow, all or none."""
+    answers: list[Accepted] = yield ops.submit_workflow(tasks)
     return answers
 
 
@@ -83,6 +90,20 @@ def list_heads(ops: Operations, chosen: Filter, limit: int, cursor: str | None) 
         cursor = found.cursor
         if tasks or cursor is None or reads == READS:
             return Page(tasks, cursor)
+
+
+def list_workflows(
+    ops: Operations, chosen: WorkflowFilter, limit: int, cursor: str | None
+) -> Flow[WorkflowPage]:
+    """Return the next page that holds workflows, or the last page. After some empty pages, return
+    an empty one with a cursor."""
+    reads = 0
+    while True:
+        page: WorkflowPage = yield ops.workflow_page(chosen, limit, cursor)
+        reads += 1
+        if page.workflows or page.next_cursor is None or reads == READS:
+            return page
+        cursor = page.next_cursor
 
 
 def cancel(ops: Operations, task_id: str) -> Flow[Cancelled]:

@@ -49,7 +49,10 @@ from fairlane.core.reruns import Rerun
 from fairlane.core.states import State
 from fairlane.core.store import Operations
 from fairlane.core.why import Reason
+from fairlane.core.workflow_list import ALL, WorkflowFilter, WorkflowPage
 from fairlane.core.workflows import Workflow
+
+replace = msgspec.structs.replace
 
 A = TypeVar("A", Cancelled, Replayed, Deleted)
 
@@ -70,6 +73,18 @@ class BoundOperations:
         answers = yield from self._ops.submit(tasks).flow()
         yield from self._check_known(tasks, answers)
         return answers
+
+    @writes
+    def submit_workflow(self, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
+        """Submit the tasks of a workflow, which `Bounds.own_task` has made."""
+        yield from self._check_new(tasks)
+        answers = yield from self._ops.submit_workflow(tasks).flow()
+        yield from self._check_known(tasks, answers)
+        return answers
+
+    def workflow_id_for(self, key: str, workflow_id: str) -> Op[str]:
+        """Return the id of the workflow that has this key in the namespace of the subject."""
+        return self._ops.workflow_id_for(self._bounds.own_key(key), workflow_id)
 
     @reads
     def check_new(self, tasks: Sequence[NewTask]) -> Flow[None]:
@@ -160,6 +175,12 @@ class BoundOperations:
     def workflow(self, workflow_id: str) -> Flow[Workflow | None]:
         """Return a workflow, as if those tasks that are out of bounds did not exist."""
         return (yield from workflows.workflow(self, workflow_id).flow())
+
+    def workflow_page(
+        self, filter: WorkflowFilter = ALL, limit: int = 50, cursor: str | None = None
+    ) -> Op[WorkflowPage]:
+        """Return a page of the workflows all of whose tasks are within the bounds."""
+        return self._ops.workflow_page(replace(filter, bounds=self._bounds), limit, cursor)
 
     @reads
     def facts(self) -> Flow[Facts]:

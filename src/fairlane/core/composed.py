@@ -21,6 +21,10 @@ from fairlane.core import (
     store_settings,
     tokens,
     unused_lanes,
+    workflow_keys,
+    workflow_list,
+    workflow_records,
+    workflow_watch,
     workflows,
 )
 
@@ -42,6 +46,10 @@ class Composed:
     why = queries.why
     workflow = workflows.workflow
     cancel_workflow = workflows.cancel_workflow
+    submit_workflow = workflow_records.submit_workflow
+    workflow_id_for = workflow_keys.workflow_id_for
+    workflow_page = workflow_list.workflow_page
+    watch_workflows = workflow_watch.watch_workflows
     resume_workflow = resuming.resume_workflow
     delete_workflow = resuming.delete_workflow
     put_schedules = scheduling.put_schedules

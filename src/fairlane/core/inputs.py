@@ -28,12 +28,15 @@ class Input(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `nesting`: the list has lists in it. It walks through the elements in their order, those of
     lists inside it included: `RESULT` stands for a result, any other number for a list of that
     many elements. Empty: the list has results only.
+
+    `outcomes`: the list has what became of the parents, see `merging.NodeOutcome`.
     """
 
     parents: tuple[int, ...]
     many: bool = False
     path: tuple[str | int, ...] = ()
     nesting: tuple[int, ...] = ()
+    outcomes: bool = False
 
 
 RESULT: Final = -1
@@ -47,6 +50,7 @@ class TaskInput(msgspec.Struct, frozen=True):
     many: bool = False
     path: tuple[str | int, ...] = ()
     nesting: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
+    outcomes: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 def named_inputs(inputs: Mapping[str, Input], depends_on: Sequence[str]) -> dict[str, TaskInput]:
@@ -57,6 +61,7 @@ def named_inputs(inputs: Mapping[str, Input], depends_on: Sequence[str]) -> dict
             each.many,
             each.path,
             each.nesting or msgspec.UNSET,
+            each.outcomes or msgspec.UNSET,
         )
         for name, each in inputs.items()
     }
@@ -76,6 +81,7 @@ def numbered_inputs(
             each.many,
             each.path,
             each.nesting or (),
+            each.outcomes or False,
         )
         for name, each in inputs.items()
     }
@@ -139,7 +145,15 @@ def _checked_input(name: str, given: object, parents: int) -> Input:
             f"The input {shown(name)} has {len(places):,} parents: one, or any number with many."
         )
     path = _checked_path(name, given.path)
-    return Input(tuple(places), given.many, path, _checked_nesting(name, given))
+    nesting = _checked_nesting(name, given)
+    if not isinstance(given.outcomes, bool) or (
+        given.outcomes and (not given.many or path or nesting)
+    ):
+        raise InvalidInputs(
+            f"outcomes is true or false, and goes with many alone. The input {shown(name)} has "
+            f"{shown(given.outcomes)}."
+        )
+    return Input(tuple(places), given.many, path, nesting, given.outcomes)
 
 
 def _checked_path(name: str, path: object) -> tuple[str | int, ...]:

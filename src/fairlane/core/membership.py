@@ -16,7 +16,7 @@ from fairlane.core.errors import InvalidWorkflow
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.ids import numbered
 from fairlane.core.inputs import Input, checked_inputs
-from fairlane.core.model import Membership, NewTask
+from fairlane.core.model import Membership, NewTask, OnFailure
 from fairlane.core.text import is_plain, shown
 
 
@@ -62,6 +62,16 @@ def checked_name(name: object) -> str:
         f"The name of a workflow, and of a task in it, has 1 to {limits.NAME_LENGTH} characters, "
         f"without control characters. Got {shown(name)}."
     )
+
+
+def checked_on_failure(policy: object) -> OnFailure:
+    """Return what a caller means by `on_failure`."""
+    try:
+        return OnFailure(policy)  # type: ignore[arg-type]
+    except ValueError:
+        raise InvalidWorkflow(
+            f"on_failure is {' or '.join(OnFailure)}. Got {shown(policy)}."
+        ) from None
 
 
 def placed(

@@ -12,7 +12,7 @@ nothing: a parameter is in the payload or an input.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -40,17 +40,43 @@ class Failed(msgspec.Struct, frozen=True):
     message: str
 
 
+class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a task of a workflow, as the task that runs at the end gets it.
+
+    `state` is None if the task was deleted. `omitted`: its result has more than 64 KiB, and can be
+    read with `app.result(task_id)`.
+    """
+
+    node: str
+    task_id: str
+    state: State | None
+    result: Any = None
+    error: str | None = None
+    """The message of its error."""
+    code: str | None = None
+    """The code of its error, if it has one."""
+    omitted: bool = False
+
+    @property
+    def completed(self) -> bool:
+        """Return whether the task completed."""
+        return self.state is State.COMPLETED
+
+
 class ParentResult(msgspec.Struct, frozen=True, gc=False):
     """What became of a parent: what is needed of it, and no more."""
 
     state: State
     result: bytes | None
     error: TaskError | None
+    node: str | None = None
+    """Its name in its workflow."""
 
     @classmethod
     def of(cls, task: Task) -> ParentResult:
         """Return what became of a task."""
-        return cls(task.state, task.result, task.error)
+        node = None if task.membership is None else task.membership.node
+        return cls(task.state, task.result, task.error, node)
 
     @property
     def size(self) -> int:
@@ -83,7 +109,11 @@ def merged(payload: bytes, spec: Spec, results: Mapping[str, ParentResult]) -> b
         values: list[bytes] = []
         for place in each.parents:
             parent = spec.depends_on[place]
-            value = _value(name, each, parent, results.get(parent), tolerant=spec.tolerant)
+            found = results.get(parent)
+            if each.outcomes:
+                value = _outcome(name, parent, found)
+            else:
+                value = _value(name, each, parent, found, tolerant=spec.tolerant)
             room -= len(value)
             if room < 0:
                 raise too_large()
@@ -143,16 +173,43 @@ def _value(
         if not tolerant:
             raise _missing(name, parent, f"which is {found.state}: replay that task first")
         return _failure(parent, found)
-    result = b"null" if found.result is None else found.result
+    result = _checked_result(name, parent, b"null" if found.result is None else found.result)
+    value = _part(name, parent, result, given.path)
+    if failed_in(value) is not None:
+        raise _missing(name, parent, 'which has the reserved form {"$failed": …}: wrap it')
+    return value
+
+
+def _checked_result(name: str, parent: str, result: bytes) -> bytes:
+    """Return a result that can be read."""
     try:
         check_open(result)
         check_expanded(result)
     except (SealBroken, ResultDamaged) as error:
         raise _missing(name, parent, f"which cannot be read. {error.message}", end="") from None
-    value = _part(name, parent, result, given.path)
-    if failed_in(value) is not None:
-        raise _missing(name, parent, 'which has the reserved form {"$failed": …}: wrap it')
-    return value
+    return result
+
+
+def _outcome(name: str, parent: str, found: ParentResult | None) -> bytes:
+    """Return what became of a parent, as JSON."""
+    if found is None:
+        gone = NodeOutcome(node=parent, task_id=parent, state=None, error="It was deleted.")
+        return msgspec.json.encode(gone)
+    result, omitted = found.result, found.size > limits.OUTCOME_BYTES
+    if result is not None and not omitted:
+        result = _checked_result(name, parent, result)
+    error = found.error
+    return msgspec.json.encode(
+        NodeOutcome(
+            node=found.node or parent,
+            task_id=parent,
+            state=found.state,
+            result=None if result is None or omitted else msgspec.Raw(result),
+            error=None if error is None else storable(error.message, limits.FAILED_CHARACTERS),
+            code=None if error is None else error.code,
+            omitted=omitted,
+        )
+    )
 
 
 def _failure(parent: str, found: ParentResult) -> bytes:

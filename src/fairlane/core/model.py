@@ -73,6 +73,15 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
+class OnFailure(StrEnum):
+    """What becomes of a workflow when a task of it ends badly."""
+
+    CONTINUE = "continue"
+    """What does not depend on that task goes on."""
+    CANCEL = "cancel"
+    """All that has not ended is cancelled, running tasks too."""
+
+
 class Membership(msgspec.Struct, frozen=True, omit_defaults=True):
     """The place of a task in its workflow: see `workflows`."""
 
@@ -84,6 +93,10 @@ class Membership(msgspec.Struct, frozen=True, omit_defaults=True):
     """The workflow's name."""
     answers: bool = False
     """Its result is the workflow's, or one of those of which the workflow's is a list."""
+    on_failure: OnFailure = OnFailure.CONTINUE
+    """What becomes of the workflow when a task of it ends badly."""
+    on_exit: bool = False
+    """It runs when all others have ended, whatever became of them."""
 
 
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True):

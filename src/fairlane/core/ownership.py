@@ -139,9 +139,13 @@ class Bounds(msgspec.Struct, frozen=True):
         return replace(
             task,
             spec=replace(task.spec, owner=self.subject, tags=tags),
-            idempotency_key=None if key is None else self.subject + _SEPARATOR + key,
+            idempotency_key=None if key is None else self.own_key(key),
             unique=None if unique is None else self._own_hold(unique),
         )
+
+    def own_key(self, key: str) -> str:
+        """Return a key in the namespace of the subject."""
+        return self.subject + _SEPARATOR + key
 
     def _own_hold(self, unique: Hold) -> Hold:
         kind = self.subject.encode() + _SEPARATOR.encode() + unique.key

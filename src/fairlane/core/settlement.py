@@ -16,10 +16,11 @@ import msgspec
 from fairlane.core import sealing
 from fairlane.core.flow import Flow, Op, writes
 from fairlane.core.machine import COMPLETE, Move, Standing, allows, decide
-from fairlane.core.model import Cause, Overdue, Task, Verdict
+from fairlane.core.model import Cause, Claimed, OnFailure, Overdue, Spec, Task, Verdict
 from fairlane.core.outcomes import Completed, Lost, Outcome, TimedOut, Unstarted
-from fairlane.core.states import State
+from fairlane.core.states import TERMINAL, State
 from fairlane.core.submission import same_payload
+from fairlane.core.workflows import Verbs, cancel_all, read_workflow
 
 Fence = tuple[str, int, str]
 """(task id, attempt, worker id)"""
@@ -86,7 +87,7 @@ class Settled(NamedTuple):
     move: Move | None
 
 
-class Applies(Protocol):
+class Applies(Verbs, Protocol):
     """What an engine offers to `settle`."""
 
     def apply(self, moves: Sequence[FencedMove], *, reaping: bool) -> Op[list[Verdict]]:
@@ -99,6 +100,8 @@ def settle(
 ) -> Flow[list[Settled]]:
     moves = [_decide(item) for item in settlements]
     verdicts = yield from self.apply(moves, reaping=reaping).flow()
+    if any(item.move is not COMPLETE for item in moves):
+        yield from _cancel_rest(self, settlements, moves, verdicts)
     return [
         COMPLETED
         if verdict is _APPLIED and item.move is COMPLETE
@@ -107,6 +110,40 @@ def settle(
     ]
 
 
+def _cancel_rest(
+    self: Applies,
+    settlements: Sequence[Settlement],
+    moves: Sequence[FencedMove],
+    verdicts: Sequence[Verdict],
+) -> Flow[None]:
+    """Cancel what is left of workflows of which a task has ended badly, if they are to end then.
+
+    If the process dies before that, or nobody knows of what workflow the task is, the maintenance
+    does it: see `workflow_watch`.
+    """
+    strict = {
+        workflow
+        for item, move, verdict in zip(settlements, moves, verdicts, strict=True)
+        if verdict is _APPLIED and move.move.state in _BAD
+        if (workflow := _strict_workflow(item.standing)) is not None
+    }
+    for workflow_id, size in sorted(strict):
+        found = yield from read_workflow(self, workflow_id, size)
+        if found is not None:
+            yield from cancel_all(self, found.condemned)
+
+
+def _strict_workflow(standing: Standing) -> tuple[str, int] | None:
+    """Return the workflow of a task, and how many tasks it has, if one that ends badly ends it."""
+    known = standing.spec if isinstance(standing, Claimed) else standing
+    if not isinstance(known, Spec | Task) or known.membership is None or known.workflow_id is None:
+        return None
+    if known.membership.on_failure is not OnFailure.CANCEL:
+        return None
+    return known.workflow_id, known.membership.nodes
+
+
+_BAD = TERMINAL - {State.COMPLETED}
 _APPLIED = Verdict.APPLIED
 COMPLETED = Settled(_APPLIED, COMPLETE)
 """The answer to nearly every settlement, made once."""

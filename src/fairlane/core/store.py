@@ -61,6 +61,8 @@ from fairlane.core.store_settings import Changes, StoreSettings
 from fairlane.core.tick_counts import TickCounts
 from fairlane.core.tokens import NewToken, Token
 from fairlane.core.why import Reason
+from fairlane.core.workflow_list import ALL, WorkflowFilter, WorkflowPage
+from fairlane.core.workflow_watch import Watched
 from fairlane.core.workflows import Workflow
 
 
@@ -270,6 +272,15 @@ class Inspect(Protocol):
     def audit(self, limit: int, cursor: str | None = None) -> Op[AuditPage]:
         """Return up to 1,000 entries of the audit log, newest first. Raises InvalidCursor."""
 
+    def workflow_page(
+        self, filter: WorkflowFilter = ALL, limit: int = 50, cursor: str | None = None
+    ) -> Op[WorkflowPage]:
+        """Return up to `limit` (at most 100) workflows that match, newest first.
+
+        Looks at 100 records and about 2,000 tasks at the most, and may end early with a cursor. A
+        workflow that has ended is kept for as long as failed tasks. Raises InvalidCursor.
+        """
+
     # The core composes the following from the operations above: see `queries`.
 
     def page(self, filter: Filter, limit: int, cursor: str | None = None) -> Op[Page]:
@@ -369,8 +380,17 @@ class Control(Protocol):
     def cancel_where(self, filter: Filter, cursor: str | None = None) -> Op[Swept]:
         """Cancel a batch of the tasks that match. Repeat while the answer has a cursor."""
 
+    def submit_workflow(self, tasks: Sequence[NewTask]) -> Op[list[Accepted]]:
+        """Store all tasks of a workflow and its record, all or none. What is stored already stays
+        as it is. Raises InvalidWorkflow, and what `submit` raises."""
+
+    def workflow_id_for(self, key: str, workflow_id: str) -> Op[str]:
+        """Return the id that a workflow has got under this key within the last day: this one if it
+        is the first. Repeated requests so submit the same workflow."""
+
     def cancel_workflow(self, workflow_id: str) -> Op[list[Cancelled]]:
-        """Cancel the tasks of a workflow that wait or run, the last ones first."""
+        """Cancel the tasks of a workflow that wait or run, the last ones first. The task that runs
+        at the end is left: it runs then."""
 
     def resume_workflow(
         self, workflow_id: str, *, from_node: str | None = None
@@ -493,6 +513,10 @@ class Control(Protocol):
         `left`: up to 100 schedules that this process cannot fire and leaves to others. It answers
         further ones as `Fired.unknown`. If it is None, or there are too many, those are put off.
         """
+
+    def watch_workflows(self) -> Op[Watched]:
+        """Look at some of the workflows that run, those first that are due, and note which of them
+        have ended: each of them once, however many processes call this."""
 
     def put_token(self, token: NewToken) -> Op[Token]:
         """Store a token, or a session made from one. At most 10,000, of which 9,000 sessions.

@@ -124,7 +124,7 @@ def new_task(
         delay=_checked_delay(in_seconds(delay_seconds)),
         run_at=_checked_time("run_at", run_at),
         expires_at=_checked_time("expires_at", expires_at),
-        idempotency_key=_checked_key(idempotency_key),
+        idempotency_key=checked_key(idempotency_key),
         fingerprint=None if idempotency_key is None else fingerprint(type, identity),
         spec=_spec(
             tags,
@@ -376,7 +376,7 @@ def _checked_time(field: str, time: object) -> int | None:
     return microseconds
 
 
-def _checked_key(key: object) -> str | None:
+def checked_key(key: object) -> str | None:
     if key is None:
         return None
     if is_plain(key) and key:

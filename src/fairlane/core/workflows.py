@@ -15,7 +15,7 @@ from fairlane.core.flow import Flow, Op, reads, writes
 from fairlane.core.ids import checked
 from fairlane.core.machine import DEPENDENCY_FAILED
 from fairlane.core.membership import ids_of
-from fairlane.core.model import Cancelled, Task
+from fairlane.core.model import Cancelled, OnFailure, Task
 from fairlane.core.states import LIVE, State
 
 FIRST_READ = 100
@@ -47,6 +47,8 @@ class WorkflowNode(msgspec.Struct, frozen=True, kw_only=True):
     """It never ran, because a task that it depends on did not complete."""
     answers: bool
     """Its result is the workflow's, or one of those of which the workflow's is a list."""
+    on_exit: bool
+    """It runs when all others have ended, whatever became of them."""
     started_at: datetime | None
     ended_at: datetime | None
 
@@ -62,6 +64,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     workflow_id: str
     name: str | None
     state: WorkflowState
+    on_failure: OnFailure
     nodes: tuple[WorkflowNode, ...]
     created_at: datetime
     ended_at: datetime | None
@@ -71,6 +74,22 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     def culprit(self) -> WorkflowNode | None:
         """Return the first task that failed or was cancelled, if the workflow is not completed."""
         return None if self.state is WorkflowState.COMPLETED else _first(unforgiven(self.nodes))
+
+    @property
+    def stoppable(self) -> list[str]:
+        """Return the tasks that have not ended, but not the one that runs at the end.
+
+        The last ones come first: cancelled in this order, none starts because those that it waits
+        for have ended.
+        """
+        return [each.task_id for each in self.nodes[::-1] if each.live and not each.on_exit]
+
+    @property
+    def condemned(self) -> list[str]:
+        """Return the tasks to be cancelled because another has ended badly."""
+        if self.on_failure is not OnFailure.CANCEL or not any(unforgiven(self.nodes)):
+            return []
+        return self.stoppable
 
 
 # -- rules -----------------------------------------------------------------------------------------
@@ -89,6 +108,7 @@ def workflow_of(workflow_id: str, tasks: Sequence[Task]) -> Workflow | None:
         workflow_id=workflow_id,
         name=first.membership.name,
         state=state,
+        on_failure=first.membership.on_failure,
         nodes=nodes,
         created_at=min(task.created_at for task in tasks),
         ended_at=None if state is WorkflowState.RUNNING else max(ends, default=None),
@@ -100,7 +120,8 @@ def state_of(nodes: Sequence[WorkflowNode]) -> WorkflowState:
     """Return the state of a workflow.
 
     It is completed although a task failed if that task has dependents, and all of them go on. A
-    task that failed counts more than one that somebody cancelled.
+    task that failed counts more than one that somebody cancelled. The task that runs at the end
+    counts like any other, but what it goes on from is not forgiven because of that.
     """
     if any(node.live for node in nodes):
         return WorkflowState.RUNNING
@@ -120,7 +141,7 @@ def unforgiven(nodes: Iterable[WorkflowNode]) -> Iterator[WorkflowNode]:
     strict: dict[str, bool] = {}
     """Whether a node has a dependent that does not go on, for those with dependents."""
     for node in nodes:
-        for parent in node.parents:
+        for parent in () if node.on_exit else node.parents:
             stops = node.on_parent_failure is OnParentFailure.CANCEL
             strict[parent] = strict.get(parent, False) or stops
     for node in nodes:
@@ -149,6 +170,7 @@ def _node_of(task: Task) -> WorkflowNode:
         error=None if task.error is None else task.error.message,
         doomed=task.error is not None and task.error.reason == DEPENDENCY_FAILED,
         answers=task.membership.answers,
+        on_exit=task.membership.on_exit,
         started_at=task.started_at,
         ended_at=task.completed_at,
     )
@@ -163,10 +185,14 @@ class Reads(Protocol):
     def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...
 
 
-class Verbs(Reads, Protocol):
-    """The operations that they are composed of."""
+class Cancels(Protocol):
+    """The operation that cancelling is composed of."""
 
     def cancel(self, task_ids: Sequence[str]) -> Op[list[Cancelled]]: ...
+
+
+class Verbs(Reads, Cancels, Protocol):
+    """The operations that they are composed of."""
 
 
 @reads
@@ -177,12 +203,21 @@ def workflow(self: Reads, workflow_id: str) -> Flow[Workflow | None]:
 @writes
 def cancel_workflow(self: Verbs, workflow_id: str) -> Flow[list[Cancelled]]:
     found = yield from _read(self, workflow_id)
-    # The last ones first, so that none starts because those that it waits for have ended.
-    live = [] if found is None else [node.task_id for node in found.nodes[::-1] if node.live]
+    return (yield from cancel_all(self, [] if found is None else found.stoppable))
+
+
+def cancel_all(self: Cancels, live: Sequence[str]) -> Flow[list[Cancelled]]:
+    """Cancel any number of tasks, in this order."""
     answers: list[Cancelled] = []
     for start in range(0, len(live), limits.BATCH):
         answers += yield from self.cancel(live[start : start + limits.BATCH]).flow()
     return answers
+
+
+def read_workflow(self: Reads, workflow_id: str, size: int) -> Flow[Workflow | None]:
+    """Read a workflow of which it is known how many tasks it has."""
+    tasks = yield from _members(self, workflow_id, 1, size)
+    return workflow_of(workflow_id, [task for task in tasks if _belongs(task, tasks[0])])
 
 
 def _read(self: Reads, workflow_id: str) -> Flow[Workflow | None]:

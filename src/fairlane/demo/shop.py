@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from datetime import timedelta
 from typing import Any
 
-from fairlane import Context, Fail, Fairlane, RetryPolicy
+from fairlane import Context, Fail, Fairlane
+from fairlane.demo.orders import ORDER_TASKS
+from fairlane.demo.pretending import QUICK_RETRIES, busy, happens
 
 NEWSLETTER = "newsletter"
-
-QUICK_RETRIES = RetryPolicy(base=2, factor=2, cap=30)
-"""Short delays, so that one can watch retries."""
 
 
 def add_shop(app: Fairlane) -> None:
     """Add the tasks and the schedules to an application."""
     app.name = "shop"
-    for handler, options in _TASKS.items():
+    for handler, options in (_TASKS | ORDER_TASKS).items():
         app.task(**options)(handler)
     tasks = app.tasks
     app.every(
@@ -57,8 +55,8 @@ async def add_newsletter(app: Fairlane) -> None:
 
 async def send_email(to: str, template: str) -> dict[str, str]:
     """Send a message. Sometimes the mail server is busy."""
-    await _busy(0.05, 0.4)
-    if _happens(0.04):
+    await busy(0.05, 0.4)
+    if happens(0.04):
         raise ConnectionError("421 Too many connections, try again later")
     return {
         "message_id": f"{random.getrandbits(40):x}@shop.example",
@@ -69,8 +67,8 @@ async def send_email(to: str, template: str) -> dict[str, str]:
 
 async def charge_card(order: int, amount: float, currency: str) -> dict[str, Any]:
     """Charge a card. Some are declined, which a retry does not change."""
-    await _busy(0.2, 0.9)
-    if _happens(0.05):
+    await busy(0.2, 0.9)
+    if happens(0.05):
         raise Fail(f"The card for order {order} was declined.", code="card_declined")
     return {"order": order, "charged": amount, "currency": currency}
 
@@ -80,15 +78,15 @@ async def resize_image(ctx: Context, path: str, widths: list[int]) -> list[str]:
     made = []
     for index, width in enumerate(widths):
         ctx.progress(100 * index / len(widths), f"{width} px")
-        await _busy(0.3, 1.0)
+        await busy(0.3, 1.0)
         made.append(f"{path}@{width}.webp")
     return made
 
 
 async def sync_inventory(warehouse: str) -> int:
     """Ask a warehouse. They are sometimes unreachable, one of them most of the time."""
-    await _busy(0.1, 0.6)
-    if _happens(0.7 if warehouse == "lisbon" else 0.05):
+    await busy(0.1, 0.6)
+    if happens(0.7 if warehouse == "lisbon" else 0.05):
         raise TimeoutError(f"The warehouse {warehouse} did not answer within 5 s")
     return random.randrange(10, 4_000)
 
@@ -97,14 +95,14 @@ async def build_report(ctx: Context, month: str) -> dict[str, Any]:
     """Build a report slowly, at low priority."""
     for percent in range(0, 100, 10):
         ctx.progress(percent, f"Adding up {month}")
-        await _busy(0.5, 2.0)
+        await busy(0.5, 2.0)
     return {"month": month, "orders": random.randrange(900, 9_000)}
 
 
 async def deliver_webhook(url: str, event: str) -> int:
     """Deliver an event, within the rate limit of the type."""
-    await _busy(0.05, 0.5)
-    if _happens(0.06):
+    await busy(0.05, 0.5)
+    if happens(0.06):
         raise ConnectionError(f"{url} answered 502 to {event}")
     return 200
 
@@ -127,11 +125,3 @@ _TASKS: dict[Any, dict[str, Any]] = {
     },
     render_video: {"queue": "media", "required_capabilities": ["gpu"], "priority": "low"},
 }
-
-
-async def _busy(least: float, most: float) -> None:
-    await asyncio.sleep(random.uniform(least, most))
-
-
-def _happens(share: float) -> bool:
-    return random.random() < share

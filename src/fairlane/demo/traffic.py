@@ -11,12 +11,15 @@ from functools import partial
 from typing import Any, Final
 
 from fairlane import Fairlane, Prepared, StoreError
+from fairlane.demo.orders import submit_order
 from fairlane.demo.shop import add_newsletter
 
 RUSH: Final = 240
 PER_SECOND: Final = 12.0
 WAVE_SECONDS: Final = 90.0
 """The time between two peaks."""
+ORDER_SECONDS: Final = 7.0
+"""The mean time between two orders."""
 AWAY_SECONDS: Final = 1.0
 
 REGIONS: Final = ("eu", "us", "apac")
@@ -29,6 +32,21 @@ async def traffic(app: Fairlane) -> None:
     """Submit tasks until cancelled."""
     await _persist(partial(app.submit_many, [_task(app) for _ in range(RUSH)]))
     await _persist(partial(add_newsletter, app))
+    async with asyncio.TaskGroup() as customers:
+        customers.create_task(_orders(app))
+        customers.create_task(_waves(app))
+
+
+async def _orders(app: Fairlane) -> None:
+    """Submit orders: a large one first."""
+    await _persist(partial(submit_order, app, wholesale=True))
+    while True:
+        await _persist(partial(submit_order, app))
+        await asyncio.sleep(random.expovariate(1 / ORDER_SECONDS))
+
+
+async def _waves(app: Fairlane) -> None:
+    """Submit single tasks, more and then fewer."""
     began = time.monotonic()
     while True:
         wave = 1 + 0.8 * math.sin(math.tau * (time.monotonic() - began) / WAVE_SECONDS)

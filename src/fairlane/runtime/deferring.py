@@ -7,6 +7,7 @@ from types import GenericAlias
 from typing import Any
 
 from fairlane.core.errors import InvalidWorkflow
+from fairlane.core.merging import NodeOutcome
 from fairlane.runtime.arguments import Arguments
 from fairlane.runtime.fitting import fits, part_of, shown_hint
 from fairlane.runtime.shapes import Pending, Tree, leaves
@@ -31,11 +32,15 @@ def parted_call(
 
 
 def _check_fit(name: str, parameter: str, wanted: Any, given: Pending) -> None:
-    hint = _hint(given.tree, given.path)
+    hint = list[NodeOutcome] if given.outcomes else _hint(given.tree, given.path)
     if not fits(hint, wanted):
         raise InvalidWorkflow(
             f"The parameter {parameter} of {name} is {shown_hint(wanted)}, and cannot be the "
-            f"result of {_named(given.tree)}, which is {shown_hint(hint)}."
+            + (
+                f"outcomes of all tasks, which are {shown_hint(hint)}."
+                if given.outcomes
+                else f"result of {_named(given.tree)}, which is {shown_hint(hint)}."
+            )
         )
 
 

@@ -16,9 +16,11 @@ from typing import Any, NoReturn, ParamSpec, Protocol, Self, TypeVar, cast
 from msgspec.structs import replace
 
 from fairlane.core.errors import InvalidWorkflow, ResultNotKnown
-from fairlane.core.membership import checked_name
+from fairlane.core.membership import checked_name, checked_on_failure
+from fairlane.core.merging import NodeOutcome
+from fairlane.core.model import OnFailure
 from fairlane.runtime.planning import Plan, new_workflow_id, plan_of
-from fairlane.runtime.shapes import Pending, Prepared, Tree
+from fairlane.runtime.shapes import OUTCOMES, Child, Pending, Prepared, Tree
 from fairlane.runtime.task import TaskFunction
 from fairlane.runtime.workflows import WorkflowHandle
 
@@ -77,14 +79,17 @@ class Submitter(Protocol):
 class Graph:
     """A workflow that is built a task at a time, and then submitted."""
 
-    def __init__(self, app: Submitter, name: str) -> None:
+    def __init__(self, app: Submitter, name: str, on_failure: str = OnFailure.CONTINUE) -> None:
         self._app = app
         self.name = checked_name(name)
+        self.on_failure = checked_on_failure(on_failure)
+        """What becomes of the workflow when a task ends badly: `continue` or `cancel`."""
         self.workflow_id = new_workflow_id()
         """The workflow's id. A graph that is submitted again is the same workflow."""
         self._calls: dict[int, Prepared[Any]] = {}
         self._names: set[str] = set()
         self._returns: Tree | None = None
+        self._at_exit: Prepared[Any] | None = None
         self._is_built = False
 
     def __enter__(self) -> Self:
@@ -123,6 +128,18 @@ class Graph:
         self._calls[id(call)] = call
         return cast(R, NodeResult(call))
 
+    def on_exit(
+        self, task: Child[list[NodeOutcome], P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """Add the task that runs once when all others have ended, whatever became of them.
+
+        Its first parameter is the list of their outcomes, in the order in which they can run.
+        """
+        self._check_open()
+        if self._at_exit is not None:
+            raise InvalidWorkflow(f"The graph {self.name} has one task that runs at its end.")
+        self._at_exit = task.deferred((OUTCOMES, *args), kwargs)
+
     def returns(self, result: Any) -> None:
         """Say which task's result is the workflow's, or which list of them."""
         self._check_open()
@@ -143,7 +160,12 @@ class Graph:
         """Return the tasks with their ids, checked. Nothing is stored."""
         self._is_built = True
         return plan_of(
-            self._calls.values(), self._returns, name=self.name, workflow_id=self.workflow_id
+            self._calls.values(),
+            self._returns,
+            name=self.name,
+            workflow_id=self.workflow_id,
+            on_failure=self.on_failure,
+            at_exit=self._at_exit,
         )
 
     async def submit(self, *, connection: Any = None) -> WorkflowHandle[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from fairlane.core.errors import InvalidWorkflow
 from fairlane.core.ids import new_run, numbered
 from fairlane.core.inputs import Input
 from fairlane.core.membership import checked_name, placed
-from fairlane.core.model import Claimed, Membership
+from fairlane.core.model import Claimed, Membership, OnFailure
 from fairlane.runtime.shapes import Pending, Prepared, Tree, leaves, nesting_of
 
 
@@ -37,17 +37,22 @@ def plan_of(
     name: str | None = None,
     workflow_id: str | None = None,
     parent: Claimed | None = None,
+    on_failure: OnFailure = OnFailure.CONTINUE,
+    at_exit: Prepared[Any] | None = None,
 ) -> Plan:
     """Return a plan of calls and of all that they wait for. Raises InvalidWorkflow.
 
     `returns`: those that the result is made of. `parent`: the running task whose trace it is part
-    of.
+    of. `at_exit`: runs when all others have ended.
     """
     if name is not None:
         checked_name(name)
     calls = _ordered(roots)
     if not calls:
         raise InvalidWorkflow("A workflow has at least one task.")
+    if at_exit is not None:
+        calls.append(_after_all(at_exit, calls))
+        _check_number(calls)
     first = new_workflow_id() if workflow_id is None else workflow_id
     places = {id(call): place for place, call in enumerate(calls)}
     answering = set() if returns is None else {id(call) for call in leaves(returns)}
@@ -55,7 +60,14 @@ def plan_of(
     planned: list[Prepared[Any]] = []
     for number, call in enumerate(calls, 1):
         traced = call if parent is None else call.within(parent)
-        membership = Membership(names[number - 1], len(calls), name, id(call) in answering)
+        membership = Membership(
+            names[number - 1],
+            len(calls),
+            name,
+            id(call) in answering,
+            on_failure,
+            on_exit=at_exit is not None and number == len(calls),
+        )
         parents, inputs = _inputs(call, places)
         ids = [numbered(first, place + 1) for place in parents]
         task = placed(traced.task, first, number, membership, ids, inputs)
@@ -76,15 +88,30 @@ def _ordered(roots: Iterable[Prepared[Any]]) -> list[Prepared[Any]]:
             continue
         if is_ready:
             found[id(call)] = call
-            if len(found) > limits.WORKFLOW_NODES:
-                raise InvalidWorkflow(
-                    f"A workflow has at most {limits.WORKFLOW_NODES} tasks. Let a task do several "
-                    "steps, or let it submit further tasks."
-                )
+            _check_number(found)
             continue
         ahead.append((call, True))
         ahead.extend((each, False) for each in reversed(_parents(call)))
     return list(found.values())
+
+
+def _check_number(calls: Sized) -> None:
+    if len(calls) > limits.WORKFLOW_NODES:
+        raise InvalidWorkflow(
+            f"A workflow has at most {limits.WORKFLOW_NODES} tasks. Let a task do several steps, "
+            "or let it submit further tasks."
+        )
+
+
+def _after_all(call: Prepared[Any], others: Sequence[Prepared[Any]]) -> Prepared[Any]:
+    """Return a call that runs when all others have ended, and takes their outcomes."""
+    sources = {
+        name: msgspec.structs.replace(source, tree=tuple(others)) if source.outcomes else source
+        for name, source in call.sources.items()
+    }
+    spec = msgspec.structs.replace(call.task.spec, tolerant=True)
+    task = msgspec.structs.replace(call.task, spec=spec)
+    return msgspec.structs.replace(call, task=task, sources=sources)
 
 
 def _parents(call: Prepared[Any]) -> list[Prepared[Any]]:
@@ -126,6 +153,7 @@ def _inputs(call: Prepared[Any], places: dict[int, int]) -> tuple[list[int], dic
             many=isinstance(source.tree, tuple),
             path=source.path,
             nesting=nesting_of(source.tree),
+            outcomes=source.outcomes,
         )
 
     return parents, {name: input_of(source) for name, source in call.sources.items()}

@@ -8,7 +8,9 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overlo
 
 import msgspec
 
+from fairlane.core.errors import InvalidWorkflow
 from fairlane.core.inputs import RESULT
+from fairlane.core.merging import NodeOutcome
 from fairlane.core.model import Claimed, NewTask
 
 Q = ParamSpec("Q")
@@ -64,6 +66,12 @@ class Prepared(msgspec.Struct, Generic[R], frozen=True):
         """Return this call followed by another, whose first parameter is this one's result."""
         return Shape(self).then(child, *args, **kwargs)
 
+    def on_exit(
+        self, task: Child[list[NodeOutcome], Q, S], /, *args: Q.args, **kwargs: Q.kwargs
+    ) -> Shape[R]:
+        """Return this call with a task that runs once when it has ended: see `Shape.on_exit`."""
+        return Shape(self).on_exit(task, *args, **kwargs)
+
     def within(self, parent: Claimed) -> Prepared[R]:
         """Return the call as part of a running task's trace, unless it has a trace of its own."""
         return msgspec.structs.replace(self, task=_traced(self.task, parent))
@@ -79,6 +87,12 @@ class Pending(msgspec.Struct, frozen=True):
     tree: Tree
     path: tuple[str | int, ...] = ()
     """Leads to a part of each result."""
+    outcomes: bool = False
+    """Stands for what became of all other tasks: those of the tree are not known yet."""
+
+
+OUTCOMES = Pending((), outcomes=True)
+"""The first argument of a task that runs at the end."""
 
 
 class Shape(msgspec.Struct, Generic[R], frozen=True):
@@ -87,6 +101,18 @@ class Shape(msgspec.Struct, Generic[R], frozen=True):
     tree: Tree
     parent: Claimed | None = None
     """The running task whose trace it is part of."""
+    at_exit: Prepared[Any] | None = None
+    """Runs when all others have ended."""
+
+    def on_exit(
+        self, task: Child[list[NodeOutcome], Q, S], /, *args: Q.args, **kwargs: Q.kwargs
+    ) -> Shape[R]:
+        """Return these calls with a task that runs once when all others have ended, whatever became
+        of them. Its first parameter is the list of their outcomes."""
+        if self.at_exit is not None:
+            raise InvalidWorkflow("A workflow has one task that runs at its end.")
+        call = task.deferred((OUTCOMES, *args), kwargs)
+        return Shape(self.tree, self.parent, call)
 
     def then(self, child: Child[R, Q, S], /, *args: Q.args, **kwargs: Q.kwargs) -> Shape[S]:
         """Return these calls followed by another, whose first parameter is their result.
@@ -94,12 +120,12 @@ class Shape(msgspec.Struct, Generic[R], frozen=True):
         Raises InvalidArguments, or InvalidWorkflow if the type of the result does not fit.
         """
         call = child.deferred((Pending(self.tree), *args), kwargs)
-        return Shape(call, self.parent)
+        return Shape(call, self.parent, self.at_exit)
 
     def within(self, parent: Claimed) -> Shape[R]:
         """Return the calls as part of a running task's trace, except those with a trace of their
         own."""
-        return Shape(self.tree, parent)
+        return Shape(self.tree, parent, self.at_exit)
 
 
 @overload
@@ -139,6 +165,11 @@ def gather(*calls: Prepared[Any] | Shape[Any]) -> Shape[Any]:
 
     Two to five results of different types are a tuple. A call that is given twice runs once.
     """
+    if any(isinstance(each, Shape) and each.at_exit is not None for each in calls):
+        raise InvalidWorkflow(
+            "A part of a workflow has no task of its own that runs at the end: say on_exit of the "
+            "whole."
+        )
     return Shape(tuple(each.tree if isinstance(each, Shape) else each for each in calls))
 
 

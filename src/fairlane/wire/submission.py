@@ -13,7 +13,7 @@ from fairlane.core.definitions import Template
 from fairlane.core.dependencies import OnParentFailure
 from fairlane.core.errors import InvalidTask
 from fairlane.core.inputs import TaskInput, named_inputs, numbered_inputs
-from fairlane.core.model import Membership, NewTask
+from fairlane.core.model import Membership, NewTask, OnFailure
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
 from fairlane.core.submission import checked_json, new_task
@@ -68,31 +68,44 @@ class InputRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A parameter that is the result of another task. `parents`: the task, or with `many` any
     number of tasks, whose results are a list then. `path`: keys and indexes that lead to a part of
     each result. `nesting`: the list has lists in it. In the order of all elements, -1 stands for a
-    result, and any other number for a list of that many elements."""
+    result, and any other number for a list of that many elements. `outcomes`, with `many`: the list
+    has an object for each task, with `node`, `task_id`, `state`, `result`, `error` and `code`."""
 
     parents: Repeated
     many: bool = False
     path: InputPath = ()
     nesting: Nesting = ()
+    outcomes: bool = False
 
     def input(self) -> TaskInput:
         """Return the same for the core."""
-        return TaskInput(self.parents, self.many, self.path, self.nesting or msgspec.UNSET)
+        return TaskInput(
+            self.parents,
+            self.many,
+            self.path,
+            self.nesting or msgspec.UNSET,
+            self.outcomes or msgspec.UNSET,
+        )
 
 
 class MembershipRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The place of a task in its workflow. `node`: its name there; `nodes`: how many tasks the
     workflow has; `name`: the workflow's; `answers`: its result is the workflow's, or one of those
-    of which the workflow's is a list."""
+    of which the workflow's is a list; `on_failure`: what becomes of the workflow when a task ends
+    badly; `on_exit`: it runs when all others have ended, whatever became of them."""
 
     node: NodeName
     nodes: Nodes
     name: NodeName | None = None
     answers: bool = False
+    on_failure: OnFailure = OnFailure.CONTINUE
+    on_exit: bool = False
 
     def membership(self) -> Membership:
         """Return the same for the core."""
-        return Membership(self.node, self.nodes, self.name, self.answers)
+        return Membership(
+            self.node, self.nodes, self.name, self.answers, self.on_failure, self.on_exit
+        )
 
 
 Inputs = Annotated[

@@ -95,6 +95,7 @@ class Scene(NamedTuple):
         bodies: dict[str, Any] = {
             "/api/v1/tasks": {"task_type": "intruder", "parameters": {}},
             "/api/v1/tasks/batch": {"tasks": [{"task_type": "intruder", "parameters": {}}]},
+            "/api/v1/workflows": {"tasks": [{"node": "a", "task_type": "intruder"}]},
             "/api/tasks": {"type": "intruder", "payload": {}},
             "/api/tasks/rate-limit": {"tasksPerSecond": 7},
             "/api/v1/tasks/cancel": sweep,

@@ -81,9 +81,12 @@ BY_ID = {
 }
 LISTS = {
     *("GET /api/v1/tasks", "GET /api/v1/tasks/summaries", "GET /api/v1/tasks/count"),
-    *("GET /api/v1/dlq", "GET /api/tasks", "DELETE /api/tasks"),
+    *("GET /api/v1/dlq", "GET /api/tasks", "DELETE /api/tasks", "GET /api/v1/workflows"),
 }
-SUBMIT = {"POST /api/v1/tasks", "POST /api/v1/tasks/batch", "POST /api/tasks"}
+SUBMIT = {
+    *("POST /api/v1/tasks", "POST /api/v1/tasks/batch", "POST /api/tasks"),
+    "POST /api/v1/workflows",
+}
 WORKER = {
     f"POST {WORKERS}/register",
     f"POST {WORKERS}/completions",

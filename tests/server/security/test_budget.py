@@ -104,6 +104,12 @@ def full_bodies(place: Scene) -> dict[str, Any]:
         "/api/v1/schedules/{schedule_id}": {"task": large},
         "/internal/store/schedules": {"schedules": many},
         "/internal/workers/schedules": {"schedules": many, "owner": "shop"},
+        "/api/v1/workflows": {
+            "tasks": [
+                {"node": name, "task_type": "t", "after": NAMES[: place % 100]}
+                for place, name in enumerate(NAMES[: limits.WORKFLOW_NODES])
+            ]
+        },
         "/internal/workers/register": {"capabilities": NAMES},
         "/internal/workers/completions": {"types": NAMES[: limits.BATCH], "queues": NAMES},
         "/internal/workers/definitions": {

@@ -113,7 +113,10 @@ def _demo_workers(config: Config) -> list[Config]:
     """Return the workers of the demo. Each serves some of the queues."""
     named = partial(msgspec.structs.replace, config)
     return [
-        named(name="front", queues=frozenset({"payments", "mail", "webhooks", "default"})),
+        named(
+            name="front",
+            queues=frozenset({"payments", "mail", "webhooks", "orders", "default"}),
+        ),
         named(name="back", queues=frozenset({"media", "stock", "reports"})),
     ]
 

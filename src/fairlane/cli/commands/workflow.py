@@ -14,14 +14,17 @@ from fairlane.cli.commands.workflow_changes import (
     id_argument,
     resume_command,
 )
-from fairlane.cli.options import json_option, store_option, utc_option
+from fairlane.cli.options import cursor_option, json_option, store_option, utc_option
 from fairlane.cli.render import NONE, Column, Row, console, state, table, when
 from fairlane.cli.store import open_store
+from fairlane.core import limits
 from fairlane.core.audit import Action
-from fairlane.core.workflows import Workflow
+from fairlane.core.states import LIVE
+from fairlane.core.workflow_list import WorkflowPage
+from fairlane.core.workflows import Workflow, WorkflowState
 from fairlane.runtime.mermaid import mermaid
 from fairlane.wire.changes import changes_of
-from fairlane.wire.workflows import WorkflowView
+from fairlane.wire.workflows import WorkflowList, WorkflowView
 
 COLUMNS = (
     Column("node", least=12),
@@ -34,14 +37,61 @@ COLUMNS = (
     Column("error", least=12),
 )
 
+LIST_COLUMNS = (
+    Column("workflow", least=36),
+    Column("name", least=8),
+    Column("state"),
+    Column("ended"),
+    Column("submitted", wide=75),
+    Column("at", wide=100),
+)
+
 
 @click.group("workflow")
 def workflow_command() -> None:
-    """Show, cancel, resume or delete tasks that were stored together."""
+    """List, show, cancel, resume or delete tasks that were stored together."""
 
 
 workflow_command.add_command(resume_command)
 workflow_command.add_command(delete_command)
+
+
+@workflow_command.command("list")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice([state.value for state in WorkflowState]),
+    multiple=True,
+    help="Only those in this state; several times for several states.",
+)
+@click.option("--name", help="Only those with this name.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, limits.WORKFLOW_PAGE),
+    default=50,
+    help="At most this many.",
+    show_default=True,
+)
+@cursor_option
+@store_option
+@utc_option
+@json_option
+def list_command(
+    states: tuple[str, ...],
+    name: str | None,
+    limit: int,
+    cursor: str | None,
+    store: str | None,
+    utc: bool,
+    as_json: bool,
+) -> None:
+    """List workflows, newest first."""
+    with open_store(store) as app:
+        page = app.workflows_sync(limit, cursor, state=states or None, name=name)
+    if as_json:
+        json_output.emit(WorkflowList.of(page))
+    else:
+        _show_list(page, utc=utc)
 
 
 @workflow_command.command("show")
@@ -83,6 +133,30 @@ def cancel_command(workflow_id: str, store: str | None, as_json: bool) -> None:
         json_output.emit(changes_of(answers))
     else:
         click.echo(f"{applied:,} task{'' if applied == 1 else 's'} cancelled.")
+
+
+def _show_list(page: WorkflowPage, *, utc: bool) -> None:
+    if not page.workflows:
+        click.echo("No workflows.")
+    else:
+        out = console()
+        for line in table(LIST_COLUMNS, _list_rows(page, utc=utc), out.width):
+            out.print(line)
+    if page.next_cursor is not None:
+        click.echo(f"There may be more: --cursor {page.next_cursor}")
+
+
+def _list_rows(page: WorkflowPage, *, utc: bool) -> Iterator[Row]:
+    for each in page.workflows:
+        ended = sum(count for state, count in each.counts.items() if state not in LIVE)
+        yield (
+            each.workflow_id,
+            each.name or NONE,
+            str(each.state),
+            f"{ended}/{each.tasks}",
+            when(each.created_at, utc=utc),
+            when(each.ended_at, utc=utc),
+        )
 
 
 def _show(found: Workflow, *, utc: bool) -> None:

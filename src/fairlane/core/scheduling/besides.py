@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlane.core import firing, limits
-from fairlane.core.documents import Document, Overtaken, Written, rewrites
+from fairlane.core.documents import Document, Overtaken, rewrites
 from fairlane.core.errors import InvalidSchedule
 from fairlane.core.flow import Flow
 from fairlane.core.ids import checked as checked_task_id
@@ -96,5 +96,5 @@ def _submit_besides(
     changed = replace(schedule, standing=firing.recorded(schedule.standing, [run]))
     counts = yield from counted(self, [(schedule.schedule_id, run)])
     puts = [document_of(changed, stored), *counts]
-    if (yield from self.submit_along(tasks, KIND, puts)) is not Written.DONE:
+    if (yield from self.submit_along(tasks, KIND, puts)) is None:
         raise Overtaken

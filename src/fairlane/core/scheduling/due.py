@@ -9,7 +9,7 @@ import msgspec
 
 from fairlane.core import firing, limits
 from fairlane.core import schedule_history as history
-from fairlane.core.documents import Document, Documents, Order, Overtaken, Place, Written, rewrites
+from fairlane.core.documents import Document, Documents, Order, Overtaken, Place, rewrites
 from fairlane.core.errors import Conflict, InvalidInput, InvalidSchedule, UnknownDependency
 from fairlane.core.firing import Firing
 from fairlane.core.flow import Flow, reads
@@ -228,7 +228,6 @@ def _carry_out(
     puts = [document_of(item.firing.schedule, item.stored) for item in items]
     tasks = [task for item in items for task in item.firing.tasks]
     cancels = [item.firing.cancels for item in items if item.firing.cancels is not None]
-    written = yield from self.submit_along(tasks, KIND, [*puts, *idle, *counts], cancels)
-    if written is not Written.DONE:
+    if (yield from self.submit_along(tasks, KIND, [*puts, *idle, *counts], cancels)) is None:
         raise Overtaken
     return handled

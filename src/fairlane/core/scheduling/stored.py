@@ -11,11 +11,11 @@ import msgspec
 from fairlane.core import firing, limits
 from fairlane.core import schedule_history as history
 from fairlane.core import tick_counts as counting
-from fairlane.core.documents import Document, Documents, Place, Written
+from fairlane.core.documents import Document, Documents, Place
 from fairlane.core.errors import BatchTooLarge, InvalidCursor, UnknownSchedule
 from fairlane.core.firing import due_at
 from fairlane.core.flow import Flow, Op
-from fairlane.core.model import NewTask, Task
+from fairlane.core.model import Accepted, NewTask, Task
 from fairlane.core.recurrence import Recurrence
 from fairlane.core.schedules import (
     Policy,
@@ -49,11 +49,12 @@ class Scheduled(Documents, Protocol):
         kind: str,
         puts: Sequence[Document],
         cancels: Sequence[str] = (),
-    ) -> Flow[Written]:
+    ) -> Flow[list[Accepted] | None]:
         """Store tasks, write documents and cancel tasks in one step: everything, or nothing.
 
-        `cancels`: the tasks that new ones replace. Those that have ended stay as they are. Raises
-        what `submit` raises; then nothing is changed either.
+        Answers what `submit` does, or None if a document has changed since it was read. `cancels`:
+        the tasks that new ones replace. Those that have ended stay as they are. Raises what
+        `submit` raises; then nothing is changed either.
         """
 
     def heads(self, task_ids: Sequence[str]) -> Op[list[Task | None]]: ...

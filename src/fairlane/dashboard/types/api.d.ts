@@ -208,6 +208,7 @@ export interface InputRequest {
   many?: boolean;
   path?: Array<string | number>;
   nesting?: Array<number>;
+  outcomes?: boolean;
 }
 
 export interface LiveEvent {
@@ -222,6 +223,8 @@ export interface Membership {
   nodes: number;
   name?: string | null;
   answers?: boolean;
+  on_failure?: OnFailure;
+  on_exit?: boolean;
 }
 
 export interface MembershipRequest {
@@ -229,11 +232,19 @@ export interface MembershipRequest {
   nodes: number;
   name?: string | null;
   answers?: boolean;
+  on_failure?: OnFailure;
+  on_exit?: boolean;
 }
 
 export type Missed = "all" | "once" | "skip";
 
 export type Mode = "existing" | "reject" | "replace";
+
+export interface NodeAccepted {
+  node: string;
+  task_id: string;
+  status: State;
+}
 
 export interface NodeView {
   task_id: string;
@@ -245,9 +256,12 @@ export interface NodeView {
   error: string | null;
   doomed: boolean;
   answers: boolean;
+  on_exit: boolean;
   started_at: string | null;
   ended_at: string | null;
 }
+
+export type OnFailure = "cancel" | "continue";
 
 export type OnParentFailure = "cancel" | "continue";
 
@@ -641,6 +655,7 @@ export interface TaskInput {
   many?: boolean;
   path?: Array<string | number>;
   nesting?: Array<number>;
+  outcomes?: boolean;
 }
 
 export interface TaskLookup {
@@ -942,12 +957,41 @@ export interface WorkerView {
   held_back?: Array<string>;
 }
 
+export interface WorkflowAccepted {
+  workflow_id: string;
+  tasks: Array<NodeAccepted>;
+}
+
+export interface WorkflowList {
+  workflows: Array<WorkflowSummaryView>;
+  next_cursor: string | null;
+}
+
+export interface WorkflowRequest {
+  tasks: Array<Record<string, unknown>>;
+  name?: string | null;
+  returns?: string | Array<string> | null;
+  on_failure?: OnFailure;
+  workflow_id?: string | null;
+}
+
 export type WorkflowState = "cancelled" | "completed" | "failed" | "running";
+
+export interface WorkflowSummaryView {
+  workflow_id: string;
+  name: string | null;
+  state: WorkflowState;
+  tasks: number;
+  counts: Record<string, number>;
+  created_at: string;
+  ended_at: string | null;
+}
 
 export interface WorkflowView {
   workflow_id: string;
   name: string | null;
   status: WorkflowState;
+  on_failure: OnFailure;
   complete: boolean;
   created_at: string;
   ended_at: string | null;
@@ -995,6 +1039,7 @@ export interface Get {
   "api/v1/types/{}": { query: never; body: {}; answer: TypeDetails };
   "api/v1/workers": { query: never; body: {}; answer: WorkerList };
   "api/v1/workers/{}": { query: never; body: {}; answer: WorkerView };
+  "api/v1/workflows": { query: "state" | "name" | "limit" | "cursor"; body: {}; answer: WorkflowList };
   "api/v1/workflows/{}": { query: never; body: {}; answer: WorkflowView };
   "auth/session": { query: never; body: {}; answer: Session };
   "readyz": { query: never; body: {}; answer: Ready };
@@ -1022,6 +1067,7 @@ export interface Post {
   "api/v1/tasks/{}/replay": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/tasks/{}/retry": { query: never; body: ReplayTerms; answer: ReplayedView };
   "api/v1/workers/{}/drain": { query: never; body: {}; answer: WorkerState };
+  "api/v1/workflows": { query: never; body: WorkflowRequest; answer: WorkflowAccepted };
   "api/v1/workflows/{}/cancel": { query: never; body: {}; answer: SweptView };
   "api/v1/workflows/{}/resume": { query: never; body: ResumeTerms; answer: SweptView };
   "auth/session": { query: never; body: SignIn; answer: Session };

@@ -13,6 +13,7 @@ from fairlane.engines.http import (
     workers,
     workflow_changes,
 )
+from fairlane.engines.http import workflows as http_workflows
 from fairlane.engines.http.driver import HttpDriver
 from fairlane.engines.http.unsupported import (
     AUDIT,
@@ -79,6 +80,8 @@ class HttpOperations:
     total = inspect.total
     workflow = workflows.workflow
     cancel_workflow = workflows.cancel_workflow
+    submit_workflow = http_workflows.submit_workflow
+    workflow_page = http_workflows.workflow_page
     resume_workflow = workflow_changes.resume_workflow
     delete_workflow = workflow_changes.delete_workflow
     position = queries.position
@@ -100,6 +103,8 @@ class HttpOperations:
     fire_due = unsupported("fire_due", OWN)
     sweep_schedules = unsupported("sweep_schedules", OWN)
     tick_counts = unsupported("tick_counts", OWN)
+    workflow_id_for = unsupported("workflow_id_for", OWN)
+    watch_workflows = unsupported("watch_workflows", OWN)
     publish_view = unsupported("publish_view", OWN)
     shift_clock = unsupported("shift_clock", OWN)
     reserve = unsupported("reserve", OWN)

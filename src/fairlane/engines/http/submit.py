@@ -14,6 +14,11 @@ from fairlane.wire.times import time_of
 
 @writes
 def submit(_: object, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
+    return (yield from send(tasks))
+
+
+def send(tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:
+    """Send tasks to the server."""
     if not tasks:
         return []
     check_batch(tasks)

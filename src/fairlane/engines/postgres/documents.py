@@ -58,6 +58,15 @@ def write_documents(
     return Written(written)
 
 
+def add_documents(self: Context, kind: str, puts: Sequence[Document]) -> Flow[Written]:
+    """Store new documents without aliases. That takes no lock which others would wait for until a
+    caller's transaction ends."""
+    columns = [list(column) for column in zip(*map(astuple, puts), strict=True)]
+    ids, values, ats, ends, *_ = columns
+    ((added,),) = yield Query(SQL["add"], (kind, ids, values, ats, ends))
+    return Written.DONE if added == len(puts) else Written.OVERTAKEN
+
+
 def expire_documents(self: Context, kind: str, limit: int) -> Flow[int]:
     ((expired,),) = yield Query(SQL["expire"], (kind, limit))
     return int(expired)

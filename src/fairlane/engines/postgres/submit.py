@@ -31,7 +31,7 @@ from fairlane.engines.postgres.dependencies import (
     lock_parents,
     store_dependencies,
 )
-from fairlane.engines.postgres.documents import refuse_plain, write_documents
+from fairlane.engines.postgres.documents import add_documents, refuse_plain, write_documents
 from fairlane.engines.postgres.errors import Duplicate, Fenced, LaneClosed
 from fairlane.engines.postgres.submit_batch import Batch
 
@@ -80,23 +80,25 @@ def submit_along(
     kind: str,
     puts: Sequence[Document],
     cancels: Sequence[str] = (),
-) -> Flow[Written]:
+) -> Flow[list[Accepted] | None]:
     """Store tasks, write documents and cancel tasks in an operation: see core/scheduling."""
     if not tasks:
-        return (yield from write_documents(self, kind, puts))
+        written = yield from write_documents(self, kind, puts)
+        return [] if written is Written.DONE else None
     plain = encryption.has_plain_payload(tasks)
-    along = Along(lambda: write_documents(self, kind, puts), sorted(cancels))
+    write = write_documents if any(each.version for each in puts) else add_documents
+    along = Along(lambda: write(self, kind, puts), sorted(cancels))
     try:
         answers, awaited = yield from _submit_carefully(self, tasks, plain, along)
     except Overtaken:
         yield ROLLBACK
-        return Written.OVERTAKEN
+        return None
     except (InvalidInput, Conflict):
         # The operation goes on: without these tasks, or from its start.
         yield ROLLBACK
         raise
     yield from _afterwards(self, answers, awaited)
-    return Written.DONE
+    return answers
 
 
 def _afterwards(self: Context, answers: Sequence[Accepted], awaited: bool) -> Flow[None]:
@@ -203,7 +205,7 @@ def _try_to_submit(
         return None
     accepted, awaited = yield from _store(known, batch, admission, fenced=fenced, opened=opened)
     doomed = yield from store_dependencies(dependencies)
-    # Last, because it takes a lock that all documents of the kind share.
+    # Last, because it may take a lock that all documents of the kind share.
     if along is not None and (yield from along.write()) is not Written.DONE:
         raise Overtaken
     yield COMMIT

@@ -56,16 +56,16 @@ def submit_along(
     kind: str,
     puts: Sequence[Document],
     cancels: Sequence[str] = (),
-) -> Flow[Written]:
+) -> Flow[list[Accepted] | None]:
     """Store tasks, write documents and cancel tasks in an operation: see core/scheduling."""
     if not tasks:
-        return (yield from write_documents(self, kind, puts))
+        alone = yield from write_documents(self, kind, puts)
+        return [] if alone is Written.DONE else None
     along = [b"".join(raw_ids_of(list(cancels))), *written(kind, puts)]
     try:
-        yield from _submit(self, tasks, along)
+        return (yield from _submit(self, tasks, along))
     except Overtaken:
-        return Written.OVERTAKEN
-    return Written.DONE
+        return None
 
 
 def _submit(

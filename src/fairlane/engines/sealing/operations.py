@@ -61,7 +61,7 @@ PLAIN = frozenset(
         ),
         *("due_schedules", "tick_counts"),
         *("old_blobs", "audit", "completions", "total", "stats", "position", "why", "dlq_analysis"),
-        "workflow",
+        *("workflow", "workflow_page", "watch_workflows", "workflow_id_for"),
         # Control
         *(
             "pause",
@@ -118,6 +118,9 @@ class _SealingOperations:
 
     def submit(self, tasks: Sequence[NewTask]) -> Op[list[Accepted]]:
         return self._ops.submit([self._sealed_task(task) for task in tasks])
+
+    def submit_workflow(self, tasks: Sequence[NewTask]) -> Op[list[Accepted]]:
+        return self._ops.submit_workflow([self._sealed_task(task) for task in tasks])
 
     def settle(
         self, settlements: Sequence[Settlement], *, reaping: bool = False

@@ -48,14 +48,14 @@ def submit_along(
     kind: str,
     puts: Sequence[Document],
     cancels: Sequence[str] = (),
-) -> Flow[Written]:
+) -> Flow[list[Accepted] | None]:
     """Store tasks, write documents and cancel tasks in an operation: see core/scheduling."""
     # The operation is one transaction. Tasks that are refused are so before anything is written.
-    yield from _submit(self, tasks)
+    answers = yield from _submit(self, tasks)
     written = yield from write_documents(self, kind, puts)
     if cancels and written is Written.DONE:
         yield from cancel(self, cancels).flow()
-    return written
+    return answers if written is Written.DONE else None
 
 
 def _submit(self: Context, tasks: Sequence[NewTask]) -> Flow[list[Accepted]]:

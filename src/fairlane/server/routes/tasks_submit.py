@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,6 +14,7 @@ from fairlane.core.estimates import Position
 from fairlane.core.model import NewTask
 from fairlane.core.priority import shown_as
 from fairlane.core.states import State
+from fairlane.core.workflow_records import is_whole
 from fairlane.server.errors import BodyTooLarge, InvalidRequest
 from fairlane.server.large_bodies import LARGE_BYTES, Pace, call_aside
 from fairlane.server.operations import BATCH_BYTES, MEBIBYTE, SUBMIT, Call, Operation
@@ -42,7 +43,7 @@ _reader: Final = msgspec.json.Decoder(TaskRequest)
 
 async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
     """Submit a task. A second request with the same idempotency key returns the same task."""
-    request, key = call.body, _key_of(call)
+    request, key = call.body, key_of(call)
     type = request.defined_type
     template = services.templates.current(type) or await template_of(services, type)
     if request.payload_size <= LARGE_BYTES:  # the common case, kept fast
@@ -76,9 +77,10 @@ async def submit(services: Services, call: Call[TaskRequest, None]) -> Response:
 async def submit_batch(services: Services, call: Call[BatchRequest, None]) -> Response:
     """Submit up to 1,000 tasks, all or none. The response names invalid tasks by their index.
     Without their payloads, the tasks have at most 4 MiB together."""
-    with submission(call, await _batch(services, call.body.take())) as tasks:
+    with submission(call, await new_tasks(services, call.body.take())) as tasks:
         await services.admit(call.identity, call.address, tasks)
-        accepted = await services.run(services.ops.submit(tasks))
+        store = services.ops.submit_workflow if is_whole(tasks) else services.ops.submit
+        accepted = await services.run(store(tasks))
     for task, each in zip(tasks, accepted, strict=True):
         if each.state is State.QUEUED and not each.known:
             services.places.add(task.queue, task.level)
@@ -111,7 +113,8 @@ async def _known(services: Services, task_id: str) -> Response | None:
     return Response(body, 200, REPLAYED)
 
 
-async def _batch(services: Services, given: Sequence[msgspec.Raw]) -> list[NewTask]:
+async def new_tasks(services: Services, given: Sequence[msgspec.Raw]) -> list[NewTask]:
+    """Return the tasks of a batch, checked. Raises InvalidBatch."""
     if not given:
         raise InvalidRequest("A batch has at least one task.")
     if len(given) > limits.SUBMIT_BATCH:
@@ -154,7 +157,8 @@ def _trace_of(task: NewTask) -> str:
     return task.spec.trace_id or task.task_id.replace("-", "")
 
 
-def _key_of(call: Call[TaskRequest, None]) -> str | None:
+def key_of(call: Call[Any, None]) -> str | None:
+    """Return what the header Idempotency-Key says."""
     key = call.headers.get(b"idempotency-key")
     if key is None:
         return None

@@ -58,5 +58,8 @@ export const secondsBetween = (from, to) => (Date.parse(to) - Date.parse(from)) 
 /** The end of an id: ids begin with a time, and differ at their end. @param {string} id */
 export const shortId = (id) => `…${id.slice(-8)}`;
 
+/** A name that somebody gave, which cannot turn around the text beside it. @param {string} name */
+export const isolated = (name) => `\u2068${name}\u2069`;
+
 /** "dead_letter" → "dead letter". @param {string} name */
 export const spaced = (name) => name.replaceAll("_", " ");

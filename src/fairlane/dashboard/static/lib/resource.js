@@ -28,10 +28,12 @@ import { signedOut } from "./session.js";
  */
 
 /**
+ * @template T
  * @typedef {object} Refetch
  * @property {EventType[]} [on] Types of events after which to fetch again.
  * @property {(event: TaskEvent) => boolean} [concerns] Whether one of these events matters.
  * @property {number} [every] Milliseconds after which to fetch again even without an event.
+ * @property {(data: T) => boolean} [until] Whether only events change the data from then on.
  * @property {boolean} [keep] Keep the data of the last inputs until there is data for the new ones.
  */
 
@@ -47,10 +49,11 @@ const REST = 3;
  * @template T
  * @param {Load<T>} load
  * @param {readonly unknown[]} inputs
- * @param {Refetch} [when]
+ * @param {Refetch<T>} [when]
  * @returns {Resource<T>}
  */
-export function useResource(load, inputs, { on = [], concerns = () => true, every = 0, keep = false } = {}) {
+export function useResource(load, inputs, when = {}) {
+  const { on = [], concerns = () => true, every = 0, until = () => false, keep = false } = when;
   /** @type {Signal<State<T>>} */
   const state = useSignal({ data: undefined, error: null, loading: true });
   const fetcher = useMemo(() => new Fetcher(load, state), inputs);
@@ -59,7 +62,11 @@ export function useResource(load, inputs, { on = [], concerns = () => true, ever
     const stop = followEvents(on, (events) => {
       if (events === null || events.some(concerns)) fetcher.invalidate();
     });
-    const timer = every ? setInterval(() => fetcher.invalidate(), every) : 0;
+    const again = () => {
+      const { data } = state.peek();
+      if (data === undefined || !until(data)) fetcher.invalidate();
+    };
+    const timer = every ? setInterval(again, every) : 0;
     const resume = () => {
       if (!document.hidden) fetcher.resume();
     };

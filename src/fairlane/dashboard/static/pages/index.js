@@ -36,6 +36,14 @@ export const PAGES = [
     child: { title: "Task", load: async () => (await import("./task.js")).Task },
   },
   {
+    name: "workflows",
+    title: "Workflows",
+    icon: "workflows",
+    bound: true,
+    load: async () => (await import("./workflows.js")).Workflows,
+    child: { title: "Workflow", load: async () => (await import("./workflow.js")).Workflow },
+  },
+  {
     name: "schedules",
     title: "Schedules",
     icon: "schedules",

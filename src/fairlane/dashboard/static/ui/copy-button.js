@@ -5,15 +5,20 @@ import { html } from "../lib/preact.js";
 import { Icon } from "./icons.js";
 import { showToast } from "./toasts.js";
 
-/** @param {{ text: string | (() => string), what: string }} props */
-export function CopyButton({ text, what }) {
+/**
+ * @param {object} props
+ * @param {string | (() => string)} props.text
+ * @param {string} props.what
+ * @param {string} [props.children] A word beside the icon, where there are several.
+ */
+export function CopyButton({ text, what, children }) {
   async function copy() {
     await toClipboard(typeof text === "function" ? text() : text);
     showToast(`Copied ${what}.`);
   }
   const label = `Copy ${what}`;
   return html`<button type="button" class="button small" title=${label} aria-label=${label} onClick=${copy}>
-    <${Icon} name="copy" />
+    <${Icon} name="copy" />${children}
   </button>`;
 }
 

@@ -9,6 +9,7 @@ const PATHS = {
   brand: "M4 7h16 M4 12h11 M4 17h6",
   overview: "M4 19V11 M10 19V5 M16 19v-6 M21 19H3",
   tasks: "M9 6h11 M9 12h11 M9 18h11 M4 6h.01 M4 12h.01 M4 18h.01",
+  workflows: "M3 9h5v6H3z M16 4h5v5h-5z M16 15h5v5h-5z M8 12h4 M16 6.5h-4v11h4",
   schedules: "M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16 M12 8v4l3 2",
   queues: "M4 6h16v4H4z M4 14h16v4H4z",
   workers: "M7 7h10v10H7z M10 3v4 M14 3v4 M10 17v4 M14 17v4 M3 10h4 M3 14h4 M17 10h4 M17 14h4",

@@ -126,8 +126,8 @@ function Leaf({ value }) {
   </button>`;
 }
 
-/** @param {unknown} value @param {number} [indent] */
-const encoded = (value, indent) => escaped(JSON.stringify(value, null, indent));
+/** Write JSON for people to read. @param {unknown} value @param {number} [indent] */
+export const encoded = (value, indent) => escaped(JSON.stringify(value, null, indent));
 
 /** @param {string} text */
 const escaped = (text) =>

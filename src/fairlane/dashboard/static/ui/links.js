@@ -1,5 +1,5 @@
 // @ts-check
-// Links to tasks and workers, by the end of their id, and to schedules, whose ids are names.
+// Links to tasks and workers, by the end of their id, and to workflows and schedules.
 
 import { shortId } from "../lib/format.js";
 import { html } from "../lib/preact.js";
@@ -13,6 +13,10 @@ export const TaskLink = ({ id }) =>
 /** @param {{ id: string }} props */
 export const WorkerLink = ({ id }) =>
   html`<a class="mono" href=${link("workers", { id })} title=${id}>${shortId(id)}</a>`;
+
+/** @param {{ id: string, name?: string | null }} props */
+export const WorkflowLink = ({ id, name }) =>
+  html`<a class=${name ? "" : "mono"} href=${link(["workflows", id])} title=${id}>${name || shortId(id)}</a>`;
 
 /** Viewers with a bound token have no such page. @param {{ id: string }} props */
 export const ScheduleLink = ({ id }) =>

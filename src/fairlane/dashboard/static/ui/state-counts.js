@@ -3,10 +3,12 @@
 
 import { count, spaced } from "../lib/format.js";
 import { html } from "../lib/preact.js";
-import { link } from "../lib/router.js";
 import { STATES } from "../lib/states.js";
 
-/** @typedef {Record<string, number>} Counts By the names of states. */
+/**
+ * @import { State } from "../../types/api.js"
+ * @typedef {Record<string, number>} Counts By the names of states.
+ */
 
 /** A bar that is filled up to `share`. @param {{ counts: Counts, share?: number }} props */
 export const StateBar = ({ counts, share = 1 }) =>
@@ -18,14 +20,14 @@ export const StateBar = ({ counts, share = 1 }) =>
   </span>`;
 
 /**
- * A bar and numbers, each a link to these tasks of a filter.
+ * A bar and numbers, each a link to these tasks.
  *
- * @param {{ counts: Counts, filter: { queue?: string, type?: string } }} props
+ * @param {{ counts: Counts, to: (state: State) => string }} props
  */
-export const StateCounts = ({ counts, filter }) => html`<div class="state-counts">
+export const StateCounts = ({ counts, to }) => html`<div class="state-counts">
   <${StateBar} counts=${counts} />
   ${present(counts).map(
-    (state) => html`<a key=${state} data-state=${state} href=${link("tasks", { ...filter, status: state })}>
+    (state) => html`<a key=${state} data-state=${state} href=${to(state)}>
       <b>${count(counts[state])}</b> ${spaced(state)}
     </a>`,
   )}

@@ -29,6 +29,17 @@ SELECT fairlane.write_documents(
     $1, $2::text[], $3::bytea[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint
 );
 
+-- name: add
+WITH added AS (
+    INSERT INTO fairlane.documents (kind, id, value, at, expires_at, version)
+    SELECT $1, id, value, at, expires_at, 1
+    FROM unnest($2::text[], $3::bytea[], $4::bigint[], $5::bigint[])
+        AS new (id, value, at, expires_at)
+    ON CONFLICT (kind, id) DO NOTHING
+    RETURNING true
+)
+SELECT count(*) FROM added;
+
 -- name: expire
 WITH gone AS (
     DELETE FROM fairlane.documents WHERE kind = $1 AND id = ANY (ARRAY(

@@ -15,7 +15,7 @@ import { StateCounts } from "../../ui/state-counts.js";
 import { isServed, Unserved } from "./unserved.js";
 
 /**
- * @import { QueueView, WorkerView } from "../../../types/api.js"
+ * @import { QueueView, State, WorkerView } from "../../../types/api.js"
  * @import { Column } from "../../ui/sort.js"
  */
 
@@ -91,7 +91,10 @@ const QueueRow = memo(
         ${" "}<small class="muted">${percent(share)}</small>
       </td>
       <td role="cell" class="number" data-title="Oldest waits">${age}</td>
-      <td role="cell"><${StateCounts} counts=${queue.by_status} filter=${{ queue: name }} /></td>
+      <td role="cell">
+        <${StateCounts} counts=${queue.by_status}
+          to=${(/** @type {State} */ status) => link("tasks", { queue: name, status })} />
+      </td>
       <td role="cell" class="row-actions">
         ${
           paused

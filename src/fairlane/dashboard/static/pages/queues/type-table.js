@@ -18,7 +18,7 @@ import { countHint } from "./queue-table.js";
 import { isServed, Unserved } from "./unserved.js";
 
 /**
- * @import { CircuitBreaker, TypePatch, TypeView, WorkerView } from "../../../types/api.js"
+ * @import { CircuitBreaker, State, TypePatch, TypeView, WorkerView } from "../../../types/api.js"
  * @import { Column } from "../../ui/sort.js"
  */
 
@@ -98,7 +98,10 @@ const TypeRow = memo(
           ${breaker ? "change" : "set up"}
         </button>
       </td>
-      <td role="cell"><${StateCounts} counts=${counts} filter=${{ type: name }} /></td>
+      <td role="cell">
+        <${StateCounts} counts=${counts}
+          to=${(/** @type {State} */ status) => link("tasks", { type: name, status })} />
+      </td>
       <td role="cell" class="row-actions">
         ${
           paused

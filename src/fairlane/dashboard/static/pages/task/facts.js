@@ -7,7 +7,7 @@ import { link } from "../../lib/router.js";
 import { Priority, StateBadge } from "../../ui/badges.js";
 import { CopyButton } from "../../ui/copy-button.js";
 import { Fact, Tags } from "../../ui/facts.js";
-import { ScheduleLink, WorkerLink } from "../../ui/links.js";
+import { ScheduleLink, WorkerLink, WorkflowLink } from "../../ui/links.js";
 import { Ago } from "../../ui/time.js";
 
 /** @import { RetryView, TaskDetail } from "../../../types/api.js" */
@@ -47,7 +47,10 @@ export const Facts = ({ task }) => html`<dl class="facts">
   <${Fact} name="Trace id">
     <span class="mono">${task.trace_id}</span> <${CopyButton} text=${task.trace_id} what="the trace id" />
   </${Fact}>
-  <${Fact} name="Workflow" if=${task.workflow_id}><span class="mono">${task.workflow_id}</span></${Fact}>
+  <${Fact} name="Workflow" if=${task.workflow_id}>
+    <${WorkflowLink} id=${task.workflow_id} name=${task.workflow?.name} />
+  </${Fact}>
+  <${Fact} name="There called" if=${task.workflow}><bdi>${task.workflow?.node}</bdi></${Fact}>
   <${Fact} name="Schedule" if=${task.schedule_id}><${ScheduleLink} id=${task.schedule_id} /></${Fact}>
   <${Fact} name="Scheduled for" if=${task.scheduled_for}><${Ago} at=${task.scheduled_for} /></${Fact}>
 </dl>`;

@@ -20,6 +20,7 @@ const EVENTS = [
   "task.dead_letter",
   "task.cancelled",
   "task.queued",
+  "task.waiting",
   "task.deleted",
 ];
 
