@@ -327,6 +327,7 @@ def test_no_other_operation_exists() -> None:
         *("cancel", "replay", "delete", "cancel_where", "replay_where", "delete_where"),
         *("definition", "register", "forget", "start", "progress", "holdings", "disown"),
         *("completions", "workflow", "cancel_workflow", "submit_workflow", "workflow_page"),
+        "workflow_id_for",
     }
 
 
