@@ -49,7 +49,14 @@ from fairlane.core.workflow_list import (
     workflow_page,
 )
 from fairlane.core.workflow_records import ENDS, KIND, submit_workflow, watch_id
-from fairlane.core.workflow_watch import Watched, ends_of, watch_workflows
+from fairlane.core.workflow_watch import (
+    Watched,
+    WorkflowEnds,
+    WorkflowNews,
+    ends_of,
+    watch_workflows,
+    workflow_news,
+)
 from fairlane.core.workflows import WorkflowState
 from tests.unit.make import NOON, NOW, stored, task_id
 from tests.unit.shelf import Shelf, once
@@ -366,6 +373,20 @@ class TestWatch:
         store.states[numbered(W, 1)] = State.FAILED
         assert store.watch().ended == {}
         assert store.states[numbered(W, 3)] is State.QUEUED
+
+    def test_news(self, store: Store) -> None:
+        assert store.run(workflow_news(store)) == WorkflowNews(WorkflowEnds())
+        store.begin(members())
+        store.end()
+        store.watch()
+        store.begin(members(1, OTHER))
+        news = store.run(workflow_news(store))
+        assert [(each.workflow_id, each.tasks) for each in news.started] == [(W, 2), (OTHER, 1)]
+        assert news.started[0].place == (NOW, W)
+        (end,) = news.ends.recent
+        assert (end.number, end.workflow_id, end.name, end.state) == (1, W, "order", "completed")
+        assert news.ends.number == 1
+        assert store.run(workflow_news(store, 0)).started == ()
 
     def test_no_counts(self) -> None:
         assert ends_of(None).states == {}

@@ -48,6 +48,7 @@ class Composed:
     submit_workflow = workflow_records.submit_workflow
     workflow_id_for = workflow_keys.workflow_id_for
     workflow_page = workflow_list.workflow_page
+    workflow_news = workflow_watch.workflow_news
     watch_workflows = workflow_watch.watch_workflows
     put_schedules = scheduling.put_schedules
     sweep_schedules = scheduling.sweep_schedules
