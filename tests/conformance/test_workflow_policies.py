@@ -223,6 +223,15 @@ async def test_it_runs_once_with_all_outcomes(store: World, end: str) -> None:
     assert (await found(store, workflow_id)).state == expected
 
 
+async def test_it_forgives_nothing(store: World) -> None:
+    worker = await store.worker()
+    workflow_id = await submit(store, [[]], on_failure=OnFailure.CONTINUE)
+    await store.claim_and_settle(worker, failure())
+    await store.claim_and_settle(worker)
+    workflow = await found(store, workflow_id)
+    assert (workflow.state, workflow.culprit) == ("failed", workflow.nodes[0])
+
+
 async def test_if_it_fails_itself_the_workflow_has_failed(store: World) -> None:
     worker = await store.worker()
     workflow_id = await submit(store, [[]])

@@ -12,12 +12,16 @@ import pytest
 from msgspec.structs import replace
 
 from fairlane.core import limits
+from fairlane.core.bounded import BoundOperations
 from fairlane.core.documents import Document, Order
+from fairlane.core.encryption import Encryption
 from fairlane.core.errors import (
+    EncryptionRequired,
     InvalidCursor,
     InvalidFilter,
     InvalidWorkflow,
     NotSupported,
+    OutOfBounds,
     TaskIdConflict,
     UnknownDependency,
 )
@@ -25,6 +29,8 @@ from fairlane.core.flow import Flow, Op, reads
 from fairlane.core.ids import new_id, new_run, numbered
 from fairlane.core.model import NewTask
 from fairlane.core.outcomes import Outcome
+from fairlane.core.ownership import Bounds
+from fairlane.core.sealing import Key
 from fairlane.core.states import State
 from fairlane.core.workflow_list import (
     ALL,
@@ -36,6 +42,7 @@ from fairlane.core.workflow_list import (
 from fairlane.core.workflow_records import ENDS, KIND
 from fairlane.core.workflow_watch import WorkflowEnds, ends_of
 from fairlane.core.workflows import WorkflowState
+from tests.conformance.test_encryption import keyed
 from tests.conformance.test_workflows import CHAIN, Edges, failure, members
 from tests.fixtures.steps import Killed, stopped
 from tests.fixtures.stores import TRANSACTIONAL, World
@@ -457,3 +464,81 @@ async def test_plain_tasks_leave_no_record(store: World) -> None:
     op: Op[Any] = store.ops.watch_workflows()
     assert (await store.run(op)).ended == {}
     assert await documents(store) == 0
+
+
+@pytest.mark.local
+async def test_the_maintenance_looks_at_them(store: World) -> None:
+    """Two candidates: the first dies before it has looked, the second takes its place."""
+    worker = await store.worker()
+    workflow_id = await submit(store, [[]])
+    await run_all(store, worker, 1)
+    first = asyncio.create_task(store.keeper("first", pace=0.1).run())
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    await store.advance(60)
+    second = asyncio.create_task(store.keeper("second", pace=0.1).run())
+    while not await ends(store):  # noqa: ASYNC110 (another task notes them in the store)
+        await asyncio.sleep(0.05)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    assert await ends(store) == {WorkflowState.COMPLETED: 1}
+    assert (await one(store)).workflow_id == workflow_id
+
+
+# -- bounds and seals ------------------------------------------------------------------------------
+
+
+@pytest.mark.local
+async def test_a_sealed_store(store: World) -> None:
+    sealed = keyed(store, Key("k1", b"1" * 32))
+    tasks = members(new_run(3), CHAIN, payload={"secret": 7})
+    for _ in range(2):
+        await sealed.run(sealed.ops.submit_workflow(tasks))
+    (first,) = await store.run(store.ops.get([tasks[0].task_id]))
+    assert first is not None
+    assert first.payload.startswith(b'{"$sealed"')
+    assert (await one(sealed)).tasks == 3
+
+
+@pytest.mark.local
+async def test_a_store_that_takes_no_plain_text(store: World) -> None:
+    await store.run(store.ops.set_encryption(Encryption.REQUIRED))
+    with pytest.raises(EncryptionRequired):
+        await submit(store, payload={"n": 1})
+    assert await documents(store) == 0
+
+
+@pytest.mark.local
+async def test_within_bounds(store: World) -> None:
+    mine = Bounds("acme", own=True, queues=frozenset({"default"}))
+    own = BoundOperations(store.ops, mine)
+    tasks = [mine.own_task(task) for task in members(new_run(3), CHAIN)]
+    await store.run(own.submit_workflow(tasks))
+    others = await submit(store)
+    elsewhere = await submit(store, queue="other")
+    page = await store.run(own.workflow_page())
+    assert [each.workflow_id for each in page.workflows] == [tasks[0].spec.workflow_id]
+    queue = BoundOperations(store.ops, Bounds("acme", queues=frozenset({"other"})))
+    page = await store.run(queue.workflow_page())
+    assert [each.workflow_id for each in page.workflows] == [elsewhere]
+    assert len(await listed(store)) == 3
+    assert others
+    with pytest.raises(OutOfBounds):
+        await store.run(own.submit_workflow(members(new_run(3), CHAIN)))
+
+
+async def test_a_key_has_one_workflow(store: World) -> None:
+    if store.behind is not store:
+        with pytest.raises(NotSupported):
+            await store.run(store.ops.workflow_id_for("k", new_id()))
+        return
+    first, second = new_id(), new_id()
+    one, other = store.processes(2)
+    found = await asyncio.gather(
+        one.run(one.ops.workflow_id_for("k", first)),
+        other.run(other.ops.workflow_id_for("k", second)),
+    )
+    assert found[0] == found[1]
+    assert await store.run(store.ops.workflow_id_for("l", second)) == second
+    await store.advance(86_401)
+    assert await store.run(store.ops.workflow_id_for("k", second)) == second

@@ -151,6 +151,8 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.submit_workflow([member]))
     await do(ops.workflow_page())
     await do(ops.watch_workflows())
+    await do(ops.workflow_news())
+    await do(ops.workflow_id_for("k", run))
     await do(ops.workers())
     await do(ops.events(None, 100))
     await do(ops.tail())

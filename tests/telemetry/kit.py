@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fairlane.core.facts import Facts
 from fairlane.core.tick_counts import TickCounts
+from fairlane.core.workflow_watch import WorkflowEnds
 from fairlane.telemetry.metrics import exposition
 
 
@@ -56,4 +57,4 @@ class Scraped:
 
 def scraped(facts: Facts, ticks: TickCounts | None = None) -> Scraped:
     """What a server would tell of these facts."""
-    return Scraped(exposition(facts, ticks or TickCounts(), "1.2.3").decode())
+    return Scraped(exposition(facts, ticks or TickCounts(), WorkflowEnds(), "1.2.3").decode())

@@ -349,6 +349,7 @@ def test_no_other_operation_exists() -> None:
         *("completions", "workflow", "cancel_workflow", "submit_workflow", "workflow_page"),
         *("resume_workflow", "delete_workflow"),
         "rerun",
+        "workflow_id_for",
     }
 
 

@@ -27,6 +27,7 @@ from fairlane.core.states import State
 from tests.unit.make import NOON, TASK_ID, claimed, stored
 
 FATAL = Failed(TaskError("x", retriable=False))
+OVERDUE: Any = (TASK_ID, 1, "w1", "t", Cause.TIMEOUT, True, 0, 0, 0, None, DEFAULT)
 SEALED_ONCE = b'{"$sealed":"k1.AbCdEfGh.AAAA"}'
 SEALED_AGAIN = b'{"$sealed":"k1.AbCdEfGh.BBBB"}'
 
@@ -140,7 +141,7 @@ class TestWorkflows:
         assert self.settled(**changes) == []
 
     def test_it_takes_one_that_is_known_to_be_of_a_workflow(self) -> None:
-        overdue = Overdue(TASK_ID, 1, "w1", "t", Cause.TIMEOUT, True, 0, 0, 0, None, DEFAULT)
+        overdue = Overdue(*OVERDUE)
         for standing in (overdue, claimed(), stored()):
             engine = Engine(Verdict.APPLIED)
             perform_op(settle(engine, [Settlement(TASK_ID, 1, "w1", FATAL, standing)]))

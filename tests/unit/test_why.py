@@ -4,11 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fairlane.core.breaker import Breaker
 from fairlane.core.facts import Facts, Stream
 from fairlane.core.lanes import Bucket, Controls, Lane, Rules
-from fairlane.core.model import Task, WorkerStatus
+from fairlane.core.model import Membership, Task, WorkerStatus
 from fairlane.core.states import WAITING, State
 from fairlane.core.why import Reason, reasons
 from tests.unit.make import NOON, NOW, SECOND, facts, stored, task_id, worker
@@ -100,6 +101,24 @@ class TestDependencies:
         found = why(self.CHILD, parents=(self.parent(1, state),))
         waits = [Reason("dependency", f"It waits for task {task_id(1)} to end.")]
         assert found == (waits if state in WAITING | {State.EXECUTING} else [])
+
+    @pytest.mark.parametrize(
+        ("name", "owner", "said"),
+        [
+            ("order", None, f"load of the workflow order (task {task_id(1)})"),
+            (None, None, f"load of its workflow (task {task_id(1)})"),
+            ("order", "somebody", f"task {task_id(1)}"),
+        ],
+    )
+    def test_a_task_of_its_workflow(self, name: str | None, owner: str | None, said: str) -> None:
+        parent = replace(
+            self.parent(1, State.QUEUED),
+            workflow_id=task_id(9),
+            membership=Membership("load", 2, name),
+            owner=owner,
+        )
+        (found,) = why(replace(self.CHILD, workflow_id=task_id(9)), parents=(parent,))
+        assert found.message == f"It waits for {said} to end."
 
     def test_the_first_is_named_and_the_others_are_counted(self) -> None:
         parents = (

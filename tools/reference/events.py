@@ -6,8 +6,17 @@ import msgspec
 
 from fairlane.server.stream.figures import DepthData, MetricsData
 from fairlane.server.stream.skips import SkipData
+from fairlane.server.stream.workflows import WorkflowData
 from fairlane.wire import events
-from fairlane.wire.events import TYPES, EventType, LiveEvent, Notice, TaskData, WorkerData
+from fairlane.wire.events import (
+    TYPES,
+    WORKFLOWS,
+    EventType,
+    LiveEvent,
+    Notice,
+    TaskData,
+    WorkerData,
+)
 from tools.reference.code import attribute_docs
 from tools.reference.markdown import code, page, sentence, table
 
@@ -15,6 +24,7 @@ _FIGURES: dict[EventType, type[msgspec.Struct]] = {
     EventType.DEPTH: DepthData,
     EventType.METRICS: MetricsData,
     EventType.SKIPPED: SkipData,
+    **dict.fromkeys(sorted(WORKFLOWS), WorkflowData),
 }
 
 
@@ -45,7 +55,7 @@ def render() -> str:
         "## Data",
         *(
             f"### {each.__name__}\n\n{_struct(each)}"
-            for each in (TaskData, WorkerData, DepthData, MetricsData, SkipData)
+            for each in (TaskData, WorkerData, DepthData, MetricsData, SkipData, WorkflowData)
         ),
         "## Notices",
         "About the stream itself. They have the shape of events.",

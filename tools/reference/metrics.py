@@ -7,6 +7,7 @@ from prometheus_client.core import Metric
 from fairlane.core.facts import Facts
 from fairlane.core.lanes import Controls
 from fairlane.core.tick_counts import TickCounts
+from fairlane.core.workflow_watch import WorkflowEnds
 from fairlane.telemetry.metrics import families
 from tools.reference.markdown import code, page, table
 
@@ -14,7 +15,7 @@ from tools.reference.markdown import code, page, table
 def render() -> str:
     """Return the page."""
     empty = Facts(0, {}, [], [], Controls(), {}, {}, [], [])
-    metrics = families(empty, TickCounts(), "")
+    metrics = families(empty, TickCounts(), WorkflowEnds(), "")
     return page(
         "Metrics",
         "What `/metrics` shows, in Prometheus' text format. The numbers live in the store: every "

@@ -49,6 +49,7 @@ class Composed:
     submit_workflow = workflow_records.submit_workflow
     workflow_id_for = workflow_keys.workflow_id_for
     workflow_page = workflow_list.workflow_page
+    workflow_news = workflow_watch.workflow_news
     watch_workflows = workflow_watch.watch_workflows
     resume_workflow = resuming.resume_workflow
     delete_workflow = resuming.delete_workflow

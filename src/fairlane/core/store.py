@@ -62,7 +62,7 @@ from fairlane.core.tick_counts import TickCounts
 from fairlane.core.tokens import NewToken, Token
 from fairlane.core.why import Reason
 from fairlane.core.workflow_list import ALL, WorkflowFilter, WorkflowPage
-from fairlane.core.workflow_watch import Watched
+from fairlane.core.workflow_watch import STARTS, Watched, WorkflowNews
 from fairlane.core.workflows import Workflow
 
 
@@ -280,6 +280,10 @@ class Inspect(Protocol):
         Looks at 100 records and about 2,000 tasks at the most, and may end early with a cursor. A
         workflow that has ended is kept for as long as failed tasks. Raises InvalidCursor.
         """
+
+    def workflow_news(self, starts: int = STARTS) -> Op[WorkflowNews]:
+        """Return how many workflows have ended in which state, the last 100 ends, and the last
+        `starts` submissions."""
 
     # The core composes the following from the operations above: see `queries`.
 

@@ -45,17 +45,26 @@ def reasons(task: Task, facts: Facts, parents: Sequence[Task]) -> list[Reason]:
     ]
 
 
+def _named(parent: Task, task: Task) -> str:
+    """Return what a parent is called: by its name, if both are tasks of one workflow."""
+    place = parent.membership
+    if place is None or (parent.workflow_id, parent.owner) != (task.workflow_id, task.owner):
+        return f"task {parent.task_id}"
+    which = "its workflow" if place.name is None else f"the workflow {place.name}"
+    return f"{place.node} of {which} (task {parent.task_id})"
+
+
 def _not_yet(task: Task, now: int, parents: Sequence[Task]) -> Iterator[Reason]:
     if task.state is State.QUEUED:
         return
     pending = [
-        parent.task_id
+        parent
         for parent in parents
         if dependency_on(parent.state, tolerant=task.tolerant) is Dependency.PENDING
     ]
     if pending and task.state is State.SCHEDULED and not task.attempt:
         more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""
-        yield Reason("dependency", f"It waits for task {pending[0]}{more} to end.")
+        yield Reason("dependency", f"It waits for {_named(pending[0], task)}{more} to end.")
     due = task.next_retry_at or task.run_at
     seconds = (microseconds_of(due) - now) / MICROSECONDS
     if seconds > 0:

@@ -14,8 +14,8 @@ from typing import Final, Protocol
 import msgspec
 
 from fairlane.core import limits
-from fairlane.core.documents import Document, Order, rewrites, write
-from fairlane.core.flow import Flow, Op
+from fairlane.core.documents import Document, Documents, Order, Place, rewrites, write
+from fairlane.core.flow import Flow, Op, reads
 from fairlane.core.model import OnFailure
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.store_settings import StoreSettings
@@ -23,6 +23,7 @@ from fairlane.core.workflow_list import Listing
 from fairlane.core.workflow_records import (
     ENDS,
     KIND,
+    Record,
     document_of,
     ended,
     pause_after,
@@ -33,6 +34,11 @@ from fairlane.core.workflow_records import (
 )
 from fairlane.core.workflows import Cancels, Workflow, WorkflowState, cancel_all, read_workflow
 
+RECENT: Final = 100
+"""How many ends are kept."""
+STARTS: Final = 20
+"""How many submissions are told."""
+
 
 class Watched(msgspec.Struct, frozen=True):
     """What a round found. `ended`: the ids of workflows that have ended, with their states;
@@ -42,10 +48,58 @@ class Watched(msgspec.Struct, frozen=True):
     more: bool = False
 
 
+class WorkflowEnd(msgspec.Struct, frozen=True, array_like=True):
+    """The end of a workflow. `number` counts them all; `at` is when it was noticed."""
+
+    number: int
+    at: int
+    workflow_id: str
+    name: str | None
+    tasks: int
+    state: WorkflowState
+
+
 class WorkflowEnds(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How many workflows have ever ended in which state."""
+    """How many workflows have ever ended in which state, and the last ends, the oldest first."""
 
     states: dict[WorkflowState, int] = {}
+    recent: tuple[WorkflowEnd, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """Return how many have ended."""
+        return sum(self.states.values())
+
+    def counted(self, now: int, ended: Mapping[str, Record]) -> WorkflowEnds:
+        """Return the counts with these ends."""
+        states = Counter(self.states)
+        states.update(record.state for record in ended.values())
+        recent = [
+            WorkflowEnd(number, now, workflow_id, record.name, record.tasks, record.state)
+            for number, (workflow_id, record) in enumerate(ended.items(), self.number + 1)
+        ]
+        return WorkflowEnds(dict(states), (*self.recent, *recent)[-RECENT:])
+
+
+class WorkflowStart(msgspec.Struct, frozen=True):
+    """The submission of a workflow."""
+
+    at: int
+    workflow_id: str
+    name: str | None
+    tasks: int
+
+    @property
+    def place(self) -> Place:
+        """Return where it stands among all."""
+        return self.at, self.workflow_id
+
+
+class WorkflowNews(msgspec.Struct, frozen=True):
+    """The ends of workflows, and the last submissions, the oldest first."""
+
+    ends: WorkflowEnds
+    started: tuple[WorkflowStart, ...] = ()
 
 
 class Watching(Listing, Cancels, Protocol):
@@ -56,6 +110,20 @@ class Watching(Listing, Cancels, Protocol):
 
 _MOST: Final = limits.WORKFLOW_WATCH_SECONDS_MOST
 _decoder: Final = msgspec.json.Decoder(WorkflowEnds)
+
+
+@reads
+def workflow_news(self: Documents, starts: int = STARTS) -> Flow[WorkflowNews]:
+    _, (counts,) = yield from self.read_documents(KIND, [ENDS])
+    newest: list[Document] = []
+    if starts:
+        _, newest = yield from self.list_documents(KIND, Order.NEWEST, starts)
+    started = [
+        WorkflowStart(each.at, each.id, record.name, record.tasks)
+        for each in newest[::-1]
+        if each.at > 0 and (record := record_of(each)) is not None
+    ]
+    return WorkflowNews(ends_of(counts), tuple(started))
 
 
 @rewrites
@@ -95,7 +163,7 @@ class _Round:
         self._kept = int(settings.retention.failed * MICROSECONDS)
         self.puts: list[Document] = []
         self.drops: list[Document] = []
-        self.ended: dict[str, WorkflowState] = {}
+        self._records: dict[str, Record] = {}
         self.size = 0
 
     def judge(self, watch: Document, stored: Document | None, found: Workflow | None) -> None:
@@ -118,15 +186,18 @@ class _Round:
         expires_at = self._now + self._kept
         self.puts.append(document_of(stored.id, end, stored.at, stored.version, expires_at))
         if record.is_open:
-            self.ended[stored.id] = end.state
+            self._records[stored.id] = end
+
+    @property
+    def ended(self) -> dict[str, WorkflowState]:
+        """Return the workflows whose end was noticed now."""
+        return {each: record.state for each, record in self._records.items()}
 
     def counted(self, stored: Document | None) -> list[Document]:
         """Return the document of counts with these ends, if there are any."""
-        if not self.ended:
+        if not self._records:
             return []
-        counts = Counter(ends_of(stored).states)
-        counts.update(self.ended.values())
-        value = msgspec.json.encode(WorkflowEnds(dict(counts)))
+        value = msgspec.json.encode(ends_of(stored).counted(self._now, self._records))
         return [Document(ENDS, value, 0, version=0 if stored is None else stored.version)]
 
 

@@ -39,6 +39,8 @@ from fairlane.core.states import State
 from fairlane.core.stats import Stats, age_percentile, at_risk, stats_of
 from fairlane.core.tick_counts import LAG_BOUNDS, TickCounts
 from fairlane.core.unserved import unserved
+from fairlane.core.workflow_watch import WorkflowEnds
+from fairlane.core.workflows import WorkflowState
 from fairlane.telemetry.counts import NO_STATE, Counts, Durations, labels_of
 
 PERCENTILES: Final = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
@@ -60,9 +62,9 @@ Value = tuple[Sequence[str], float]
 """Label values and a number."""
 
 
-def exposition(facts: Facts, ticks: TickCounts, version: str) -> bytes:
+def exposition(facts: Facts, ticks: TickCounts, ends: WorkflowEnds, version: str) -> bytes:
     """Return the metrics of a store in Prometheus' text format."""
-    return generate_latest(_Collected(families(facts, ticks, version)))
+    return generate_latest(_Collected(families(facts, ticks, ends, version)))
 
 
 class _Collected(Collector):
@@ -75,7 +77,7 @@ class _Collected(Collector):
         return self._metrics
 
 
-def families(facts: Facts, ticks: TickCounts, version: str) -> list[Metric]:
+def families(facts: Facts, ticks: TickCounts, ends: WorkflowEnds, version: str) -> list[Metric]:
     """Return all metrics. `version` is that of the program."""
     stats, counts = stats_of(facts), Counts(facts)
     return [
@@ -85,6 +87,7 @@ def families(facts: Facts, ticks: TickCounts, version: str) -> list[Metric]:
         *_taskqueue(stats, counts),
         *_controls(facts),
         *_schedules(ticks),
+        _workflows(ends),
         _gauge("fairlane_build_info", "What runs.", ["version"], [((version,), 1)]),
     ]
 
@@ -341,6 +344,16 @@ def _schedules(ticks: TickCounts) -> Iterator[Metric]:
         "How late ticks were when their tasks were stored.",
         [],
         {(): lags},
+    )
+
+
+def _workflows(ends: WorkflowEnds) -> Metric:
+    states = [state for state in WorkflowState if state is not WorkflowState.RUNNING]
+    return _counter(
+        "fairlane_workflows_total",
+        "Workflows that have ended, by their state.",
+        ["state"],
+        [((state,), ends.states.get(state, 0)) for state in states],
     )
 
 

@@ -39,6 +39,10 @@ class EventType(StrEnum):
     DEPTH = "queue.depth"
     METRICS = "system.metrics"
     SKIPPED = "schedule.skipped"
+    WORKFLOW_SUBMITTED = "workflow.submitted"
+    WORKFLOW_COMPLETED = "workflow.completed"
+    WORKFLOW_FAILED = "workflow.failed"
+    WORKFLOW_CANCELLED = "workflow.cancelled"
 
 
 class Notice(StrEnum):
@@ -55,7 +59,15 @@ class Notice(StrEnum):
 
 STATES: Final = frozenset({EventType.DEPTH, EventType.METRICS})
 """The current state; sent if it changed."""
-FIGURES: Final = STATES | {EventType.SKIPPED}
+WORKFLOWS: Final = frozenset(
+    {
+        EventType.WORKFLOW_SUBMITTED,
+        EventType.WORKFLOW_COMPLETED,
+        EventType.WORKFLOW_FAILED,
+        EventType.WORKFLOW_CANCELLED,
+    }
+)
+FIGURES: Final = STATES | WORKFLOWS | {EventType.SKIPPED}
 """Not from the journal; sent only to clients that name these types."""
 
 TYPES: Final[Mapping[str, EventType]] = {

@@ -189,7 +189,7 @@ export interface EventPage {
   reset: boolean;
 }
 
-export type EventType = "queue.depth" | "schedule.skipped" | "system.metrics" | "task.cancelled" | "task.completed" | "task.dead_letter" | "task.deleted" | "task.failed" | "task.progress" | "task.queued" | "task.retrying" | "task.snoozed" | "task.started" | "task.submitted" | "task.waiting" | "worker.dead" | "worker.draining" | "worker.joined" | "worker.left" | "worker.paused";
+export type EventType = "queue.depth" | "schedule.skipped" | "system.metrics" | "task.cancelled" | "task.completed" | "task.dead_letter" | "task.deleted" | "task.failed" | "task.progress" | "task.queued" | "task.retrying" | "task.snoozed" | "task.started" | "task.submitted" | "task.waiting" | "worker.dead" | "worker.draining" | "worker.joined" | "worker.left" | "worker.paused" | "workflow.cancelled" | "workflow.completed" | "workflow.failed" | "workflow.submitted";
 
 export interface GroupView {
   failure: string;

@@ -104,6 +104,7 @@ class HttpOperations:
     sweep_schedules = unsupported("sweep_schedules", OWN)
     tick_counts = unsupported("tick_counts", OWN)
     workflow_id_for = unsupported("workflow_id_for", OWN)
+    workflow_news = unsupported("workflow_news", OWN)
     watch_workflows = unsupported("watch_workflows", OWN)
     publish_view = unsupported("publish_view", OWN)
     shift_clock = unsupported("shift_clock", OWN)

@@ -61,7 +61,7 @@ PLAIN = frozenset(
         ),
         *("due_schedules", "tick_counts"),
         *("old_blobs", "audit", "completions", "total", "stats", "position", "why", "dlq_analysis"),
-        *("workflow", "workflow_page", "watch_workflows", "workflow_id_for"),
+        *("workflow", "workflow_page", "watch_workflows", "workflow_id_for", "workflow_news"),
         # Control
         *(
             "pause",

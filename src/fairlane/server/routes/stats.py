@@ -35,7 +35,9 @@ async def history(services: Services, call: Call[None, SampleQuery]) -> Response
 async def metrics(services: Services, call: Call[None, None]) -> Response:  # noqa: ARG001
     """Read the store's counters in the text format of Prometheus. Every server returns the same."""
     ticks = await services.run(services.ops.tick_counts())
-    text = await from_facts(services, partial(exposition, ticks=ticks, version=__version__))
+    ends = (await services.run(services.ops.workflow_news(0))).ends
+    told = partial(exposition, ticks=ticks, ends=ends, version=__version__)
+    text = await from_facts(services, told)
     return Response(text, kind=CONTENT_TYPE)
 
 

@@ -30,7 +30,8 @@ from fairlane.server.stream.figures import figures_of
 from fairlane.server.stream.items import notice
 from fairlane.server.stream.reader import Reader, Stretch
 from fairlane.server.stream.skips import Skips
-from fairlane.wire.events import STATES, EventType, Notice
+from fairlane.server.stream.workflows import WorkflowFeed
+from fairlane.wire.events import STATES, WORKFLOWS, EventType, Notice
 
 logger = logging.getLogger("fairlane.server")
 
@@ -61,6 +62,7 @@ class Hub:
         self._past = asyncio.Semaphore(READERS)
         self._work: list[asyncio.Task[None]] = []
         self._skips = Skips()
+        self._workflows = WorkflowFeed()
 
     @property
     def listening(self) -> int:
@@ -135,6 +137,7 @@ class Hub:
 
     def _stop_work(self) -> None:
         self._skips.forget()
+        self._workflows.forget()
         for task in self._work:
             task.cancel()
         self._work = []
@@ -192,6 +195,12 @@ class Hub:
                 client.offer_apart(skips)
         else:
             self._skips.forget()
+        if wanting := self._wanting(WORKFLOWS):
+            news = self._workflows.take(await self._store.run(self._store.ops.workflow_news()))
+            for client in wanting:
+                client.offer_apart(news)
+        else:
+            self._workflows.forget()
 
     def _wanting(self, types: frozenset[EventType]) -> list[Client]:
         return [client for client in self._live if client.subscription.names_any(types)]
