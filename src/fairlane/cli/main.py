@@ -37,7 +37,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "cancel": Entry("changes", "Cancel tasks, by id or by filter."),
         "replay": Entry("changes", "Make failed, dead or cancelled tasks ready again."),
         "delete": Entry("changes", "Delete tasks that have ended."),
-        "workflow": Entry("workflow", "Show, cancel or resume tasks that were stored together."),
+        "workflow": Entry(
+            "workflow", "Show, cancel, resume or delete tasks that were stored together."
+        ),
         "dlq": Entry("dlq", "List, analyse, replay or purge dead letters."),
     },
     "Limits and workers": {
