@@ -401,3 +401,22 @@ async def test_it_is_deleted(dashboard: Dashboard) -> None:
     await expect(page.get_by_role("heading", name="Workflows")).to_be_visible()
     found = await dashboard.site.world.run(dashboard.site.world.ops.workflow(workflow_id))
     assert found is None
+
+
+async def test_what_runs_at_the_end(dashboard: Dashboard) -> None:
+    with app.graph("ending", on_failure="cancel") as g:
+        loaded = g.add(greet.options(node="load"), "Ada")
+        g.add(echo.options(node="pack", after=[loaded]), 1)
+        g.add(echo.options(node="bill", after=[loaded]), 1)
+        g.on_exit(echo.options(node="close"))
+    workflow_id = await dashboard.site.workflow(g)
+    await dashboard.site.reaches(numbered(workflow_id, 4), "completed")
+    page = await dashboard.open(f"workflows/{workflow_id}")
+    await expect(page.locator(".graph-box")).to_have_count(4)
+    lines = "".join(
+        [str(await each.get_attribute("d")) for each in await page.locator(".graph path").all()]
+    )
+    assert lines.count("M") == 4  # none from load to close
+    await expect(page.get_by_role("main")).to_contain_text("all others are cancelled")
+    await page.get_by_role("link", name="List").click()
+    await expect(row(page, "close")).to_contain_text("at the end")

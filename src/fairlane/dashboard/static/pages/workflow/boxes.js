@@ -26,9 +26,12 @@ export function structureOf(tasks) {
   const boxOf = new Map(boxes.flatMap(({ id, members }) => members.map((member) => [member, id])));
   /** @type {Map<string, Edge>} */
   const edges = new Map();
-  for (const { task_id: id, parents } of tasks) {
+  const children = childrenOf(tasks);
+  for (const { task_id: id, parents, on_exit: last } of tasks) {
     const to = /** @type {string} */ (boxOf.get(id));
     for (const parent of parents) {
+      // What runs at the end depends on all others: lines from those that nothing else follows say so.
+      if (last && (children.get(parent)?.length ?? 0) > 1) continue;
       const from = boxOf.get(parent); // A parent may be of no workflow, or deleted.
       if (from) edges.set(`${from} ${to}`, [from, to]);
     }

@@ -63,6 +63,9 @@ export function Summary({ shown }) {
       </${Fact}>
       <${Fact} name="Submitted"><${Ago} at=${created} /></${Fact}>
       <${Fact} name=${ended ? "Took" : "Runs for"}>${duration(secondsBetween(created, end))}</${Fact}>
+      <${Fact} name="If a task fails" if=${workflow.on_failure === "cancel"}>
+        all others are cancelled
+      </${Fact}>
       <${Fact} name="Critical path" if=${path.size > 1}>${counted(path.size, "task")}</${Fact}>
     </dl>
   </${Panel}>`;

@@ -56,7 +56,7 @@ export function TaskTable({ shown, query }) {
         ({ task, timing }) => html`<${TaskRow} key=${task.task_id} id=${task.task_id} name=${task.name}
           type=${task.task_type} state=${task.status} error=${task.doomed ? null : task.error}
           after=${dependsOn(task, shown)} started=${task.started_at} took=${tookText(task, timing)}
-          critical=${path.has(task.task_id)} answers=${task.answers} changed=${changed}
+          critical=${path.has(task.task_id)} answers=${task.answers} last=${task.on_exit} changed=${changed}
           workflow=${workflow.workflow_id} />`,
       )}</tbody>
     </table>
@@ -109,14 +109,30 @@ const TaskRow = memo(
    * @param {string} props.took
    * @param {boolean} props.critical
    * @param {boolean} props.answers
+   * @param {boolean} props.last
    * @param {string} props.workflow
    * @param {() => Promise<void>} props.changed
    */
-  ({ id, name, type, state, error, started, after, took, critical, answers, workflow, changed }) => html`<tr
+  ({
+    id,
+    name,
+    type,
+    state,
+    error,
+    started,
+    after,
+    took,
+    critical,
+    answers,
+    last,
+    workflow,
+    changed,
+  }) => html`<tr
     role="row" data-id=${id} data-critical=${critical}>
     <th role="rowheader" scope="row" class="name">
       <a href=${link(["tasks", id])}>${name}</a>
       ${answers && html`<${Badge} tone="info" title="Its result is that of the workflow.">result</${Badge}>`}
+      ${last && html`<${Badge} title="It runs when all others have ended.">at the end</${Badge}>`}
       ${name !== type && html`<div class="muted">${type}</div>`}
       ${error && html`<div class="error-text reason">${error}</div>`}
     </th>
