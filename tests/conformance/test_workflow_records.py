@@ -397,6 +397,25 @@ async def test_a_task_that_is_replayed_runs_in_the_list(store: World) -> None:
 
 
 @pytest.mark.local
+async def test_a_workflow_that_is_resumed_ends_again(store: World) -> None:
+    worker = await store.worker()
+    workflow_id = await submit(store, [[], [1]], max_retries=0)
+    await run_all(store, worker, 1, failure())
+    await store.advance(60)
+    assert await watched(store) == {workflow_id: WorkflowState.FAILED}
+    await store.run(store.ops.resume_workflow(workflow_id))
+    worker = await store.worker()
+    for _ in range(2):
+        await run_all(store, worker, 1)
+    assert (await one(store)).state is WorkflowState.COMPLETED
+    await store.advance(60)
+    assert await watched(store) == {workflow_id: WorkflowState.COMPLETED}
+    worker = await store.worker()
+    await store.run(store.ops.resume_workflow(workflow_id, from_node="n1"))
+    assert (await one(store)).state is WorkflowState.RUNNING
+
+
+@pytest.mark.local
 async def test_looks_become_rare(store: World) -> None:
     await submit(store)
     versions = []

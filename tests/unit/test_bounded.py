@@ -316,14 +316,16 @@ class TestWorkflows:
             TASKS[MINE] = ended
             deleted = run(engine, bound(engine).delete_workflow(workflow_id))
             applied = Replayed(MINE, applied=True, state=State.FAILED)
-            engine = Engine(rerun=[applied])
+            engine = Engine(rerun=[applied], reopen_workflow=True)
             resumed = run(engine, bound(engine).resume_workflow(workflow_id))
+            assert not run(engine, bound(engine).reopen_workflow(numbered(workflow_id, -1_000)))
         finally:
             TASKS.update(before)
         assert [answer.task_id for answer in answers] == [MINE]
         assert [answer.task_id for answer in deleted] == [MINE]
         assert resumed == [applied]
-        assert engine.asked[-1] == ("rerun", [Rerun.of(ended)])
+        assert ("rerun", [Rerun.of(ended)]) in engine.asked
+        assert "reopen_workflow" in [name for name, *_ in engine.asked]
 
     def test_tasks_that_are_not_ones_own_are_not_run_again(self) -> None:
         theirs, mine = Rerun(THEIRS, 1), Rerun(MINE, 1)
@@ -347,7 +349,7 @@ def test_no_other_operation_exists() -> None:
         *("cancel", "replay", "delete", "cancel_where", "replay_where", "delete_where"),
         *("definition", "register", "forget", "start", "progress", "holdings", "disown"),
         *("completions", "workflow", "cancel_workflow", "submit_workflow", "workflow_page"),
-        *("resume_workflow", "delete_workflow"),
+        *("resume_workflow", "delete_workflow", "reopen_workflow"),
         "rerun",
         "workflow_id_for",
     }

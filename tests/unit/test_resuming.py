@@ -84,6 +84,7 @@ class Store:
         self.tasks = {task.task_id: task for task in tasks}
         self.left = left
         self.asked: list[Any] = []
+        self.reopened: list[str] = []
 
     @reads
     def heads(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
@@ -98,6 +99,12 @@ class Store:
             return None
         self.asked.append(reruns)
         return [Replayed(each.task_id, applied=True, state=State.FAILED) for each in reruns]
+
+    @writes
+    def reopen_workflow(self, workflow_id: str) -> Flow[bool]:
+        yield
+        self.reopened.append(workflow_id)
+        return True
 
     @writes
     def delete(
@@ -118,6 +125,7 @@ class TestResume:
         assert [each.task_id for each in answers] == [numbered(W, n) for n in range(2, 603)]
         assert list(map(len, store.asked)) == [500, 101]
         assert store.asked[0][0] == Rerun.of(store.tasks[numbered(W, 2)])
+        assert store.reopened == [W]
 
     def test_what_is_left_over_comes_first(self) -> None:
         store = Store(failed(1), left=3)
@@ -130,7 +138,7 @@ class TestResume:
     def test_nothing(self) -> None:
         for store in (Store(), Store(member(1))):
             assert store.run(resume_workflow(store, W)) == []
-            assert store.asked == []
+            assert store.asked == store.reopened == []
         with pytest.raises(InvalidTaskId):
             Store().run(resume_workflow(Store(), "x"))
         empty = Store()

@@ -54,6 +54,7 @@ from fairlane.core.workflow_watch import (
     WorkflowEnds,
     WorkflowNews,
     ends_of,
+    reopen_workflow,
     watch_workflows,
     workflow_news,
 )
@@ -281,6 +282,12 @@ class TestList:
         store.states[numbered(W, 1)] = State.QUEUED
         (found,) = store.page().workflows
         assert (found.state, found.ended_at) == ("running", None)
+        store.states[numbered(W, 1)] = store.states[numbered(W, 2)] = State.COMPLETED
+        (found,) = store.page().workflows
+        assert found.state is WorkflowState.COMPLETED
+        del store.states[numbered(W, 1)]
+        (found,) = store.page().workflows
+        assert found.state is WorkflowState.FAILED  # what is left does not tell how it ended
 
     def test_one_whose_tasks_are_gone(self, store: Store) -> None:
         store.begin(members())
@@ -294,6 +301,37 @@ class TestList:
         store.watch()
         store.now += 8 * 86_400 * SECOND
         assert store.page().workflows == []
+
+
+class TestReopen:
+    def test_its_next_end_is_noted(self, store: Store) -> None:
+        store.begin(members())
+        store.end(State.FAILED)
+        store.watch()
+        assert store.run(reopen_workflow(store, W))
+        store.end(State.COMPLETED)
+        (found,) = store.page().workflows
+        assert found.state is WorkflowState.COMPLETED
+        assert store.watch().ended == {W: WorkflowState.COMPLETED}
+        assert store.run(workflow_news(store)).ends.number == 2
+        store.now += 6 * 86_400 * SECOND
+        assert len(store.page().workflows) == 1
+
+    def test_one_that_runs(self, store: Store) -> None:
+        store.begin(members())
+        kept = store.of(KIND)
+        assert not store.run(reopen_workflow(store, W))
+        assert store.of(KIND) == kept
+
+    def test_one_that_nobody_looks_at_any_more(self, store: Store) -> None:
+        store.begin(members())
+        del store.of(KIND)[watch_id(W)]
+        assert store.run(reopen_workflow(store, W))
+        assert watch_id(W) in store.kept
+
+    def test_one_without_a_record(self, store: Store) -> None:
+        assert not store.run(reopen_workflow(store, W))
+        assert store.kept == set()
 
 
 class TestWatch:

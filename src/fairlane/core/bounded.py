@@ -258,6 +258,12 @@ class BoundOperations:
         ]
 
     @writes
+    def reopen_workflow(self, workflow_id: str) -> Flow[bool]:
+        if (yield from self.workflow(workflow_id).flow()) is None:
+            return False
+        return (yield from self._ops.reopen_workflow(workflow_id).flow())
+
+    @writes
     def resume_workflow(
         self, workflow_id: str, *, from_node: str | None = None
     ) -> Flow[list[Replayed]]:

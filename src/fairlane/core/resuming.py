@@ -91,6 +91,7 @@ class Resumes(Reads, Protocol):
     """The operations that resuming is composed of."""
 
     def rerun(self, reruns: Sequence[Rerun]) -> Op[list[Replayed] | None]: ...
+    def reopen_workflow(self, workflow_id: str) -> Op[bool]: ...
 
 
 class Deletes(Reads, Protocol):
@@ -112,6 +113,8 @@ def resume_workflow(
     for start in range(0, len(wanted), limits.BATCH):
         batch = [tasks[task_id] for task_id in wanted[start : start + limits.BATCH]]
         answers += yield from _rerun(self, batch)
+    if any(answer.applied for answer in answers):
+        yield from self.reopen_workflow(workflow_id).flow()
     return answers
 
 

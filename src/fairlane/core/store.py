@@ -522,6 +522,10 @@ class Control(Protocol):
         """Look at some of the workflows that run, those first that are due, and note which of them
         have ended: each of them once, however many processes call this."""
 
+    def reopen_workflow(self, workflow_id: str) -> Op[bool]:
+        """Note that a workflow that had ended runs again: its next end is noted as well. Returns
+        False if it has no record, or its record says that it runs."""
+
     def put_token(self, token: NewToken) -> Op[Token]:
         """Store a token, or a session made from one. At most 10,000, of which 9,000 sessions.
 

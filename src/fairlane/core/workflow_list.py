@@ -126,14 +126,15 @@ def workflow_page(
 
 
 def _may_run(record: Record) -> bool:
-    """Return whether only the tasks know the state: those of a workflow that ended otherwise than
-    completed may have been replayed."""
+    """Return whether the tasks know more than the record: those of a workflow that ended otherwise
+    than completed may have been replayed."""
     return record.state is not WorkflowState.COMPLETED
 
 
 def _summary(stored: Document, record: Record, found: Workflow | None) -> WorkflowSummary:
-    now = found is not None and (record.is_open or found.state is WorkflowState.RUNNING)
-    if found is not None and now:
+    running = found is not None and found.state is WorkflowState.RUNNING
+    # What is left of a workflow does not tell how it ended.
+    if found is not None and (record.is_open or running or found.complete):
         state, counts, ended_at = found.state, counts_of(found), found.ended_at
     else:
         state, counts, ended_at = record.state, record.counts, moment_or_none(record.ended_at)

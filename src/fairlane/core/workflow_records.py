@@ -166,6 +166,11 @@ def ended(record: Record, found: Workflow, now: int) -> Record:
     return msgspec.structs.replace(record, state=found.state, ended_at=at, counts=counts_of(found))
 
 
+def reopened(record: Record) -> Record:
+    """Return the record of a workflow that runs again."""
+    return msgspec.structs.replace(record, state=WorkflowState.RUNNING, ended_at=None, counts={})
+
+
 def counts_of(found: Workflow) -> dict[State, int]:
     """Return how many tasks of a workflow are in which state."""
     return dict(Counter(node.state for node in found.nodes))

@@ -16,6 +16,7 @@ import msgspec
 from fairlane.core import limits
 from fairlane.core.documents import Document, Documents, Order, Place, rewrites, write
 from fairlane.core.flow import Flow, Op, reads
+from fairlane.core.ids import checked
 from fairlane.core.model import OnFailure
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.store_settings import StoreSettings
@@ -28,6 +29,8 @@ from fairlane.core.workflow_records import (
     ended,
     pause_after,
     record_of,
+    reopened,
+    watch_id,
     watch_of,
     watched_at,
     watched_id,
@@ -153,6 +156,25 @@ def watch_workflows(self: Watching) -> Flow[Watched]:
     if round.ended:
         yield from self.expire_documents(KIND, limits.BATCH)
     return Watched(round.ended, more=round.size < len(due) or len(due) == limits.WORKFLOW_PAGE)
+
+
+@rewrites
+def reopen_workflow(self: Documents, workflow_id: str) -> Flow[bool]:
+    checked(workflow_id)
+    now, (stored, watch) = yield from self.read_documents(
+        KIND, [workflow_id, watch_id(workflow_id)]
+    )
+    record = record_of(stored)
+    if stored is None or record is None or (record.is_open and watch is not None):
+        return False
+    pause = limits.WORKFLOW_WATCH_SECONDS
+    version = 0 if watch is None else watch.version
+    puts = [
+        document_of(stored.id, reopened(record), stored.at, stored.version),
+        watch_of(workflow_id, now + int(pause * MICROSECONDS), pause, version),
+    ]
+    yield from write(self, KIND, puts)
+    return True
 
 
 class _Round:

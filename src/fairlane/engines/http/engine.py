@@ -106,6 +106,7 @@ class HttpOperations:
     workflow_id_for = unsupported("workflow_id_for", OWN)
     workflow_news = unsupported("workflow_news", OWN)
     watch_workflows = unsupported("watch_workflows", OWN)
+    reopen_workflow = unsupported("reopen_workflow", OWN)
     publish_view = unsupported("publish_view", OWN)
     shift_clock = unsupported("shift_clock", OWN)
     reserve = unsupported("reserve", OWN)

@@ -61,7 +61,8 @@ PLAIN = frozenset(
         ),
         *("due_schedules", "tick_counts"),
         *("old_blobs", "audit", "completions", "total", "stats", "position", "why", "dlq_analysis"),
-        *("workflow", "workflow_page", "watch_workflows", "workflow_id_for", "workflow_news"),
+        *("workflow", "workflow_page", "watch_workflows", "reopen_workflow"),
+        *("workflow_id_for", "workflow_news"),
         # Control
         *(
             "pause",
