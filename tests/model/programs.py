@@ -70,9 +70,11 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
     if choices.seldom(50):
         parents.append(new_id())  # that never was
     expires = choices.one(None, None, None, 70.0, 190.0)
+    # Not chosen, so that programs stay what they were: it comes to the same.
     inputs: dict[str, Input] | None = None
-    if parents and choices.seldom(2):
-        places = [choices.number() % len(set(parents)) for _ in range(choices.one(1, 1, 2, 3))]
+    if parents and len(earlier) % 2:
+        count = len(set(parents))
+        places = [(len(earlier) + each) % count for each in range(1 + len(earlier) % 3)]
         inputs = {"got": Input(tuple(places), many=len(places) > 1)}
     task = new_task(
         choices.one(*TYPES),
