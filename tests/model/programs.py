@@ -70,10 +70,6 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
     if choices.seldom(50):
         parents.append(new_id())  # that never was
     expires = choices.one(None, None, None, 70.0, 190.0)
-    inputs: dict[str, Input] | None = None
-    if parents and choices.seldom(2):
-        places = [choices.number() % len(set(parents)) for _ in range(choices.one(1, 1, 2, 3))]
-        inputs = {"got": Input(tuple(places), many=len(places) > 1)}
     task = new_task(
         choices.one(*TYPES),
         {"n": choices.number(2)},
@@ -89,11 +85,18 @@ def _new_task(choices: Choices, earlier: list[str], clock: Callable[[float], dat
         tags=choices.one(None, {"t": "1"}, {"t": "2"}),
         retry_policy=RETRY,
         depends_on=parents,
-        inputs=inputs,
         on_parent_failure=choices.one("cancel", "cancel", "continue"),
     )
     # A task that names no timeout: the defaults are no odd multiples of ten seconds.
-    return replace(task, spec=replace(task.spec, timed=choices.seldom(2)))
+    task = replace(task, spec=replace(task.spec, timed=choices.seldom(2)))
+    # Not chosen, so that programs stay what they were: it comes to the same. Inputs make tasks
+    # differ, and those that are unique or have a key should often be alike.
+    if not parents or len(earlier) % 2 or task.unique is not None or task.idempotency_key:
+        return task
+    count = len(task.depends_on)
+    places = tuple((len(earlier) + each) % count for each in range(1 + len(earlier) % 3))
+    inputs = {"got": Input(places, many=len(places) > 1)}
+    return replace(task, spec=replace(task.spec, inputs=inputs))
 
 
 UNIQUES = (
