@@ -1,4 +1,4 @@
-"""Maintenance: due tasks, dead workers, time limits, retention, lanes, samples, the store's clock.
+"""Maintenance: due tasks, dead workers, time limits, workflows, retention, lanes, samples, clock.
 
 Every worker and server is a candidate; a lease in the store elects one of them. All of it can be
 repeated and the store checks it again, so two that both believe to be elected do no harm.
@@ -84,13 +84,14 @@ class Maintenance:
         self._suspects: set[str] = set()
         self._looked_at = float("-inf")
         self._prune_at = float("-inf")
-        self._watch_workflows_at = float("-inf")
+        self._leads_until = float("-inf")
         self._scheduler = Scheduler(backend, pace, clock)
 
     async def run(self) -> None:
         """Stand for election, and do the work while elected, until cancelled. Fire schedules."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._scheduler.run())
+            group.create_task(self._watch_workflows())
             group.create_task(self._stand())
 
     async def _stand(self) -> None:
@@ -111,7 +112,8 @@ class Maintenance:
         term = TERM_ROUNDS * self._pace
         until = self._clock() + term  # which ends for this process first
         elected = await self._backend.run(self._backend.ops.elect(ROLE, self._candidate, term))
-        self._scheduler.lead(until if elected else float("-inf"))
+        self._leads_until = until if elected else float("-inf")
+        self._scheduler.lead(self._leads_until)
         return elected
 
     async def round(self) -> None:
@@ -153,7 +155,6 @@ class Maintenance:
         """Move tasks that are due or have expired, as soon as they are, until the next round."""
         while (begun := self._clock()) < until:
             due = await self._backend.run(self._backend.ops.move_due())
-            await self._watch_workflows()
             now = self._clock()
             wait = until - now
             if due.more:
@@ -163,14 +164,17 @@ class Maintenance:
             await asyncio.sleep(min(wait, DUE_SECONDS))
 
     async def _watch_workflows(self) -> None:
-        """Look at workflows that run, about once a second."""
-        if self._clock() < self._watch_workflows_at:
-            return
-        watched = await self._backend.run(self._backend.ops.watch_workflows())
-        for workflow_id, state in watched.ended.items():
-            logger.debug("Workflow %s is %s", workflow_id, state)
-        if not watched.more:
-            self._watch_workflows_at = self._clock() + limits.WORKFLOW_WATCH_SECONDS
+        """Look at workflows that run, while elected, about once a second."""
+        while True:
+            more = False
+            try:
+                if self._clock() < self._leads_until:
+                    more = (await self._backend.run(self._backend.ops.watch_workflows())).more
+            except StoreError:
+                pass  # who stands for election says so
+            except Exception:
+                logger.exception("Looking at workflows failed, and will be repeated")
+            await asyncio.sleep(SWEEP_PAUSE_SECONDS if more else limits.WORKFLOW_WATCH_SECONDS)
 
     async def _bury(self, watch: Watch) -> None:
         """Declare workers dead that were silent in two checks, and for their lease on both clocks.

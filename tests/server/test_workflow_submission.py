@@ -134,6 +134,7 @@ def changed(place: int, **changes: Any) -> dict[str, Any]:
         (changed(1, parameters={"order": 1}), "invalid_batch", "give it once"),
         (changed(3, task_type=""), "invalid_batch", '"node":"load"'),
         (graph(workflow_id="x"), "invalid_task_id", "x"),
+        (graph(workflow_id=""), "invalid_task_id", "''"),
         (graph(colour="red"), "invalid_request", "colour"),
         ({}, "invalid_request", "tasks"),
     ],

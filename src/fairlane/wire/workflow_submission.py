@@ -69,7 +69,7 @@ UnreadNode = Annotated[
                     "description": "The names of tasks to wait for.",
                 },
                 "on_exit": {
-                    "type": "string",
+                    "type": ["string", "null"],
                     "description": "It runs when all others have ended, whatever became of them: "
                     "the name of the parameter that is the list of their outcomes.",
                 },

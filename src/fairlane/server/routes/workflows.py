@@ -35,11 +35,12 @@ async def submit(services: Services, call: Call[WorkflowRequest, None]) -> Respo
     are named, and the server gives them their ids. With the header Idempotency-Key, or with a
     `workflow_id`, a repeated request returns the same workflow."""
     request, key = call.body, key_of(call)
-    workflow_id = request.workflow_id or new_run(limits.WORKFLOW_NODES)
+    chosen = request.workflow_id
+    workflow_id = new_run(limits.WORKFLOW_NODES) if chosen is None else checked(chosen)
     if key is not None:
         checked_key(key)
         workflow_id = await services.run(services.ops.workflow_id_for(key, workflow_id))
-    planned = plan(request, request.take(), checked(workflow_id))
+    planned = plan(request, request.take(), workflow_id)
     try:
         made = await new_tasks(services, [each.request for each in planned])
     except InvalidBatch as error:
