@@ -415,6 +415,14 @@ async def test_a_workflow_that_is_resumed_ends_again(store: World) -> None:
     assert (await one(store)).state is WorkflowState.RUNNING
 
 
+async def test_a_workflow_that_is_deleted_leaves_the_list(store: World) -> None:
+    workflow_id = await submit(store)
+    await store.run(store.ops.cancel_workflow(workflow_id))
+    assert (await one(store)).state is WorkflowState.CANCELLED
+    await store.run(store.ops.delete_workflow(workflow_id))
+    assert await listed(store) == []
+
+
 @pytest.mark.local
 async def test_looks_become_rare(store: World) -> None:
     await submit(store)

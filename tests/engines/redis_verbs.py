@@ -153,6 +153,7 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.watch_workflows())
     await do(ops.workflow_news())
     await do(ops.reopen_workflow(new_id()))
+    await do(ops.forget_workflow(new_id()))
     await do(ops.workflow_id_for("k", run))
     await do(ops.workers())
     await do(ops.events(None, 100))

@@ -319,6 +319,10 @@ class TestWorkflows:
             engine = Engine(rerun=[applied], reopen_workflow=True)
             resumed = run(engine, bound(engine).resume_workflow(workflow_id))
             assert not run(engine, bound(engine).reopen_workflow(numbered(workflow_id, -1_000)))
+            assert not run(engine, bound(engine).forget_workflow(workflow_id))
+            TASKS[MINE] = replace(ended, membership=Membership("a", 1))
+            whole = Engine(forget_workflow=True)
+            assert run(whole, bound(whole).forget_workflow(workflow_id))
         finally:
             TASKS.update(before)
         assert [answer.task_id for answer in answers] == [MINE]
@@ -349,7 +353,7 @@ def test_no_other_operation_exists() -> None:
         *("cancel", "replay", "delete", "cancel_where", "replay_where", "delete_where"),
         *("definition", "register", "forget", "start", "progress", "holdings", "disown"),
         *("completions", "workflow", "cancel_workflow", "submit_workflow", "workflow_page"),
-        *("resume_workflow", "delete_workflow", "reopen_workflow"),
+        *("resume_workflow", "delete_workflow", "reopen_workflow", "forget_workflow"),
         "rerun",
         "workflow_id_for",
     }

@@ -85,6 +85,7 @@ class Store:
         self.left = left
         self.asked: list[Any] = []
         self.reopened: list[str] = []
+        self.forgotten: list[str] = []
 
     @reads
     def heads(self, task_ids: Sequence[str]) -> Flow[list[Task | None]]:
@@ -104,6 +105,12 @@ class Store:
     def reopen_workflow(self, workflow_id: str) -> Flow[bool]:
         yield
         self.reopened.append(workflow_id)
+        return True
+
+    @writes
+    def forget_workflow(self, workflow_id: str) -> Flow[bool]:
+        yield
+        self.forgotten.append(workflow_id)
         return True
 
     @writes
@@ -154,12 +161,13 @@ class TestDelete:
             (500, TERMINAL),
             (100, TERMINAL),
         ]
+        assert store.forgotten == [W]
 
     def test_not_while_it_runs(self) -> None:
         store = Store(member(1), member(2, State.EXECUTING))
         with pytest.raises(WorkflowRunning):
             store.run(delete_workflow(store, W))
-        assert store.asked == []
+        assert store.asked == store.forgotten == []
 
     def test_nothing(self) -> None:
         store = Store()

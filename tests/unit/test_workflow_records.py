@@ -54,6 +54,7 @@ from fairlane.core.workflow_watch import (
     WorkflowEnds,
     WorkflowNews,
     ends_of,
+    forget_workflow,
     reopen_workflow,
     watch_workflows,
     workflow_news,
@@ -332,6 +333,14 @@ class TestReopen:
     def test_one_without_a_record(self, store: Store) -> None:
         assert not store.run(reopen_workflow(store, W))
         assert store.kept == set()
+
+
+class TestForget:
+    def test_nothing_is_left(self, store: Store) -> None:
+        store.begin(members())
+        assert store.run(forget_workflow(store, W))
+        assert store.kept == set()
+        assert not store.run(forget_workflow(store, W))
 
 
 class TestWatch:

@@ -264,6 +264,13 @@ class BoundOperations:
         return (yield from self._ops.reopen_workflow(workflow_id).flow())
 
     @writes
+    def forget_workflow(self, workflow_id: str) -> Flow[bool]:
+        found = yield from self.workflow(workflow_id).flow()
+        if found is None or not found.complete:  # some of its tasks may be those of others
+            return False
+        return (yield from self._ops.forget_workflow(workflow_id).flow())
+
+    @writes
     def resume_workflow(
         self, workflow_id: str, *, from_node: str | None = None
     ) -> Flow[list[Replayed]]:

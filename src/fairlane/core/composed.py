@@ -52,6 +52,7 @@ class Composed:
     workflow_news = workflow_watch.workflow_news
     watch_workflows = workflow_watch.watch_workflows
     reopen_workflow = workflow_watch.reopen_workflow
+    forget_workflow = workflow_watch.forget_workflow
     resume_workflow = resuming.resume_workflow
     delete_workflow = resuming.delete_workflow
     put_schedules = scheduling.put_schedules

@@ -100,6 +100,7 @@ class Deletes(Reads, Protocol):
     def delete(
         self, task_ids: Sequence[str], *, among: frozenset[State] | None = None
     ) -> Op[list[Deleted]]: ...
+    def forget_workflow(self, workflow_id: str) -> Op[bool]: ...
 
 
 @writes
@@ -132,6 +133,8 @@ def delete_workflow(self: Deletes, workflow_id: str) -> Flow[list[Deleted]]:
     tasks = yield from tasks_of(self, workflow_id)
     if any(task.state not in TERMINAL for task in tasks):
         raise WorkflowRunning
+    if tasks:
+        yield from self.forget_workflow(workflow_id).flow()
     # The last ones first, so that what is left after an interruption has its parents.
     wanted = [task.task_id for task in tasks[::-1]]
     answers: list[Deleted] = []

@@ -526,6 +526,9 @@ class Control(Protocol):
         """Note that a workflow that had ended runs again: its next end is noted as well. Returns
         False if it has no record, or its record says that it runs."""
 
+    def forget_workflow(self, workflow_id: str) -> Op[bool]:
+        """Delete the record of a workflow. Returns False if there is none."""
+
     def put_token(self, token: NewToken) -> Op[Token]:
         """Store a token, or a session made from one. At most 10,000, of which 9,000 sessions.
 

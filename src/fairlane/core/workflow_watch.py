@@ -177,6 +177,16 @@ def reopen_workflow(self: Documents, workflow_id: str) -> Flow[bool]:
     return True
 
 
+@rewrites
+def forget_workflow(self: Documents, workflow_id: str) -> Flow[bool]:
+    checked(workflow_id)
+    _, found = yield from self.read_documents(KIND, [workflow_id, watch_id(workflow_id)])
+    drops = [each for each in found if each is not None]
+    if drops:
+        yield from write(self, KIND, [], drops)
+    return bool(drops)
+
+
 class _Round:
     """What is to be written after a look at some workflows."""
 

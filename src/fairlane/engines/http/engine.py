@@ -107,6 +107,7 @@ class HttpOperations:
     workflow_news = unsupported("workflow_news", OWN)
     watch_workflows = unsupported("watch_workflows", OWN)
     reopen_workflow = unsupported("reopen_workflow", OWN)
+    forget_workflow = unsupported("forget_workflow", OWN)
     publish_view = unsupported("publish_view", OWN)
     shift_clock = unsupported("shift_clock", OWN)
     reserve = unsupported("reserve", OWN)

@@ -62,7 +62,7 @@ PLAIN = frozenset(
         *("due_schedules", "tick_counts"),
         *("old_blobs", "audit", "completions", "total", "stats", "position", "why", "dlq_analysis"),
         *("workflow", "workflow_page", "watch_workflows", "reopen_workflow"),
-        *("workflow_id_for", "workflow_news"),
+        *("forget_workflow", "workflow_id_for", "workflow_news"),
         # Control
         *(
             "pause",
