@@ -15,6 +15,7 @@ from fairlane.core.errors import (
     TooManyLanes,
 )
 from fairlane.core.ids import new_id
+from fairlane.core.inputs import Input
 from fairlane.core.retry import RetryPolicy
 from fairlane.core.states import State
 from fairlane.core.submission import new_task
@@ -149,6 +150,18 @@ async def test_an_id_of_another_task_is_refused(
     with pytest.raises(TaskIdConflict):
         await store.submit_all([other])
     assert await store.census() == {State.COMPLETED: 1}
+
+
+async def test_an_id_of_a_task_with_other_inputs_is_refused(store: World) -> None:
+    first, second = await store.submit(), await store.submit()
+    parents = [first, second]
+    task = new_task("work", depends_on=parents, inputs={"got": Input((0,))})
+    await store.submit_all([task])
+    assert await store.submit_all([task]) == [task.task_id]
+    for inputs in ({"got": Input((1,))}, {"other": Input((0,))}, None):
+        other = new_task("work", task_id=task.task_id, depends_on=parents, inputs=inputs)
+        with pytest.raises(TaskIdConflict):
+            await store.submit_all([other])
 
 
 async def test_an_id_with_the_same_payload_is_the_same_task(store: World) -> None:

@@ -175,7 +175,7 @@ class Model:
             stored = self.tasks.get(new.task_id)
             if stored is None:
                 continue
-            if (stored.new.type, stored.new.payload) != (new.type, new.payload):
+            if self._asked(stored.new) != self._asked(new):
                 raise Refused("task_id_conflict")
             answers[new.task_id] = stored.id, stored.status, True
         for new in batch:
@@ -201,6 +201,14 @@ class Model:
         for task_id, first in twins.items():
             answers[task_id] = first, answers[first][1], True
         return [answers[new.task_id] for new in batch]
+
+    def _asked(self, new: NewTask) -> object:
+        """What makes a task the one that it is: its inputs count by whose results they are."""
+        inputs = {
+            name: ([new.depends_on[place] for place in each.parents], each.many)
+            for name, each in new.spec.inputs.items()
+        }
+        return new.type, new.payload, inputs
 
     def inputs(self, task_id: str) -> dict[str, object]:
         """The results that it would run with now."""

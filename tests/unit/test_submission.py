@@ -3,6 +3,7 @@
 import json
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta, timezone
 from types import MappingProxyType
@@ -36,9 +37,18 @@ from fairlane.core.errors import (
     TaskIdConflict,
 )
 from fairlane.core.ids import checked as checked_id
+from fairlane.core.ids import new_id
+from fairlane.core.inputs import Input, TaskInput
 from fairlane.core.model import PLAIN, NewTask, Spec, moment
 from fairlane.core.retry import RetryPolicy
-from fairlane.core.submission import UNSET, check_repeated, fingerprint, new_form, new_task
+from fairlane.core.submission import (
+    UNSET,
+    check_repeated,
+    fingerprint,
+    inputs_of,
+    new_form,
+    new_task,
+)
 from fairlane.core.uniqueness import Mode, Unique, hold
 from tests.unit.make import NOON, TASK_ID, quick, task_id, texts
 
@@ -858,17 +868,33 @@ class TestRepeated:
 
     @pytest.mark.parametrize("payload", [STORED, b'{"a":[1,2],"b":1}'])
     def test_the_same_again(self, payload: bytes) -> None:
-        check_repeated(new_task("work", payload), "work", self.STORED)
+        check_repeated(new_task("work", payload), "work", self.STORED, {})
 
     @pytest.mark.parametrize(
         ("type", "payload"), [("other", STORED), ("work", b"{}"), ("work", b'{"b":1,"a":[2,1]}')]
     )
     def test_another_task(self, type: str, payload: bytes) -> None:
         with pytest.raises(TaskIdConflict):
-            check_repeated(new_task(type, payload), "work", self.STORED)
+            check_repeated(new_task(type, payload), "work", self.STORED, {})
 
     @pytest.mark.parametrize("same", [True, False])
     def test_whoever_sealed_a_payload_compares_it(self, same: bool) -> None:
         task = msgspec.structs.replace(new_task("work"), matches=lambda _: same)
         with nullcontext() if same else pytest.raises(TaskIdConflict):
-            check_repeated(task, "work", b"sealed")
+            check_repeated(task, "work", b"sealed", {})
+
+    def test_results_of_others(self) -> None:
+        first, second = new_id(), new_id()
+
+        def taking(place: int, parents: Sequence[str] = (first, second)) -> NewTask:
+            return new_task("work", depends_on=parents, inputs={"got": Input((place,))})
+
+        stored = taking(0)
+        inputs = inputs_of(stored.spec.encode())
+        assert inputs == {"got": TaskInput((first,))}
+        check_repeated(stored, "work", b"{}", inputs)
+        check_repeated(taking(1, (second, first)), "work", b"{}", inputs)
+        for other in (taking(1), new_task("work"), new_task("work", depends_on=[first, second])):
+            with pytest.raises(TaskIdConflict):
+                check_repeated(other, "work", b"{}", inputs)
+        assert inputs_of(None) == {}

@@ -74,8 +74,8 @@ class Store(Protocol):
 
         If a task's idempotency key is known, the task is not stored, and its answer names the
         earlier task. A task id that is already stored is treated like a known key. Raises
-        IdempotencyConflict (for an id TaskIdConflict) if type or payload differ from the earlier
-        task, and TooManyLanes if the batch needs more lanes than there may be.
+        IdempotencyConflict (for an id TaskIdConflict) if type, payload or inputs differ from the
+        earlier task, and TooManyLanes if the batch needs more lanes than there may be.
 
         A unique task that has a duplicate (see `uniqueness`) is answered with the duplicate,
         replaces it, or raises DuplicateTask. Within a batch, the earlier task is the duplicate of

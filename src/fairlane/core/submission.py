@@ -35,7 +35,7 @@ from fairlane.core.errors import (
 )
 from fairlane.core.ids import checked as checked_id
 from fairlane.core.ids import new_id
-from fairlane.core.inputs import Input, checked_inputs, identified
+from fairlane.core.inputs import Input, TaskInput, checked_inputs, identified, named_inputs
 from fairlane.core.membership import checked_membership
 from fairlane.core.model import PLAIN, Membership, NewTask, Spec, microseconds_of, moment
 from fairlane.core.priority import DEFAULT as DEFAULT_LEVEL
@@ -258,15 +258,27 @@ def same_payload(one: bytes, other: bytes) -> bool:
     return one == other or _canonical(one) == _canonical(other)
 
 
-def check_repeated(task: NewTask, type: str, payload: bytes) -> None:
+def check_repeated(
+    task: NewTask, type: str, payload: bytes, inputs: Mapping[str, TaskInput]
+) -> None:
     """Raise TaskIdConflict unless the stored task that has the id of this one is the same.
 
-    A client repeats a submission whose answer it did not get. It then sends the same type and
-    payload.
+    A client repeats a submission whose answer it did not get. It then sends the same type, payload
+    and inputs.
     """
     matches = partial(same_payload, task.payload) if task.matches is None else task.matches
-    if task.type != type or not matches(payload):
+    if (
+        task.type != type
+        or named_inputs(task.spec.inputs, task.depends_on) != inputs
+        or not matches(payload)
+    ):
         raise TaskIdConflict
+
+
+def inputs_of(spec: bytes | None) -> dict[str, TaskInput]:
+    """Return the inputs of a stored task, with the ids of its parents."""
+    found = Spec.decode(spec)
+    return named_inputs(found.inputs, found.depends_on)
 
 
 def check_tree(value: object, depth: int) -> None:

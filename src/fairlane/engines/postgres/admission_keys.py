@@ -15,7 +15,7 @@ from fairlane.core.flow import Flow
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
-from fairlane.core.submission import check_repeated
+from fairlane.core.submission import check_repeated, inputs_of
 from fairlane.core.uniqueness import Mode
 from fairlane.engines.postgres.calls import Query
 from fairlane.engines.postgres.rows import array_of_ids
@@ -55,8 +55,9 @@ def find_stored(task_ids: Sequence[str]) -> Flow[dict[str, Accepted]]:
 def check_stored(tasks: Iterable[NewTask]) -> Flow[None]:
     """Raise TaskIdConflict if a task is not the one that is stored under its id."""
     by_id = {task.task_id: task for task in tasks}
-    for task_id, type, payload in (yield Query(SQL["contents"], (array_of_ids(list(by_id)),))):
-        check_repeated(by_id[task_id], type, payload)
+    rows = yield Query(SQL["contents"], (array_of_ids(list(by_id)),))
+    for task_id, type, payload, spec in rows:
+        check_repeated(by_id[task_id], type, payload, inputs_of(spec))
 
 
 def _answer(task_id: str, state: int, created_at: int) -> Accepted:

@@ -109,7 +109,7 @@ def _compare(self: Context, tasks: Sequence[NewTask], known: list[bytes]) -> Flo
     for task in tasks:
         if task.task_id in stored:
             earlier = stored[task.task_id]
-            check_repeated(task, earlier.type, earlier.payload)
+            check_repeated(task, earlier.type, earlier.payload, earlier.inputs)
 
 
 def _grouped(tasks: Sequence[NewTask], catalogue: Catalogue) -> dict[Group, list[NewTask]]:

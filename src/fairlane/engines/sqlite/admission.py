@@ -12,7 +12,7 @@ from fairlane.core.machine import REPLACE
 from fairlane.core.model import Accepted, NewTask
 from fairlane.core.priority import MICROSECONDS
 from fairlane.core.states import State
-from fairlane.core.submission import check_repeated
+from fairlane.core.submission import check_repeated, inputs_of
 from fairlane.core.uniqueness import Hold, Mode
 from fairlane.engines.files import statements
 from fairlane.engines.sqlite.accounting import Accounts
@@ -121,8 +121,9 @@ def check_known(self: Context, tasks: Sequence[NewTask], known: Iterable[str]) -
     by_id = {task.task_id: task for task in tasks}
     yield from self.catalogue.refresh()
     rows = yield Execute(SQL["contents"], (json.dumps(list(known)),))
-    for task_id, lane, payload in rows:
-        check_repeated(by_id[task_id], self.catalogue.lane(lane).type, payload)
+    for task_id, lane, payload, spec in rows:
+        type = self.catalogue.lane(lane).type
+        check_repeated(by_id[task_id], type, payload, inputs_of(spec))
 
 
 def stored_answers(task_ids: list[str]) -> Flow[dict[str, Accepted]]:

@@ -6,7 +6,7 @@ WHERE task_id = ANY ($1::text::uuid[]);
 -- wait for each other.
 
 -- name: contents
-SELECT task.task_id::text, lanes.type, task.payload
+SELECT task.task_id::text, lanes.type, task.payload, task.spec
 FROM fairlane.content AS task JOIN fairlane.lanes ON lanes.id = task.lane
 WHERE task.task_id = ANY ($1::text::uuid[]);
 

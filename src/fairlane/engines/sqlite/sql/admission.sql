@@ -4,7 +4,7 @@
 SELECT task_id, state, created_at FROM tasks WHERE task_id IN (SELECT value FROM json_each(?));
 
 -- name: contents
-SELECT task_id, lane, payload FROM content WHERE task_id IN (SELECT value FROM json_each(?));
+SELECT task_id, lane, payload, spec FROM content WHERE task_id IN (SELECT value FROM json_each(?));
 
 -- name: keys
 SELECT idempotency_key, task_id, fingerprint FROM idempotency_keys
