@@ -38,7 +38,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "replay": Entry("changes", "Make failed, dead or cancelled tasks ready again."),
         "delete": Entry("changes", "Delete tasks that have ended."),
         "workflow": Entry(
-            "workflow", "Show, cancel, resume or delete tasks that were stored together."
+            "workflow", "List, show, cancel, resume or delete tasks that were stored together."
         ),
         "dlq": Entry("dlq", "List, analyse, replay or purge dead letters."),
     },

@@ -41,7 +41,7 @@ local function write_removed()
     if call('EXISTS', PARENTS) == 1 then
         for i, is_parent in ipairs(call('SMISMEMBER', PARENTS, unpack(removed_ids))) do
             if is_parent == 1 then
-                call('UNLINK', DEPENDENTS .. removed_ids[i])
+                call('DEL', DEPENDENTS .. removed_ids[i])
             end
         end
         call('SREM', PARENTS, unpack(removed_ids))
