@@ -19,7 +19,7 @@ from fairlane import engines
 from fairlane.core import machine
 from fairlane.core.backend import Backend
 from fairlane.core.breaker import CLOSED, Breaker, Circuit, after
-from fairlane.core.dependencies import dependency_on
+from fairlane.core.dependencies import dependency_on, dependency_on_all
 from fairlane.core.ids import new_id
 from fairlane.core.lanes import Bucket, Rules, allowance, opens_in, refilled
 from fairlane.core.model import Ask, NewWorker, TaskError
@@ -91,6 +91,31 @@ def test_bond(lua: Lua) -> None:
         [[state.code, "1" if tolerant else "0"] for state, tolerant in cases],
     )
     assert found == [dependency_on(state, tolerant=tolerant).value for state, tolerant in cases]
+
+
+def test_bonds_of_a_rerun(lua: Lua) -> None:
+    states: list[State | None] = [None, *State]
+    parents = [[], *([each] for each in states), *itertools.product(states, states)]
+    cases = list(itertools.product(parents, (True, False)))
+    found = lua(
+        "record accounting moves dependents replays",
+        """
+        local ids = {}
+        for i = 1, #row[1] do
+            ids[i] = string.rep(char(i), 16)
+        end
+        local pending = pending_of(table.concat(ids), row[2], function(id)
+            local state = row[1][byte(id)]
+            return state > 0 and state or nil
+        end)
+        return not pending and 'broken' or #pending > 0 and 'pending' or 'met'
+        """,
+        [
+            [[0 if state is None else state.code for state in each], "1" if tolerant else "0"]
+            for each, tolerant in cases
+        ],
+    )
+    assert found == [dependency_on_all(each, tolerant=tolerant).value for each, tolerant in cases]
 
 
 def test_counts(lua: Lua) -> None:

@@ -61,19 +61,16 @@ FAULTS: dict[str, Break] = {
         "progress", "if bytes_of(record, STARTED_AT) == NONE then", "if not record then"
     ),
     "a cancelled child is revived although its parent failed": lua(
-        "rerun", "if found == 'broken' then", "if found == 'never' then"
+        "lib/replays", "if found == 'broken' then", "if found == 'never' then"
     ),
     "a rebound child loses a bond": lua(
-        "rerun", "pending[#pending + 1] = parent", "pending[1] = parent"
+        "lib/replays", "pending[#pending + 1] = parent", "pending[1] = parent"
     ),
     "a rerun does not look at the version": lua(
         "rerun", "and sub(record, VERSION, UPDATED_AT - 1) == version then", "then"
     ),
     "a completed run is forgotten when its task runs again": lua(
         "lib/replays", "record_run(id, attempt,", "type(id, attempt,"
-    ),
-    "a bond that is met is kept, and resolved again": lua(
-        "lib/dependents", "call('HSET', BONDS, id, bonds)", "call('HGET', BONDS, id)"
     ),
     "the breaker never opens": lua(
         "lib/circuits", "if #recent >= most then", "if #recent < most - BATCH then"

@@ -60,22 +60,6 @@ local function state_as_parent(id)
     return state
 end
 
--- Return what a task is still to wait for, or nil if a parent did not complete. One that has been deleted
--- counts as such. Twin of core/dependencies.py, dependency_on_all().
-local function pending_of(parents, tolerant)
-    local pending = {}
-    for at = 1, #parents, 16 do
-        local parent = sub(parents, at, at + 15)
-        local found = dependency_on(state_as_parent(parent) or FAILED, tolerant)
-        if found == 'broken' then
-            return nil
-        elseif found == 'pending' then
-            pending[#pending + 1] = parent
-        end
-    end
-    return pending
-end
-
 local answers, ready = {}, false
 local any_holds = call('EXISTS', HOLDS) == 1
 for i = first, #ARGV, 4 do
@@ -85,7 +69,7 @@ for i = first, #ARGV, 4 do
     local pending = nil
     if record and known_states[id] ~= QUEUED and string.find(allowed, char(state), 1, true)
         and sub(record, VERSION, UPDATED_AT - 1) == version then
-        pending = pending_of(ARGV[i + 3], tolerant)
+        pending = pending_of(ARGV[i + 3], tolerant, state_as_parent)
     end
     answers[#answers + 1] = {pending and 1 or 0, state}
     if pending then

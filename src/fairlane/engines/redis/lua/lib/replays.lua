@@ -52,3 +52,19 @@ local function run_again(move, id, record, ends)
     watch_expiry(id, new)
     account_for(move, id, record, new)
 end
+
+-- Return what a task is still to wait for, or nil if a parent did not complete. One that has been deleted
+-- counts as such. `state_of` returns the state of a parent. Twin of core/dependencies.py, dependency_on_all().
+local function pending_of(parents, tolerant, state_of)
+    local pending = {}
+    for at = 1, #parents, 16 do
+        local parent = sub(parents, at, at + 15)
+        local found = dependency_on(state_of(parent) or FAILED, tolerant)
+        if found == 'broken' then
+            return nil
+        elseif found == 'pending' then
+            pending[#pending + 1] = parent
+        end
+    end
+    return pending
+end
