@@ -13,6 +13,7 @@ from fairlane.engines.sealing.operations import PLAIN, sealing_operations
 
 SEALED = {
     "submit",
+    "submit_workflow",
     "claim",
     "settle",
     "get",
