@@ -193,6 +193,20 @@ async def test_a_replay_takes_the_key_again_if_it_is_free(store: World) -> None:
     assert (await submit_one(store, mail("a"))).task_id == second.task_id
 
 
+async def test_one_of_several_that_are_replayed_takes_the_key(store: World) -> None:
+    ids = []
+    for _ in range(3):
+        ids.append((await submit_one(store, mail("a"))).task_id)
+        await store.run(store.ops.cancel(ids[-1:]))
+    answers = await store.run(store.ops.replay(ids))
+    assert [answer.applied for answer in answers] == [True] * 3
+    answer = await submit_one(store, mail("a"))
+    assert answer.known
+    assert answer.task_id in ids
+    await store.run(store.ops.cancel([each for each in ids if each != answer.task_id]))
+    assert (await submit_one(store, mail("a"))).task_id == answer.task_id
+
+
 async def test_an_idempotency_key_comes_first(store: World) -> None:
     task = new_task("mail", {"to": "a"}, unique=Unique(mode=Mode.REJECT), idempotency_key="k")
     first = await submit_one(store, task)

@@ -30,6 +30,7 @@ from fairlane.core.model import (
 from fairlane.core.outcomes import Completed, Failed
 from fairlane.core.quotas import Made
 from fairlane.core.recurrence import every
+from fairlane.core.reruns import Rerun
 from fairlane.core.retention import Retention
 from fairlane.core.schedules import new_schedule
 from fairlane.core.states import State
@@ -155,6 +156,11 @@ async def everything(backend: Backend) -> set[str]:
     await do(ops.reopen_workflow(new_id()))
     await do(ops.forget_workflow(new_id()))
     await do(ops.workflow_id_for("k", run))
+    await do(ops.cancel_workflow(run))
+    await do(ops.resume_workflow(run))
+    await do(ops.rerun([Rerun(new_id(), 1)]))
+    await do(ops.cancel_workflow(run))
+    await do(ops.delete_workflow(run))
     await do(ops.workers())
     await do(ops.events(None, 100))
     await do(ops.tail())

@@ -493,7 +493,8 @@ class Pair:
         def theirs() -> list[tuple[bool, str | None]]:
             # None: dependents of earlier ends come first. They are never more than a few here.
             found = (self.run(self.backend.ops.rerun(reruns)) for _ in range(5))
-            answers = next(each for each in found if each is not None)
+            answers = next((each for each in found if each is not None), None)
+            assert answers is not None, "some are left over for ever"
             return [
                 (answer.applied, None if answer.state is None else str(answer.state))
                 for answer in answers

@@ -182,7 +182,7 @@ FAULTS: dict[str, Break] = {
     ),
     "unique tasks are not": replaced(Hold, "blocks", lambda *_: False),
     "a replay does not take its key again": statement(
-        control, "take_keys_again", "ORDER BY unique_key", "AND false ORDER BY unique_key"
+        control, "take_keys_again", "WHERE task.unique_key IS NOT NULL", "WHERE false"
     ),
     "a bond is lost": statement(
         dependencies,
@@ -222,7 +222,7 @@ FAULTS: dict[str, Break] = {
         assembled(due, ("_RELEASE_FIRST",), "FROM clock, grouped", "FROM clock, grouped LIMIT 0"),
     ),
     "pruning takes too much": statement(
-        deletion, "over", "completed_at <= kept", "completed_at <= 2 * kept"
+        deletion, "over", "seen_at AND kept.deadline", "seen_at AND 2 * kept.deadline"
     ),
     "pruning takes what others need": statement(
         deletion,

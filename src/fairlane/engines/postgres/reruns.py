@@ -64,8 +64,12 @@ def rerun(self: Context, reruns: Sequence[Rerun]) -> Flow[list[Replayed] | None]
         yield Apart(dependents.release_left_over)
         return None
     found = _decide(reruns, tasks)
+    keyed: set[str] = set()
     for move in dict.fromkeys(found.moves.values()):
-        yield from _apply([each for each, of in found.moves.items() if of is move], move)
+        keyed |= yield from _apply([each for each, of in found.moves.items() if of is move], move)
+    if keyed:
+        unique = [task_id for task_id in found.moves if task_id in keyed]
+        yield Query(CONTROL["take_keys_again"], (array_of_ids(unique),))
     if found.bonds:
         bound_to, children, tolerant = zip(*found.bonds, strict=True)
         # None of the parents is marked as linked yet.
@@ -102,7 +106,8 @@ def _decide(reruns: Sequence[Rerun], tasks: Mapping[str, Stands]) -> Reruns:
     return found
 
 
-def _apply(task_ids: list[str], move: Move) -> Flow[None]:
+def _apply(task_ids: list[str], move: Move) -> Flow[set[str]]:
+    """Apply a move to tasks. Return those that have a unique key."""
     # The statement writes both out.
     assert (move.place, move.clears) == (Place.RESET, ~Clears.NOTHING), move
     states = [state.code for state in TERMINAL]
@@ -111,14 +116,14 @@ def _apply(task_ids: list[str], move: Move) -> Flow[None]:
         CONTROL["replay"], (array_of_ids(task_ids), states, *values, move.verb is Verb.REBIND)
     )
     keys: list[TallyKey] = []
-    unique: list[str] = []
-    for applied, task_id, before, lane, level, _, keyed in rows:
+    keyed: set[str] = set()
+    for applied, task_id, before, lane, level, _, has_key in rows:
         if applied:
             keys += keys_of(move, lane, level, before)
-            unique += [task_id] * keyed
+            if has_key:
+                keyed.add(task_id)
     yield from count(keys)
-    if unique:
-        yield Query(CONTROL["take_keys_again"], (array_of_ids(unique),))
+    return keyed
 
 
 def _link() -> Flow[None]:

@@ -131,12 +131,19 @@ SELECT false, task_id::text, state, NULL, NULL, NULL, NULL FROM fairlane.standin
 WHERE task_id = ANY ($1::text::uuid[]);
 
 -- A task that ended while another transaction had its key locked may still be stored as its holder.
+-- Of several tasks with one key the first one takes it.
 
 -- name: take_keys_again
 INSERT INTO fairlane.uniques (key, task_id)
-SELECT unique_key, task_id FROM fairlane.content
-WHERE task_id = ANY ($1::text::uuid[])
-ORDER BY unique_key
+SELECT DISTINCT ON (task.unique_key) task.unique_key, task.task_id
+FROM unnest($1::text::uuid[]) WITH ORDINALITY AS sent (task_id, place)
+CROSS JOIN LATERAL (
+    SELECT task_id, unique_key FROM fairlane.content
+    WHERE content.task_id = sent.task_id
+    OFFSET 0
+) AS task
+WHERE task.unique_key IS NOT NULL
+ORDER BY task.unique_key, sent.place
 ON CONFLICT (key) DO UPDATE SET task_id = excluded.task_id
 WHERE NOT EXISTS (
     SELECT FROM fairlane.standing

@@ -26,5 +26,7 @@ UPDATE types SET breaker = ?, failures = NULL, open_until = NULL WHERE type = ?;
 
 -- name: take_keys_again
 INSERT OR IGNORE INTO uniques (key, task_id, states)
-SELECT unique_key, task_id, unique_states FROM content
-WHERE task_id IN (SELECT value FROM json_each(?)) AND unique_key IS NOT NULL;
+SELECT content.unique_key, content.task_id, content.unique_states
+FROM json_each(?) AS sent CROSS JOIN content ON content.task_id = sent.value
+WHERE content.unique_key IS NOT NULL
+ORDER BY sent.key;
