@@ -77,7 +77,7 @@ def plain(count: int) -> list[NewTask]:
 
 
 async def submit(ours: Engine, tasks: Sequence[NewTask], whole: int) -> None:
-    """Submit tasks; so many of them stay together."""
+    """Submit tasks in batches. `whole`: as many tasks belong together, and are in one batch."""
     step = limits.SUBMIT_BATCH // whole * whole
     for start in range(0, len(tasks), step):
         await ours.submit(tasks[start : start + step])

@@ -1,4 +1,4 @@
-"""What is asked of a queue that runs workflows, and how it is told.
+"""Run the same workflows on Celery or Fairlane, and report what each did.
 
     python -m bench.peers.canvas celery|fairlane
 

@@ -2,8 +2,8 @@
 
 A store has a limited number of lanes. A subject has a document with those that it has made. A lane
 leaves it once it is gone from the store, which `unused_lanes` looks after. Until a submission has
-made it, a lane counts for a while without being there. What a subject finds in the store is not
-counted, whoever made it.
+made it, a lane counts for a while without being there. Lanes that are in the store already
+are not counted for a subject that only uses them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 
 from fairlane import State
 from fairlane.core.workflows import WorkflowState
-from tests.e2e.chaos.arena import FULL, LEASE, Arena
+from tests.e2e.chaos.arena import FULL, LEASE, Arena, until
 from tests.e2e.chaos.workers import WorkerProcess
 from tests.e2e.history.dump import Dump
 from tests.e2e.history.terms import Terms
@@ -63,9 +63,13 @@ def doomed(dump: Dump) -> int:
 
 
 async def suspended(arena: Arena, worker: WorkerProcess) -> None:
-    """For longer than its lease: others have its tasks when it goes on."""
+    """Until it is declared dead: others have its tasks when it goes on."""
+
+    async def is_dead() -> bool:
+        return await worker.itself() is None
+
     worker.signal(signal.SIGSTOP)
-    await asyncio.sleep(2 * LEASE)
+    await until(is_dead, "the suspended worker is declared dead")
     worker.signal(signal.SIGCONT)
     await arena.ended(RUNS_BETWEEN)
 
